@@ -32,7 +32,7 @@ def main() -> int:
         ignore_decorators=[
             *("@rule", "@invariant", "@initialize", "@precondition"),
             *("@atexit.register", "@pytest.fixture", "@*.on_revoked", "@*.on_assigned"),
-            "@ui.page",
+            *("@ui.page", "@admin_command"),
         ],
     )
     scanner.scavenge(["src", "tests", "benchmarks", "tools"])

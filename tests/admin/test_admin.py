@@ -62,9 +62,7 @@ async def test_brokers_tell_how_they_are_and_are_told_settings() -> None:
         configs = {each.place.broker: each.value for each in await brokers.config()}
         assert configs["broker-1"]["defaultTopicQueueNums"] == "3"
         assert configs["broker-0"]["defaultTopicQueueNums"] != "3"
-        with pytest.raises(
-            Absent, match=r"no cluster 'none' found; the name server knows DefaultCluster"
-        ):
+        with pytest.raises(Absent, match=r"cluster 'none'.*; the name server has DefaultCluster"):
             await brokers.all("none")
 
 
@@ -256,7 +254,7 @@ async def test_it_is_used_between_start_and_close() -> None:
             assert await admin.topics.names()
         with pytest.raises(ClientClosed):
             await admin.topics.names()
-        with pytest.raises(InvalidInput, match="starts once"):
+        with pytest.raises(InvalidInput, match="started once"):
             await admin.start()
 
 

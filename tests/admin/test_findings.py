@@ -8,7 +8,6 @@ import pytest
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
-from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
@@ -160,7 +159,7 @@ def test_a_picture_no_strategy_gives_is_told_as_such() -> None:
     running = {"c1": info(QUEUES[0], QUEUES[3]), "c2": info(QUEUES[1], QUEUES[2])}
     story = explain(facts(running=running))
     assert story.strategy is None
-    assert {each.why for each in story.queues} == {"no common strategy gives this picture"}
+    assert {each.why for each in story.queues} == {"no common strategy gives this assignment"}
 
 
 def test_the_queues_of_a_silent_member_are_where_the_strategy_puts_them() -> None:

@@ -29,11 +29,11 @@ def desk(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Desk:
     [
         ("topicStatus", 2, "Missing option '-t'"),
         ("topicStatus -t orders --nonsense", 2, "No such option"),
-        ("updateTopic -t made", 2, "name a cluster with -c, or a broker with -b"),
+        ("updateTopic -t made", 2, "give either a cluster with -c, or a broker with -b"),
         ("updateTopic -t b@d -c DefaultCluster", 2, "'b@d'"),
         ("updateTopic -t made -c DefaultCluster -o maybe", 2, "neither true nor false"),
-        ("resetOffsetByTime -g g -t orders -s then -y", 2, "'then' is no time"),
-        ("deleteTopic -t orders -c DefaultCluster", 2, "Say so with --yes"),
+        ("resetOffsetByTime -g g -t orders -s then -y", 2, "'then' is not a time"),
+        ("deleteTopic -t orders -c DefaultCluster", 2, "pass --yes to confirm"),
         ("what-if -g g --strategy AVGG", 2, "AVGG"),
         ("what-if -g g --strategy AVG", 3, "no group 'g' found"),
         ("topicStatus -t none", 3, "no route for topic 'none'"),
@@ -86,7 +86,7 @@ def test_a_broker_that_is_silent_is_told_and_never_zero(desk: Desk) -> None:
         lines = out.splitlines()
         assert (code, len(lines)) == (6, 3)
         assert lines[2].split()[4:] == ["?"] * 8
-        assert err.startswith("pocketmq: no answer of broker-1 at ")
+        assert err.startswith("pocketmq: no answer from broker-1 at ")
         code, out, err = desk.ends("topicStatus", "-t", "orders", "--timeout", "0.3")
         assert code == 6
         assert "broker-1" not in out

@@ -57,7 +57,7 @@ def test_dead_letters_are_shown_and_sent_again(capsys: pytest.CaptureFixture[str
         desk = Desk(cluster, capsys)
         cluster.create_topic("orders", queues=1)
         code, _, err = desk.ends("deadLetters", "-g", "billing")
-        assert (code, "given up no message" in err) == (3, True)
+        assert (code, "dead letter of group 'billing'" in err) == (3, True)
         tries: list[bytes] = []
 
         def refuse(message: mq.ReceivedMessage) -> None:

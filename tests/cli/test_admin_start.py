@@ -1,12 +1,21 @@
 """Admin commands start fast: what they do not need is not imported."""
 
+import os
+import pty
+import py_compile
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import pocketmq.cli.admin
 from pocketmq import Cluster
+from pocketmq.cli.admin import imported_commands, listed_commands
+
+TERMINAL = os.environ | {"TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
 
 HEAVY = [
     "numpy", "pocketmq.balance.allocation", "pocketmq.blocking", "pocketmq.broker",
@@ -67,3 +76,39 @@ def test_a_list_of_commands_imports_none_of_them() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "[]\n")
     assert "consumerProgress" in done.stdout
+
+
+def test_the_list_is_what_the_modules_declare() -> None:
+    """The list is read from the sources; where there are none, from the modules themselves."""
+    assert listed_commands() == imported_commands()
+
+
+def test_without_sources_the_commands_are_there_too(tmp_path: Path) -> None:
+    """As in a frozen program: compiled modules alone."""
+    package = Path(pocketmq.cli.admin.__file__).parent
+    for file in package.glob("*.py"):
+        compiled = tmp_path / f"{file.stem}.pyc"
+        py_compile.compile(str(file), str(compiled), doraise=True)
+    program = (
+        f"import pocketmq.cli.admin as a; a.__path__ = [{str(tmp_path)!r}]; "
+        f"a.__file__ = {str(tmp_path / '__init__.pyc')!r}; print(len(a.listed_commands()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert int(done.stdout) == len(listed_commands())
+
+
+def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pocketmq.cli", "admin", "top", "-n", cluster.address]
+    process = subprocess.Popen([*command, "--watch", "0.05"], stdout=theirs, env=TERMINAL)
+    os.close(theirs)
+    shown = b""
+    while shown.count(b"broker-0") < 3:
+        shown += os.read(ours, 4096)  # fails when the command ends
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    os.close(ours)
+    assert b"\x1b[" in shown, "it moves the cursor back instead of printing on"
+    assert shown.count(b"GROUP ") >= 3

@@ -292,10 +292,13 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("nope", "there is no command 'nope': see pocketmq --help"),
-        ("alocate", "there is no command 'alocate': did you mean allocate?"),
-        ("allocate", "give at least one --topic, such as orders:broker-a*8,broker-b*8"),
-        ("allocate --topic t:b*1", "give --members: how many, or their ids with commas between"),
+        ("nope", "unknown command 'nope': see pocketmq --help"),
+        ("alocate", "unknown command 'alocate': did you mean allocate?"),
+        ("allocate", "no topic; give --topic, such as orders:broker-a*8,broker-b*8"),
+        (
+            "allocate --topic t:b*1",
+            "no members; give --members with their number, or ids separated by commas",
+        ),
         (
             "allocate --topic t --members 1",
             "--topic 't' must look like orders:broker-a*8,broker-b*8",
@@ -308,7 +311,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
             "allocate --topic t:b*0 --members 1",
             "--topic 'b*0' must look like broker-a*8, with 1 queue or more",
         ),
-        ("allocate --topic t:b*1,,c*1 --members 1", "--topic 'b*1,,c*1' has an empty name in it"),
+        ("allocate --topic t:b*1,,c*1 --members 1", "--topic 'b*1,,c*1' contains an empty name"),
         ("allocate --topic t:b*1,b*2 --members 1", "--topic t names b twice"),
         ("allocate --topic t:b*1 --topic t:c*1 --members 1", "--topic t is given twice"),
         (
@@ -325,7 +328,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
         ),
         (
             "allocate --topic t:b*1 --members 0",
-            "--members 0: a group without members consumes nothing",
+            "--members 0: a group needs at least one member",
         ),
         (
             "allocate --topic t:b*1 --members 99999999999999999999",
@@ -338,7 +341,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
         ("allocate --topic t:b*1 --members c1,c2,c1", "--members: c1 is given twice"),
         (
             "allocate --topic t:b*1 --members c1,\x1b[31m",
-            "--members '\\x1b[31m' holds characters that cannot be printed",
+            "--members '\\x1b[31m' contains unprintable characters",
         ),
         (
             "allocate --topic t:b*1 --members 1 --strategy CONSISTENTHASH",
@@ -346,15 +349,15 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
         ),
         (
             "allocate --topic t:b*1 --members 1 --strategy CONFIG",
-            "CONFIG gives each member the queues it was configured with: nothing to show",
+            "CONFIG uses the configured queues of each member: nothing to show",
         ),
         (
             "allocate --topic t:b*1 --members 1 --strategy MACHINE_ROOM",
-            "MACHINE_ROOM needs --rooms: the rooms whose queues are shared out",
+            "MACHINE_ROOM needs --rooms, the rooms whose queues are allocated",
         ),
         (
             "allocate --topic t:b*1 --members 1 --strategy MACHINE_ROOM_NEARBY",
-            "the room of b is not known: add --room ROOM=b",
+            "the room of b is unknown; add --room ROOM=b",
         ),
         (
             "allocate --topic t:b*1 --members 1 --room r=x",
@@ -363,7 +366,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
         ("allocate --topic t:b*1 --members 1 --join c1", "--join c1: it is a member already"),
         (
             "allocate --topic t:b*1 --members 1 --join c2,c3",
-            "--join takes one at a time: repeat it instead of using commas",
+            "--join takes one value; repeat the option instead of using commas",
         ),
         (
             "allocate --topic t:b*1 --members 1 --leave c9",
@@ -379,12 +382,12 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
         ),
         (
             "allocate --topic t:b*1000000 --members 1" + " --leave c1 --join c1" * 5,
-            "10 events are too many for so many queues and members",
+            "10 events are too many for this number of queues and members",
         ),
         ("allocate --vectors no-such-file", "cannot read no-such-file: No such file or directory"),
         (
             "allocate --vectors x --members 1",
-            "--vectors stands alone: the file has topics and members",
+            "--vectors cannot be combined with topics, members, strategies or events",
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_name_servers_may_come_from_the_environment() -> None:
 
 
 WRONG = [
-    ([], "name servers are missing; give --namesrv HOST:PORT"),
+    ([], "no name server; give --namesrv HOST:PORT"),
     (["-n", "localhost"], "'localhost' is not an address; write it as host:port"),
     (["-n", "a:1;b"], "'b' is not an address; write it as host:port"),
     (["-n", "a:1", "--set", "brokerId=1"], "invalid setting brokerId=1: must be 0"),

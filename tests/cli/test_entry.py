@@ -124,7 +124,7 @@ def test_a_consumer_that_is_refused_says_so(
     wrong = {SECRET: "not this one"}
     code, out, err = run(*asked, "--count", "1", "--timeout", "2", environment=wrong)
     assert (code, out, err.count(b"\n")) == (1, b"", 1)
-    assert err.startswith(b"pocketmq: only 0 of 1 messages came (")
+    assert err.startswith(b"pocketmq: only 0 of 1 messages arrived (")
     assert b"NO_PERMISSION" in err
     with subprocess.Popen(
         [POCKETMQ, *asked], stderr=subprocess.PIPE, text=True, env=os.environ | wrong

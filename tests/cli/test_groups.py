@@ -7,6 +7,7 @@ import pytest
 from pocketmq.cli.options import FiniteRange
 
 from pocketmq.cli import pocketmq, run
+from pocketmq.cli.options import FiniteRange
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyspark")

@@ -58,9 +58,9 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
         admin.groups.create(GroupConfig(group_name="billing"))
     assert operator.run("plan") == (
         f"from {source.address} to {target.address}\n"
-        "topic   queues  messages  on the target\n"
-        "orders       4       400        is made\n"
-        "groups that are made: billing\n"
+        "topic   queues  messages    on the target\n"
+        "orders       4       400  will be created\n"
+        "groups to create: billing\n"
     )
     assert operator.run("copy", "--dry-run") == operator.run("plan")
     assert not operator.state.exists()
@@ -71,7 +71,7 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
         "orders       4     400      0     0\n"
     )  # fmt: skip
     assert operator.run("offsets") == (
-        "billing: goes on in 0 queues, 0 of them begun; 0 messages will come again\n"
+        "billing: resumes in 0 queues, 0 of them with offsets; 0 messages will be redelivered\n"
     )
     assert operator.run("verify") == (
         "topic   queues  source  copies  missing  changed  twice  to come  others\n"
@@ -84,7 +84,7 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
         producer.send(mq.Message("orders", b"later"))
     assert operator.run("verify").splitlines()[-2:] == [
         "nothing is missing, nothing is changed",
-        "as far as it was copied: 1 messages of the source are to come",
+        "compared up to the last copy: 1 messages are still to be copied",
     ]
 
 
@@ -107,9 +107,7 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path: Path, how: str, code
         copying.send_signal(signal.SIGINT)
         out, error = copying.communicate(timeout=20)
         assert (copying.returncode, error) == (code, "")
-        assert re.search(
-            r"stopped with [1-9]\d* messages to go; the same command goes on from here", out
-        )
+        assert re.search(r"stopped with [1-9]\d* messages to go; the same command resumes", out)
         target.heal("broker-0")
         operator.run("copy")
         verdicts = operator.json("verify")
@@ -126,7 +124,7 @@ def test_on_a_terminal_it_shows_how_far_it_is(
     following = subprocess.Popen(operator.command("copy", "--follow"), stdout=PIPE, stderr=theirs)
     os.close(theirs)
     shown = b""
-    while b"200 messages copied, 0 to go, " not in shown or b", following" not in shown:
+    while b"200 of 200 messages, " not in shown or b"following" not in shown:
         shown += os.read(ours, 1000)  # ends with an error if the command does
     following.send_signal(signal.SIGTERM)
     out, _ = following.communicate(timeout=20)
@@ -134,7 +132,7 @@ def test_on_a_terminal_it_shows_how_far_it_is(
     assert following.returncode == 0
     assert out.decode().splitlines() == [
         "copied 200 messages of 1 topics, 4 queues",
-        "stopped with 0 messages to go; the same command goes on from here",
+        "stopped with 0 messages to go; the same command resumes",
     ]
 
 
@@ -170,11 +168,11 @@ def unreadable(source: Cluster, _: Cluster) -> None:
 
 
 OTHER_COUNTS = (
-    "cannot migrate this cluster: topic 'orders' exists on the target with 3 queues, the "
+    "the cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
     "source has 4: messages of a key would change their queue"
 )
 UNREADABLE = (
-    "cannot migrate this cluster: topic 'orders' may not be read on the source's broker "
+    "the cluster cannot be migrated: topic 'orders' is not readable on the source's broker "
     "'broker-0': allow it with `pocketmq admin updateTopicPerm"
 )
 
@@ -197,10 +195,10 @@ def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> No
     assert nowhere.run("copy", code=1).startswith("pocketmq: no name server answers at 127.0.0.1:1")
     same = Operator(operator.source, operator.source, tmp_path / "s")
     assert "source and target are the same" in same.run("plan", code=2)
-    assert "there is none; has `copy` ever run?" in operator.run("verify", code=1)
+    assert "it does not exist; run `copy` first" in operator.run("verify", code=1)
     operator.run("copy")
     other = Operator(operator.target, operator.source, operator.state)
-    assert "name another file with --state" in other.run("copy", code=1)
+    assert "give another file with --state" in other.run("copy", code=1)
 
 
 @pytest.mark.timeout(60)

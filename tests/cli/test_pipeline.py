@@ -80,7 +80,7 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
     assert "group shop, AVG" in done.stdout
     assert "events.jsonl line 3" in done.stdout
-    assert done.stdout.endswith(f"the page is {page}\n")
+    assert done.stdout.endswith(f"page     {page}\n")
     assert page.read_text().startswith("<!doctype html>")
     told = json.loads(pocketmq("pipeline", "health", "--events", events, "--json").stdout)
     assert told["groups"][0]["rebalances"][1]["after"]["unowned"] == 2
@@ -89,7 +89,7 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fleet",), "give an estate's file or directory, or --uniform, or -n; one of them"),
+        (("fleet",), "give exactly one of: an estate's file or directory, --uniform, -n"),
         (("fleet", "--uniform", "0,1,1"), "--uniform '0,1,1' must look like 1000,64,16"),
         (("fleet", "--uniform", "9x99999999x99999"), "at most 100,000,000"),
         (("fleet", "/no/such/file"), "cannot read /no/such/file"),
@@ -101,15 +101,12 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
         ),
         (("fleet", "--uniform", "1,2,3", "--add-queues", "x"), "must look like 4 or"),
         (("fleet", "--uniform", "1,2,3", "--add-broker", "x"), "must look like broker-c*8"),
-        (("fleet", "--uniform", "1,2,3", "--join", "a,b"), "one at a time"),
-        (
-            ("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"),
-            "MACHINE_ROOM needs `rooms`",
-        ),
+        (("fleet", "--uniform", "1,2,3", "--join", "a,b"), "takes one value"),
+        (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"), "needs the rooms"),
         (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM_NEARBY"), "room of broker"),
-        (("health",), "give --events, or --events-topic with -n, one of them"),
+        (("health",), "give either --events, or --events-topic with -n"),
         (("health", "--events", "/no/such/file"), "cannot read /no/such/file"),
-        (("ingest", "--to", "x"), "name at least one topic with -t"),
+        (("ingest", "--to", "x"), "no topic; give at least one with -t"),
         (("ingest", "--to", "/no/such/place", "--compact"), "holds no ingested topics"),
     ],
 )
@@ -140,4 +137,4 @@ def test_progress_is_shown_on_a_terminal(estate: str) -> None:
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     assert "2 of 2 groups" in shown
-    assert shown.endswith("\r")
+    assert shown.endswith("\x1b[2K"), "the line is erased"

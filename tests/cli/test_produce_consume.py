@@ -104,7 +104,7 @@ def test_tags_and_keys_of_all_lines_and_those_that_are_wanted(cluster: Cluster, 
 def test_fewer_messages_than_wanted_end_with_1(cluster: Cluster, topic: str) -> None:
     done = consume(cluster, topic, "-g", f"g-{topic}", "--count", "2", "--timeout", "0.2")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"pocketmq: only 0 of 2 messages came\n"
+    assert done.stderr == b"pocketmq: only 0 of 2 messages arrived\n"
     quiet = consume(cluster, topic, "-g", f"g-{topic}", "--timeout", "0.2", "--pull")
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, b"", b"")
 

@@ -74,7 +74,7 @@ def test_a_secret_among_the_arguments_works_and_is_warned_of_once(cluster: Clust
     code, told = admin(cluster, "updateUser", *given, POCKETMQ_SECRET_KEY=PASSWORD)
     assert code == 0
     assert told.startswith(WARNING.format("-p"))
-    assert "use --password-file FILE, or -p - to be asked for it" in told
+    assert "use --password-file FILE, or -p - for a prompt" in told
     assert "hers-12345" not in told
 
 
@@ -99,7 +99,7 @@ def test_a_new_users_password_is_taken_from_a_file_or_from_input(
     [
         (["--secret-key-file", "/nowhere"], "cannot read /nowhere: No such file or directory"),
         (["--secret-key-file", "/dev/null"], "the first line of /dev/null is empty"),
-        (["--secret-key", "-"], "standard input holds no secret"),
+        (["--secret-key", "-"], "no secret for --secret-key on standard input"),
         (["--secret-key", "x", "--secret-key-file", "f"], "contradict each other"),
     ],
 )

@@ -44,7 +44,7 @@ def test_damage_ends_with_1_until_it_is_repaired(
     assert run(["store", "check", "--repair", str(broker)]) == 0
     both = capsys.readouterr()
     assert both.out.splitlines()[-1] == "sound"
-    assert "set up again from the log: T" in both.err
+    assert "rebuilt from the commit log: T" in both.err
     assert (broker / "before-repair-1").is_dir()
 
 

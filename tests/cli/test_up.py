@@ -80,7 +80,7 @@ def test_without_a_data_directory_nothing_is_written_anywhere_near(tmp_path: Pat
             client.send("orders", b"42 EUR")
         assert cluster.stop() == 0
     assert list(tmp_path.iterdir()) == []
-    told = "INFO cluster: messages are in memory and end with this process; --data DIR keeps them"
+    told = "INFO cluster: messages are kept in memory and lost at exit; --data DIR keeps them"
     assert told in cluster.errors()
 
 
@@ -291,7 +291,7 @@ WRONG = [
         ["--data", "x", "--memory"],
         "--data and --memory contradict each other; give one of them",
     ),
-    (["--data", ""], "--data takes a directory, not an empty text"),
+    (["--data", ""], "--data takes a directory, not an empty string"),
     (["--set", "regionId"], "--set takes KEY=VALUE, not 'regionId'"),
     (
         ["--set", "autoCreateTopicEnabled=true"],

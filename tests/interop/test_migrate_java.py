@@ -82,7 +82,7 @@ def test_a_group_moves_to_a_cluster_of_4_9(java: JavaBroker, tmp_path: Path) -> 
             wait_for(lambda: len(before.got) == 300, "the group at work")
         send(source.address, range(300, 400))
         refused = operator.run("copy", "--move-delayed", code=1)
-        assert "knows no timers; wait until they are due" in refused
+        assert "which has no timers; wait until they are due" in refused
         assert operator.json("copy")["copied"] == 400
         (moved,) = operator.json("offsets", "-g", "billing")
         assert sum(queue["again"] for queue in moved["queues"]) == 0

@@ -1,30 +1,17 @@
-"""Users and rules of 5.x brokers with access control. Brokers do not share them: all are told."""
+"""Users and rules of 5.x brokers with access control.
 
-from typing import TypeVar
+Brokers do not share them, so changes go to all.
+"""
+
+from typing import Any, TypeVar
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.access import (
-    Acl,
-    CreateAclRequest,
-    CreateUserRequest,
-    DeleteAclRequest,
-    DeleteUserRequest,
-    GetAclRequest,
-    GetUserRequest,
-    ListAclsRequest,
-    ListUsersRequest,
-    Policy,
-    PolicyEntry,
-    UpdateAclRequest,
-    UpdateUserRequest,
-    User,
-)
+from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
+from pocketmq.protocol.request import B, H, R, Request
+from pocketmq.protocol.requests import auth as rows
 
 T = TypeVar("T")
 
@@ -32,7 +19,7 @@ _NONE_SUCH = {int(ResponseCode.USER_NOT_EXIST), int(ResponseCode.POLICY_NOT_EXIS
 
 
 class Access:
-    """Asks and tells brokers, slaves too, about users and what they may do."""
+    """Users and rules of brokers; changes go to slaves, too."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
@@ -41,39 +28,31 @@ class Access:
     async def create_user(
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make a user."""
-        header = CreateUserRequest(username=user.username)
-        return await self._tell(Code.AUTH_CREATE_USER, header, user, cluster, address)
+        """Create a user."""
+        header = rows.AUTH_CREATE_USER.header(username=user.username)
+        return await self._tell(rows.AUTH_CREATE_USER, header, user, cluster, address)
 
     async def update_user(
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Change what is given of a user; what is None stays."""
-        header = UpdateUserRequest(username=user.username)
-        return await self._tell(Code.AUTH_UPDATE_USER, header, user, cluster, address)
+        """Change a user; fields that are None stay as they are."""
+        header = rows.AUTH_UPDATE_USER.header(username=user.username)
+        return await self._tell(rows.AUTH_UPDATE_USER, header, user, cluster, address)
 
     async def delete_user(
         self, username: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Delete a user."""
-        header = DeleteUserRequest(username=username)
-        return await self._tell(Code.AUTH_DELETE_USER, header, None, cluster, address)
+        header = rows.AUTH_DELETE_USER.header(username=username)
+        return await self._tell(rows.AUTH_DELETE_USER, header, None, cluster, address)
 
     async def user(
         self, username: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[User | None]:
-        """Give a user as each broker knows it, None where there is none."""
-        header = GetUserRequest(username=username)
+        """Return a user of each broker, None where there is none."""
+        header = rows.AUTH_GET_USER.header(username=username)
 
-        async def ask(place: ServerPlace) -> User | None:
-            try:
-                answer = await self._wire.ask(place.address, Code.AUTH_GET_USER, header)
-            except ServerError as error:
-                _check_none_such(error)
-                return None
-            return decode_body(answer.body, User) if answer.body else None
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._find(rows.AUTH_GET_USER, header, cluster, address)
 
     async def users(
         self,
@@ -81,28 +60,24 @@ class Access:
         cluster: str | None = None,
         address: str | None = None,
     ) -> Gathered[list[User]]:
-        """List the users of each broker, or those with a part in their name."""
-        header = ListUsersRequest(filter=part)
+        """Return the users of each broker, or those whose name contains `part`."""
+        header = rows.AUTH_LIST_USER.header(filter=part)
 
-        async def ask(place: ServerPlace) -> list[User]:
-            answer = await self._wire.ask(place.address, Code.AUTH_LIST_USER, header)
-            return decode_body(answer.body, list[User]) if answer.body else []
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._list(rows.AUTH_LIST_USER, header, cluster, address)
 
     async def create_rules(
         self, rules: Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Give a subject such as `User:alice` its first rules; see `rules_for`."""
-        header = CreateAclRequest(subject=rules.subject)
-        return await self._tell(Code.AUTH_CREATE_ACL, header, rules, cluster, address)
+        """Create the rules of a subject such as `User:alice`; see `rules_for`."""
+        header = rows.AUTH_CREATE_ACL.header(subject=rules.subject)
+        return await self._tell(rows.AUTH_CREATE_ACL, header, rules, cluster, address)
 
     async def update_rules(
         self, rules: Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Add to a subject's rules, or change those for the same resources."""
-        header = UpdateAclRequest(subject=rules.subject)
-        return await self._tell(Code.AUTH_UPDATE_ACL, header, rules, cluster, address)
+        header = rows.AUTH_UPDATE_ACL.header(subject=rules.subject)
+        return await self._tell(rows.AUTH_UPDATE_ACL, header, rules, cluster, address)
 
     async def delete_rules(
         self,
@@ -112,24 +87,16 @@ class Access:
         address: str | None = None,
     ) -> Gathered[None]:
         """Delete a subject's rules, or those for one resource."""
-        header = DeleteAclRequest(subject=subject, resource=resource)
-        return await self._tell(Code.AUTH_DELETE_ACL, header, None, cluster, address)
+        header = rows.AUTH_DELETE_ACL.header(subject=subject, resource=resource)
+        return await self._tell(rows.AUTH_DELETE_ACL, header, None, cluster, address)
 
     async def rules(
         self, subject: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[Acl | None]:
-        """Give a subject's rules as each broker knows them, None where there are none."""
-        header = GetAclRequest(subject=subject)
+        """Return a subject's rules on each broker, None where there are none."""
+        header = rows.AUTH_GET_ACL.header(subject=subject)
 
-        async def ask(place: ServerPlace) -> Acl | None:
-            try:
-                answer = await self._wire.ask(place.address, Code.AUTH_GET_ACL, header)
-            except ServerError as error:
-                _check_none_such(error)
-                return None
-            return decode_body(answer.body, Acl) if answer.body else None
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._find(rows.AUTH_GET_ACL, header, cluster, address)
 
     async def all_rules(
         self,
@@ -138,17 +105,13 @@ class Access:
         cluster: str | None = None,
         address: str | None = None,
     ) -> Gathered[list[Acl]]:
-        """List the rules of each broker, or those with a part in their subject and resource."""
-        header = ListAclsRequest(subject_filter=subject, resource_filter=resource)
+        """Return the rules of each broker, or those that contain `subject` and `resource`."""
+        header = rows.AUTH_LIST_ACL.header(subject_filter=subject, resource_filter=resource)
 
-        async def ask(place: ServerPlace) -> list[Acl]:
-            answer = await self._wire.ask(place.address, Code.AUTH_LIST_ACL, header)
-            return decode_body(answer.body, list[Acl]) if answer.body else []
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._list(rows.AUTH_LIST_ACL, header, cluster, address)
 
     async def copy_users(self, source: str, destination: str, names: list[str]) -> list[str]:
-        """Have one broker know the users of another, all or those named; give their names.
+        """Copy users from one broker to another, all or those named; return their names.
 
         Raises `Absent` if the source has none of a name, and the broker's error.
         """
@@ -163,7 +126,7 @@ class Access:
         return [user.username or "" for user in users]
 
     async def copy_rules(self, source: str, destination: str, subjects: list[str]) -> list[str]:
-        """Have one broker know the rules of another, all or those of some subjects.
+        """Copy rules from one broker to another, all or those of some subjects.
 
         Raises `Absent` if the source has none for a subject, and the broker's error.
         """
@@ -179,18 +142,43 @@ class Access:
 
     async def _tell(
         self,
-        code: Code,
-        header: Header,
-        body: object | None,
+        request: Request[H, B, Any, Any],
+        header: H,
+        body: B | None,
         cluster: str | None,
         address: str | None,
     ) -> Gathered[None]:
-        async def tell(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code, header, b"" if body is None else body)
+        places = await self._brokers.targets(cluster, address, slaves=True)
+        return await self._wire.tell_each(places, request, header, body)
 
-        return await self._wire.each(
-            await self._brokers.targets(cluster, address, slaves=True), tell
-        )
+    async def _find(
+        self, request: Request[H, None, Any, R], header: H, cluster: str | None, address: str | None
+    ) -> Gathered[R | None]:
+        """Read one thing from each broker, None where there is none."""
+
+        async def ask(place: ServerPlace) -> R | None:
+            try:
+                answer = await self._wire.call(place.address, request, header)
+            except ServerError as error:
+                if error.code not in _NONE_SUCH:
+                    raise
+                return None
+            return None if answer.is_empty else answer.result()
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+
+    async def _list(
+        self,
+        request: Request[H, None, Any, list[T]],
+        header: H,
+        cluster: str | None,
+        address: str | None,
+    ) -> Gathered[list[T]]:
+        async def ask(place: ServerPlace) -> list[T]:
+            answer = await self._wire.call(place.address, request, header)
+            return [] if answer.is_empty else answer.result()
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
 
 
 def rules_for(
@@ -200,18 +188,12 @@ def rules_for(
     decision: str,
     source_ips: list[str] | None = None,
 ) -> Acl:
-    """Make one subject's rules: the same actions on several resources, as mqadmin does."""
+    """Return one subject's rules: the same actions on several resources, as in mqadmin."""
     entries = [
         PolicyEntry(resource=each, actions=actions, source_ips=source_ips, decision=decision)
         for each in resources
     ]
     return Acl(subject=subject, policies=[Policy(entries=entries)])
-
-
-def _check_none_such(error: ServerError) -> None:
-    """Raise an error that says more than that there is none."""
-    if error.code not in _NONE_SUCH:
-        raise error
 
 
 def _there(found: Gathered[T | None], name: str) -> T:

@@ -5,19 +5,14 @@ import msgspec
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
-from pocketmq.model.value import DataVersion
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.model.data_version import DataVersion
+from pocketmq.protocol.bodies.access import Account
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.access import (
-    GET_BROKER_CLUSTER_ACL_INFO,
-    Account,
-    CreateAccessConfigRequest,
-    DeleteAccessConfigRequest,
-)
+from pocketmq.protocol.requests import auth_49 as rows
 
 
 class AccountVersion(msgspec.Struct, frozen=True):
-    """The state of a broker's access files, by their names."""
+    """The versions of a broker's access files, by name."""
 
     broker: str
     cluster: str
@@ -25,7 +20,7 @@ class AccountVersion(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    """Asks and tells brokers about accounts. 5.x brokers of Apache refuse."""
+    """Accounts of brokers. 5.x brokers of Apache refuse these requests."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
@@ -34,8 +29,8 @@ class Accounts:
     async def put(
         self, account: Account, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make an account, or change what is given of one."""
-        header = CreateAccessConfigRequest(
+        """Create an account, or change those of its fields that are given."""
+        header = rows.UPDATE_AND_CREATE_ACL_CONFIG.header(
             access_key=account.access_key or "",
             secret_key=account.secret_key,
             white_remote_address=account.white_remote_address,
@@ -46,21 +41,17 @@ class Accounts:
             group_perms=_joined(account.group_perms),
         )
 
-        async def put(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_ACL_CONFIG, header)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), put)
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, rows.UPDATE_AND_CREATE_ACL_CONFIG, header)
 
     async def delete(
         self, access_key: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Delete an account."""
-        header = DeleteAccessConfigRequest(access_key=access_key)
+        header = rows.DELETE_ACL_CONFIG.header(access_key=access_key)
 
-        async def delete(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.DELETE_ACL_CONFIG, header)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), delete)
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, rows.DELETE_ACL_CONFIG, header)
 
     async def trust(
         self,
@@ -70,28 +61,28 @@ class Accounts:
         *,
         file: str | None = None,
     ) -> Gathered[None]:
-        """Replace the addresses from where nobody has to sign, in one file if there are several."""
-        fields = {"globalWhiteAddrs": ",".join(addresses)}
+        """Replace the addresses that need no signature, in one file if there are several."""
+        fields = {"globalWhiteAddrs": ",".join(addresses)}  # the row's header asks for a file
         if file is not None:
             fields["aclFileFullPath"] = file
 
         async def tell(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, fields)
+            await self._wire.ask(place.address, rows.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG.code, fields)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), tell)
 
     async def versions(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[AccountVersion]:
-        """Tell how often and when access files were changed."""
+        """Return the versions of access files: how often and when they were changed."""
 
         async def ask(place: ServerPlace) -> AccountVersion:
-            told = await self._wire.fields(place.address, GET_BROKER_CLUSTER_ACL_INFO, None)
-            if told.all_acl_file_version:
-                files = decode_body(told.all_acl_file_version, dict[str, DataVersion])
+            answer = await self._wire.fields(place.address, rows.GET_BROKER_CLUSTER_ACL_INFO, None)
+            if answer.all_acl_file_version:
+                files = decode_body(answer.all_acl_file_version, dict[str, DataVersion])
             else:
-                files = {"": decode_body(told.version, DataVersion)}
-            return AccountVersion(told.broker_name, told.cluster_name, files)
+                files = {"": decode_body(answer.version, DataVersion)}
+            return AccountVersion(answer.broker_name, answer.cluster_name, files)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), ask)
 

@@ -1,11 +1,12 @@
-"""The admin as operators' programs use it, on asyncio."""
+"""The asyncio admin, for operators' programs."""
 
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from pocketmq.admin.wire import AdminOptions, AdminSettings, AdminWire
-from pocketmq.client.options import ClientOptions, sort_settings
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.settings import sort_settings
 from pocketmq.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """Asks and tells the servers of a cluster, PocketMQ's or Apache's, all of them at once.
+    """Queries and changes the servers of a cluster, PocketMQ's or Apache's, all at once.
 
         async with Admin("127.0.0.1:9876") as admin:
             status = await admin.topics.status("orders")
             progress = await admin.groups.progress("billing")
 
-    What a server did not tell is named in `missing` of the result; it is never counted as 0.
+    Servers that did not answer are in `missing` of the result; their figures never count as 0.
     Every call ends by its deadline. Belongs to one event loop; tasks may share it.
     """
 
@@ -46,12 +47,12 @@ class Admin:
         self._wire = AdminWire(client, own)
 
     async def start(self) -> Self:
-        """Reach a name server. Raises `NameServersUnreachable`; then nothing is open."""
+        """Connect to a name server. Raises `NameServersUnreachable`; then nothing stays open."""
         await self._wire.open()
         return self
 
     async def close(self) -> None:
-        """Close the connections. Harmless twice."""
+        """Close the connections. Idempotent."""
         await self._wire.close()
 
     async def __aenter__(self) -> Self:
@@ -66,14 +67,14 @@ class Admin:
         await self.close()
 
     def now_ms(self) -> int:
-        """Give the time in milliseconds, by the admin's clock."""
+        """Return the time in milliseconds, by the admin's clock."""
         return self._wire.now_ms()
 
-    # The rooms; each is imported when it is first used, since a command needs one or two of them.
+    # Each part is imported when it is first used, since a command needs one or two of them.
 
     @cached_property
     def brokers(self) -> "Brokers":
-        """Brokers: which there are, how they are, their settings."""
+        """Brokers: addresses, status, settings."""
         from pocketmq.admin.brokers import Brokers
 
         return Brokers(self._wire)
@@ -87,37 +88,37 @@ class Admin:
 
     @cached_property
     def topics(self) -> "Topics":
-        """Topics: routes, settings, what their queues hold."""
+        """Topics: routes, settings, offsets of queues."""
         from pocketmq.admin.topics import Topics
 
         return Topics(self._wire, self.brokers, self.name_servers)
 
     @cached_property
     def groups(self) -> "Groups":
-        """Groups: settings, members, how far they are."""
+        """Groups: settings, members, progress."""
         from pocketmq.admin.groups import Groups
 
         return Groups(self._wire, self.brokers, self.topics)
 
     @cached_property
     def offsets(self) -> "Offsets":
-        """Offsets: bounds of queues, moving groups."""
+        """Offsets: bounds of queues, resets of groups."""
         from pocketmq.admin.offsets import Offsets
 
         return Offsets(self._wire, self.topics, self.groups)
 
     @cached_property
     def messages(self) -> "Messages":
-        """Messages: found, traced, sent again."""
+        """Messages: queries, traces, resends."""
         from pocketmq.admin.messages import Messages
         from pocketmq.admin.reading import QueueReader
 
         reading = QueueReader(self._wire, self.offsets)
-        return Messages(self._wire, self.brokers, self.topics, self.offsets, reading)
+        return Messages(self._wire, self.brokers, self.topics, reading)
 
     @cached_property
     def tracks(self) -> "Tracks":
-        """Who has consumed a message."""
+        """Which groups have consumed a message."""
         from pocketmq.admin.tracks import Tracks
 
         return Tracks(self._wire, self.topics, self.groups)
@@ -138,14 +139,14 @@ class Admin:
 
     @cached_property
     def overview(self) -> "Overview":
-        """Many topics and groups at a glance."""
+        """Summaries of many topics and groups."""
         from pocketmq.admin.overview import Overview
 
         return Overview(self._wire, self.brokers, self.topics, self.groups)
 
     @cached_property
     def balance(self) -> "Balance":
-        """How groups share their queues, and why."""
+        """The assignment of groups, and why it is so."""
         from pocketmq.admin.balance import Balance
 
         return Balance(self._wire, self.topics, self.groups)

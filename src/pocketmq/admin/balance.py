@@ -1,11 +1,11 @@
-"""The balance of a live group: explained, tried otherwise, asked for anew."""
+"""The assignment of a live group: explained, simulated, rebalanced."""
 
 import asyncio
 from collections.abc import Iterable
 
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.groups import GroupProgress, Groups, Running
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
@@ -14,13 +14,12 @@ from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
 from pocketmq.errors import Absent, MQError, RouteNotFound
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.groups import ConsumerConnections
-from pocketmq.protocol.requests.membership import UnregisterClientRequest
+from pocketmq.protocol.bodies.connections import ConsumerConnections
+from pocketmq.protocol.requests.membership import UNREGISTER_CLIENT
 
 
 class Balance:
-    """Looks at how a group shares its queues."""
+    """Inspects how a group shares its queues."""
 
     def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -28,7 +27,7 @@ class Balance:
         self._groups = groups
 
     async def facts(self, group: str, *, patience: float | None = None) -> GroupFacts:
-        """Gather all that brokers and members tell; members slower than `patience` are silent.
+        """Return what brokers and members report; members slower than `patience` are silent.
 
         Raises `Absent` for an unknown group.
         """
@@ -50,7 +49,7 @@ class Balance:
         )
 
     async def explain(self, group: str) -> Explanation:
-        """Tell who holds which queue and why, and what is wrong. Raises `Absent`."""
+        """Return the owner of each queue and why, and the problems. Raises `Absent`."""
         return explain(await self.facts(group))
 
     async def what_if(self, group: str, strategy: Strategy, events: Iterable[Event] = ()) -> WhatIf:
@@ -61,29 +60,26 @@ class Balance:
         return what_if(await self.situation(group, strategy), events)
 
     async def situation(self, group: str, strategy: Strategy) -> Situation:
-        """Give the group as it is now, for `pocketmq.balance.what_if`."""
+        """Return the group as it is now, for `pocketmq.balance.what_if`."""
         facts = await self.facts(group)
         if not facts.members():
-            raise Absent("member", group, "the group is offline, so there is nothing to divide")
+            raise Absent("online member of group", group)
         return Situation.of(facts.queues, facts.members(), strategy, group)
 
     async def rebalance(self, group: str) -> Gathered[None]:
-        """Ask all members of a group to rebalance now, by way of every broker.
+        """Ask all members of a group to rebalance now, through every broker.
 
-        Brokers tell a group's members to look again whenever somebody leaves it. We leave without
-        ever having been a member: that changes nothing else. Raises `Absent`.
+        Brokers notify a group's members whenever a client leaves it. The admin leaves without ever
+        having been a member, which changes nothing else. Raises `Absent`.
         """
-        header = UnregisterClientRequest(
+        header = UNREGISTER_CLIENT.header(
             client_id=self._wire.session.client_id, consumer_group=group
         )
-
-        async def leave(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UNREGISTER_CLIENT, header)
-
-        return await self._wire.each(await self._groups.places(group), leave)
+        places = await self._groups.places(group)
+        return await self._wire.tell_each(places, UNREGISTER_CLIENT, header)
 
     async def _progress(self, group: str) -> GroupProgress:
-        """Give what is known of a group's offsets, which may be nothing."""
+        """Return a group's progress, empty if no broker answers."""
         try:
             return await self._groups.progress(group)
         except MQError:

@@ -1,4 +1,4 @@
-"""Brokers: which there are, how they are, how they are set up, and what they may throw away."""
+"""Brokers: addresses, status, settings, cleaning."""
 
 from collections.abc import Mapping
 
@@ -7,61 +7,54 @@ import msgspec
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.properties_text import read_properties, write_properties
-from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
-from pocketmq.protocol.requests.groups import (
-    GET_ALL_PRODUCER_INFO,
-    GetAllProducersRequest,
-    ProducerTableBody,
-)
+from pocketmq.protocol.bodies.connections import ProducerTable
+from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
+from pocketmq.protocol.request import AnyRequest
+from pocketmq.protocol.requests import broker_admin as rows
+from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO
 from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
 from pocketmq.protocol.requests.stats import (
     GET_BROKER_CONSUME_STATS,
     VIEW_BROKER_STATS_DATA,
-    BrokerConsumeStats,
-    BrokerStats,
-    GetBrokerConsumeStatsRequest,
-    ViewBrokerStatsRequest,
 )
 
 _PATIENT = 50.0
-"""Seconds for what a broker has to count over all its groups, as in Java."""
+"""Seconds for figures over all groups of a broker, as in Java."""
 
 
 class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a broker is, from its own figures; None where it does not tell."""
+    """The status of a broker, from its own figures; None where it does not report one."""
 
     version: str | None
     active: bool | None
     put_tps: float | None
     get_tps: float | None
     earliest_message: float | None
-    """When the oldest message it keeps was stored, in seconds since 1970."""
+    """When its oldest message was stored, in seconds since 1970."""
     disk_ratio: float | None
     put_today: int | None
     put_yesterday: int | None
     get_today: int | None
     get_yesterday: int | None
     figures: dict[str, str]
-    """All it tells, by RocketMQ's names."""
+    """All its figures, by RocketMQ's names."""
 
 
 class Brokers:
-    """Asks and tells brokers. A target is a cluster, or an address; without one it is all."""
+    """Queries and changes brokers: of a cluster, at an address, or else all."""
 
     def __init__(self, wire: AdminWire) -> None:
         self._wire = wire
 
     async def all(self, cluster: str | None = None) -> list[ServerPlace]:
-        """List the brokers a name server knows, slaves too, by cluster, name and id.
+        """Return the brokers of a name server, slaves too, by cluster, name and id.
 
         Raises `Absent` if there is no such cluster, `NameServersUnreachable`.
         """
         info = await self._wire.look_up(GET_BROKER_CLUSTER_INFO)
         if cluster is not None and cluster not in info.cluster_addr_table:
             there = ", ".join(sorted(info.cluster_addr_table)) or "none"
-            raise Absent("cluster", cluster, f"the name server knows {there}")
+            raise Absent("cluster", cluster, f"the name server has {there}")
         return [
             ServerPlace(name, broker, broker_id, address)
             for name, brokers in sorted(info.cluster_addr_table.items())
@@ -72,15 +65,15 @@ class Brokers:
         ]
 
     async def masters(self, cluster: str | None = None) -> list[ServerPlace]:
-        """List the brokers that take messages. Raises what `all` does."""
+        """Return the brokers that accept messages. Raises what `all` does."""
         return [place for place in await self.all(cluster) if place.is_master]
 
     async def targets(
         self, cluster: str | None = None, address: str | None = None, *, slaves: bool = False
     ) -> list[ServerPlace]:
-        """Give the broker at an address, or those of a cluster, or all; masters if not `slaves`.
+        """Return the broker at an address, or those of a cluster, or all; masters if not `slaves`.
 
-        An address the name server does not know is taken as it is. Raises what `all` does.
+        An address that the name server does not list is used as it is. Raises what `all` does.
         """
         if address is None:
             places = await self.all(cluster)
@@ -91,14 +84,15 @@ class Brokers:
     async def status(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[BrokerStatus]:
-        """Tell how brokers are, slaves too. Raises what `all` does."""
+        """Return the status of brokers, slaves too. Raises what `all` does."""
         places = await self.targets(cluster, address, slaves=True)
-        return await self._wire.each(places, self._status)
+        tables = await self._wire.read_each(places, rows.GET_BROKER_RUNTIME_INFO)
+        return tables.map(lambda table: status_of(table.table))
 
     async def config(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[dict[str, str]]:
-        """Give brokers' settings by RocketMQ's names, of slaves too."""
+        """Return the settings of brokers by RocketMQ's names, of slaves too."""
         places = await self.targets(cluster, address, slaves=True)
         return await self._wire.each(places, self._config)
 
@@ -110,27 +104,19 @@ class Brokers:
         *,
         slaves: bool = False,
     ) -> Gathered[None]:
-        """Change settings of running brokers, of masters alone unless `slaves`."""
-        body = write_properties(settings)
-
-        async def change(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UPDATE_BROKER_CONFIG, None, body)
-
-        return await self._wire.each(await self.targets(cluster, address, slaves=slaves), change)
+        """Change settings of running brokers, of masters only unless `slaves`."""
+        places = await self.targets(cluster, address, slaves=slaves)
+        return await self._wire.tell_each(places, rows.UPDATE_BROKER_CONFIG, None, dict(settings))
 
     async def counter(
         self, statistic: str, key: str, places: list[ServerPlace]
     ) -> Gathered[BrokerStats]:
-        """Give one of the brokers' counters, such as TOPIC_PUT_NUMS of a topic.
+        """Return one of the brokers' counters, such as TOPIC_PUT_NUMS of a topic.
 
-        Brokers that have never counted it are missing, with the `ServerError` they gave.
+        Brokers that have never counted it are missing, with their `ServerError`.
         """
-        header = ViewBrokerStatsRequest(stats_name=statistic, stats_key=key)
-
-        async def view(place: ServerPlace) -> BrokerStats:
-            return await self._wire.read(place.address, VIEW_BROKER_STATS_DATA, header)
-
-        return await self._wire.each(places, view)
+        header = VIEW_BROKER_STATS_DATA.header(stats_name=statistic, stats_key=key)
+        return await self._wire.read_each(places, VIEW_BROKER_STATS_DATA, header)
 
     async def consume_stats(
         self,
@@ -139,49 +125,44 @@ class Brokers:
         ordered: bool = False,
         timeout: float = _PATIENT,  # noqa: ASYNC109
     ) -> BrokerConsumeStats:
-        """Give how far every group of a broker is, of ordered topics or of the others."""
-        header = GetBrokerConsumeStatsRequest(is_order=ordered)
+        """Return the progress of every group of a broker, in ordered topics or the others."""
+        header = GET_BROKER_CONSUME_STATS.header(is_order=ordered)
         return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
 
-    async def producers(self, address: str) -> ProducerTableBody:
-        """Give all producers connected to a broker."""
-        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GetAllProducersRequest())
+    async def producers(self, address: str) -> ProducerTable:
+        """Return all producers connected to a broker."""
+        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GET_ALL_PRODUCER_INFO.header())
 
     async def clean_queues(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Have brokers drop index files of queues whose messages are gone."""
-        return await self._order(Code.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, address)
+        """Make brokers delete index files of queues whose messages are gone."""
+        return await self._order(rows.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, address)
 
     async def clean_topics(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Have brokers drop what is left of topics that do not exist any more."""
-        return await self._order(Code.CLEAN_UNUSED_TOPIC, cluster, address)
+        """Make brokers delete the remains of deleted topics."""
+        return await self._order(rows.CLEAN_UNUSED_TOPIC, cluster, address)
 
     async def delete_expired_log(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Have brokers delete commit log files that are older than they keep them."""
-        return await self._order(Code.DELETE_EXPIRED_COMMITLOG, cluster, address)
+        """Make brokers delete commit log files past their retention."""
+        return await self._order(rows.DELETE_EXPIRED_COMMITLOG, cluster, address)
 
-    async def _order(self, code: Code, cluster: str | None, address: str | None) -> Gathered[None]:
-        async def order(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code)
-
-        return await self._wire.each(await self.targets(cluster, address, slaves=True), order)
-
-    async def _status(self, place: ServerPlace) -> BrokerStatus:
-        table = await self._wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
-        return status_of(table.table)
+    async def _order(
+        self, request: AnyRequest, cluster: str | None, address: str | None
+    ) -> Gathered[None]:
+        places = await self.targets(cluster, address, slaves=True)
+        return await self._wire.tell_each(places, request)
 
     async def _config(self, place: ServerPlace) -> dict[str, str]:
-        answer = await self._wire.ask(place.address, Code.GET_BROKER_CONFIG)
-        return read_properties(answer.body)
+        return dict((await self._wire.call(place.address, rows.GET_BROKER_CONFIG)).result())
 
 
 def status_of(figures: dict[str, str]) -> BrokerStatus:
-    """Read the figures an operator looks at first."""
+    """Return the most important of a broker's figures."""
     earliest = _number(figures.get("earliestMessageTimeStamp"))
     return BrokerStatus(
         version=figures.get("brokerVersionDesc"),
@@ -199,7 +180,7 @@ def status_of(figures: dict[str, str]) -> BrokerStatus:
 
 
 def _number(text: str | None) -> float | None:
-    """Read the first of the numbers in a text: rates over 10, 60 and 600 seconds are given."""
+    """Return the first number of a text; rates are over 10, 60 and 600 seconds."""
     try:
         return float((text or "").split()[0])
     except (ValueError, IndexError):

@@ -1,7 +1,7 @@
-"""Why each queue is where it is: the strategy that gives this picture, and each queue's place.
+"""Why each queue has its owner: the strategy inferred from the assignment.
 
-Pure, over facts. Java's members do not tell their strategy; it is found by trying all that need no
-settings, first the one that some member names.
+Pure, over facts. Java's members do not report their strategy; it is inferred by trying all that
+need no settings, first the one that some member reports.
 """
 
 import msgspec
@@ -15,11 +15,11 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 
 TRIED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
 
-_TOLD = "allocateMessageQueueStrategy"
+_REPORTED = "allocateMessageQueueStrategy"
 
 
 class QueueStory(msgspec.Struct, frozen=True):
-    """One queue: who holds it, who should, and why; None where it is not known."""
+    """A queue: its owners, the expected one, and why; None where unknown."""
 
     queue: MessageQueue
     holders: tuple[str, ...]
@@ -29,20 +29,20 @@ class QueueStory(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """A group's picture, and what is wrong with it."""
+    """The assignment of a group, and its problems."""
 
     group: str
     model: MessageModel | None
     members: tuple[str, ...]
     silent: tuple[str, ...]
     strategy: str | None
-    """The strategy whose division this is, None if none fits."""
+    """The strategy that gives this assignment, None if none fits."""
     queues: tuple[QueueStory, ...]
     findings: tuple[GroupFinding, ...]
 
 
 def explain(facts: GroupFacts) -> Explanation:
-    """Tell the story of every queue."""
+    """Explain the owner of every queue."""
     members = facts.members()
     holders = facts.holders()
     strategy = None
@@ -80,15 +80,15 @@ def explain(facts: GroupFacts) -> Explanation:
 
 
 def fitting_strategy(facts: GroupFacts, members: list[str]) -> Strategy | None:
-    """Find the strategy that gives every queue to the member that holds it.
+    """Return the strategy that assigns every queue to its owner, None if none does.
 
-    Queues of silent members may be anywhere among them. AVG comes first where several fit.
+    Queues without an owner may belong to silent members. AVG comes first where several fit.
     """
     if not members or not any(facts.queues.values()):
         return None
-    told = {info.properties.get(_TOLD, "") for info in facts.running.values()}
+    reported = {info.properties.get(_REPORTED, "") for info in facts.running.values()}
     holders = facts.holders()
-    for name in sorted(TRIED, key=lambda name: name not in told):
+    for name in sorted(TRIED, key=lambda name: name not in reported):
         strategy = strategy_by_name(name)
         if all(
             _fits(strategy, queues, members, facts, holders)
@@ -122,21 +122,21 @@ def _owners(
         return [None] * len(queues)
     try:
         return strategy.allocate_all(queues, members, group)
-    except AllocationInputInvalid:  # such as rooms that the names do not tell
+    except AllocationInputInvalid:  # such as rooms that names do not contain
         return [None] * len(queues)
 
 
 def _why_not(facts: GroupFacts, members: list[str], strategy: Strategy | None) -> str | None:
-    """Tell why no strategy explains the picture, None if one does."""
+    """Return why no strategy explains the assignment, None if one does."""
     if facts.model() is MessageModel.BROADCASTING:
         return "broadcasting: every member reads every queue"
     if not members:
-        return "there is no member"
-    return "no common strategy gives this picture" if strategy is None else None
+        return "the group has no member"
+    return "no common strategy gives this assignment" if strategy is None else None
 
 
 def _by_strategy(strategy: str, owner: str | None, place: str, members: list[str]) -> str:
     if owner is None:
-        return f"{strategy} gives it to nobody"
+        return f"{strategy} assigns it to no member"
     member = members.index(owner) + 1
     return f"{strategy}: queue {place} goes to member {member} of {len(members)}"

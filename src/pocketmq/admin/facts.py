@@ -1,4 +1,4 @@
-"""What is known of a group at one moment: members, queues, who holds which. Values alone."""
+"""A snapshot of a group: members, queues, owners. Values without behaviour."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ from pocketmq.protocol.requests.stats import QueueProgress
 
 
 class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as its brokers and members tell; what nobody told is missing, not empty."""
+    """A group as its brokers and members report it; what none reports is missing, not empty."""
 
     group: str
     views: dict[str, ConsumerConnections]
@@ -23,16 +23,16 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
     unseen_brokers: dict[str, str]
     """Brokers that did not answer, with the reason."""
     running: dict[str, RunningInfo]
-    """What members say of themselves."""
+    """What members report of themselves."""
     silent: dict[str, str]
     """Members that did not answer, with the reason."""
     queues: dict[str, tuple[MessageQueue, ...]]
-    """The queues of every topic some member subscribes."""
+    """The queues of every subscribed topic."""
     progress: dict[MessageQueue, QueueProgress]
     now_ms: int
 
     def members(self) -> list[str]:
-        """Name all members any broker lists, in the order the members themselves use."""
+        """Return the members that any broker lists, in the order that members use themselves."""
         return sorted(
             {
                 connection.client_id
@@ -43,7 +43,7 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def holders(self) -> dict[MessageQueue, list[str]]:
-        """Tell who holds each queue, by the members' own word; queues dropped do not count."""
+        """Return the owners of each queue, as members report them; dropped queues do not count."""
         holders: dict[MessageQueue, list[str]] = {}
         for member, info in sorted(self.running.items()):
             for queue, held in info.mq_table.items():
@@ -55,21 +55,21 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         return holders
 
     def model(self) -> MessageModel | None:
-        """Give how the group shares messages, if any broker tells."""
+        """Return the message model, None if no broker reports it."""
         models = [view.message_model for view in self.views.values() if view.connection_set]
         return next((model for model in models if model is not None), None)
 
-    def held(self, member: str, queue: MessageQueue) -> ProcessQueueBody | None:
-        """Give what a member holds of a queue."""
+    def held(self, member: str, queue: MessageQueue) -> ProcessQueueInfo | None:
+        """Return what a member reports of a queue, None if nothing."""
         info = self.running.get(member)
         return None if info is None else info.mq_table.get(queue)
 
 
 def is_push(info: RunningInfo) -> bool:
-    """Tell whether a member has handlers called."""
+    """Return whether a member is a push consumer."""
     return info.properties.get(PROP_CONSUME_TYPE) == "CONSUME_PASSIVELY"
 
 
 def is_orderly(info: RunningInfo) -> bool:
-    """Tell whether a member locks its queues."""
+    """Return whether a member consumes orderly, and so locks its queues."""
     return info.properties.get(PROP_ORDERLY, "").lower() == "true"

@@ -1,7 +1,7 @@
-"""What is wrong with a group: each finding with its evidence and its cure. Pure, over facts.
+"""The problems of a group, each with evidence and cure. Pure, over facts.
 
-Only what is known is judged: as long as a member or broker is silent, a queue nobody admits to
-hold is of unknown ownership, not unowned.
+Only known facts are judged: while a member or broker is silent, a queue that no other member
+reports is of unknown ownership, not unowned.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
 STALE_PULL_MS = 120_000
-"""A queue that was not pulled for so long counts as given up, also for its own member."""
+"""A queue not pulled for this long counts as abandoned, as in the member itself."""
 STUCK_MS = 60_000
-"""Messages that wait for so long mean that a handler hangs."""
+"""Messages waiting for this long mean that a handler is stuck."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """Something an operator should know: what, of whom, how it is known, what helps."""
+class GroupFinding(msgspec.Struct, frozen=True):
+    """A problem: its kind, the subject, the evidence, the cure."""
 
     kind: str
     subject: str
@@ -29,98 +29,98 @@ class Finding(msgspec.Struct, frozen=True):
     cure: str
 
 
-def findings(facts: GroupFacts) -> list[Finding]:
-    """Look for everything known to go wrong."""
+def findings(facts: GroupFacts) -> list[GroupFinding]:
+    """Return all problems found."""
     checks = (_absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled)
     return [finding for check in checks for finding in check(facts)]
 
 
-def _absent(facts: GroupFacts) -> Iterator[Finding]:
+def _absent(facts: GroupFacts) -> Iterator[GroupFinding]:
     for broker, reason in sorted(facts.unseen_brokers.items()):
-        yield Finding(
+        yield GroupFinding(
             "broker silent", broker, reason,
-            "what it knows of the group is missing here; bring it back, or look again",
+            "its part of the group is missing here; restart it, or try again",
         )  # fmt: skip
     if facts.views and not facts.members():
-        yield Finding(
+        yield GroupFinding(
             "no members", facts.group, "no broker lists a member",
-            "start a consumer of this group; messages wait meanwhile",
+            "start a consumer of this group; its messages wait",
         )  # fmt: skip
 
 
-def _split_views(facts: GroupFacts) -> Iterator[Finding]:
+def _split_views(facts: GroupFacts) -> Iterator[GroupFinding]:
     seen = {
         broker: {each.client_id for each in view.connection_set if each.client_id}
         for broker, view in facts.views.items()
     }
-    everybody = set(facts.members())
+    everyone = set(facts.members())
     for broker, members in sorted(seen.items()):
-        absent = sorted(everybody - members)
+        absent = sorted(everyone - members)
         if absent:
-            yield Finding(
+            yield GroupFinding(
                 "split view",
                 broker,
-                f"it does not list {', '.join(absent)}, others do",
-                "members that ask this broker divide the queues otherwise than the rest: "
-                "wait 30 s for the next heartbeat; if it stays, those members cannot reach it",
+                f"it does not list {', '.join(absent)}, other brokers do",
+                "members that ask this broker compute another assignment: wait 30 s for the next "
+                "heartbeat; if it persists, those members cannot reach the broker",
             )
 
 
-def _same_ids(facts: GroupFacts) -> Iterator[Finding]:
-    told = set()
+def _same_ids(facts: GroupFacts) -> Iterator[GroupFinding]:
+    reported = set()
     for view in facts.views.values():
         counts = Counter(each.client_id for each in view.connection_set if each.client_id)
         for member, count in counts.items():
-            if count > 1 and member not in told:
-                told.add(member)
+            if count > 1 and member not in reported:
+                reported.add(member)
                 addresses = sorted(
                     each.client_addr or "?"
                     for each in view.connection_set
                     if each.client_id == member
                 )
-                yield Finding(
+                yield GroupFinding(
                     "same client id",
                     member,
                     f"{count} connections use it: {', '.join(addresses)}",
-                    "each takes the other's queues for its own: give every process an instance "
-                    "name of its own",
+                    "each consumes the other's queues, too: give every process its own instance "
+                    "name",
                 )
 
 
-def _subscriptions(facts: GroupFacts) -> Iterator[Finding]:
-    by_wish: dict[frozenset[tuple[str, str]], list[str]] = {}
+def _subscriptions(facts: GroupFacts) -> Iterator[GroupFinding]:
+    by_subscription: dict[frozenset[tuple[str, str]], list[str]] = {}
     for member, info in sorted(facts.running.items()):
-        wish = frozenset(
+        wanted = frozenset(
             (each.topic, each.sub_string)
             for each in info.subscription_set
             if not is_retry_topic(each.topic)
         )
-        by_wish.setdefault(wish, []).append(member)
-    if len(by_wish) < 2:
+        by_subscription.setdefault(wanted, []).append(member)
+    if len(by_subscription) < 2:
         return
     parts = [
-        f"{', '.join(members)}: {', '.join(sorted(f'{t} ({e})' for t, e in wish)) or 'nothing'}"
-        for wish, members in by_wish.items()
+        f"{', '.join(members)}: {', '.join(sorted(f'{t} ({e})' for t, e in wanted)) or 'nothing'}"
+        for wanted, members in by_subscription.items()
     ]
-    yield Finding(
+    yield GroupFinding(
         "different subscriptions",
         facts.group,
         "; ".join(parts),
-        "brokers keep the last one heard for the whole group, so messages get lost: have all "
-        "members subscribe the same, or use another group",
+        "brokers apply the last one received to the whole group, so messages are lost: make all "
+        "members subscribe to the same, or use another group",
     )
 
 
-def _silent(facts: GroupFacts) -> Iterator[Finding]:
+def _silent(facts: GroupFacts) -> Iterator[GroupFinding]:
     for member, reason in sorted(facts.silent.items()):
-        yield Finding(
+        yield GroupFinding(
             "member silent", member, reason,
-            "it counts as a member until its connection ends or 120 s pass without a heartbeat, "
-            "and its queues are not consumed meanwhile: restart it, or end its process",
+            "it stays a member until its connection closes or 120 s pass without a heartbeat, and "
+            "its queues are not consumed: restart it, or kill its process",
         )  # fmt: skip
 
 
-def _ownership(facts: GroupFacts) -> Iterator[Finding]:
+def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
     if facts.model() is MessageModel.BROADCASTING:
         return
     holders = facts.holders()
@@ -131,37 +131,37 @@ def _ownership(facts: GroupFacts) -> Iterator[Finding]:
             yield _unowned(unowned, known=known)
         for queue in queues:
             if len(holders.get(queue, ())) > 1:
-                yield Finding(
-                    "owned twice", _name(queue), f"held by {' and '.join(holders[queue])}",
-                    "messages come twice until the next rebalance, 20 s at most; if it stays, "
-                    "members use different strategies, or see different members",
+                yield GroupFinding(
+                    "owned twice", _name(queue), f"owned by {' and '.join(holders[queue])}",
+                    "messages are delivered twice until the next rebalance, at most 20 s; if it "
+                    "persists, members use different strategies or member lists",
                 )  # fmt: skip
     busy = {member for members in holders.values() for member in members}
     idle = [member for member in sorted(facts.running) if member not in busy]
     if idle and known:
         count = sum(len(queues) for queues in facts.queues.values())
-        yield Finding(
+        yield GroupFinding(
             "idle members", ", ".join(idle),
-            f"they hold none of the {count} queues of {len(facts.members())} members",
-            "a queue has one member at most: add queues, or do with fewer members",
+            f"they own none of the {count} queues of {len(facts.members())} members",
+            "a queue has at most one owner: add queues, or remove members",
         )  # fmt: skip
 
 
-def _unowned(queues: list[MessageQueue], *, known: bool) -> Finding:
+def _unowned(queues: list[MessageQueue], *, known: bool) -> GroupFinding:
     names = ", ".join(map(_name, queues[:8])) + (f" and {len(queues) - 8} more" * (len(queues) > 8))
     if not known:
-        return Finding(
-            "ownership unknown", names, "no member that answered holds them",
-            "see to the silent members and brokers first",
+        return GroupFinding(
+            "ownership unknown", names, "no member that answered owns them",
+            "repair the silent members and brokers first",
         )  # fmt: skip
-    return Finding(
-        "unowned queues", names, "every member has answered, and none holds them",
-        "their messages wait: ask for a rebalance; if that does not help, members use different "
-        "strategies, or one that leaves queues out (CONFIG, MACHINE_ROOM)",
+    return GroupFinding(
+        "unowned queues", names, "every member answered, and none owns them",
+        "their messages wait: run rebalance; if that does not help, members use different "
+        "strategies, or one that omits queues (CONFIG, MACHINE_ROOM)",
     )  # fmt: skip
 
 
-def _stalled(facts: GroupFacts) -> Iterator[Finding]:
+def _stalled(facts: GroupFacts) -> Iterator[GroupFinding]:
     for member, info in sorted(facts.running.items()):
         if not is_push(info):
             continue
@@ -172,23 +172,23 @@ def _stalled(facts: GroupFacts) -> Iterator[Finding]:
             pulled = facts.now_ms - held.last_pull_timestamp
             consumed = facts.now_ms - held.last_consume_timestamp
             if held.last_pull_timestamp and pulled > STALE_PULL_MS:
-                yield Finding(
+                yield GroupFinding(
                     "not pulled", where, f"last pulled {pulled // 1000} s ago",
-                    "its client hangs or is flow controlled; look at its threads "
+                    "its client is stuck or flow-controlled; check its threads "
                     "(consumerStatus -s) and its log",
                 )  # fmt: skip
             if is_orderly(info) and not held.locked:
-                yield Finding(
+                yield GroupFinding(
                     "not locked", where, "an orderly member does not hold the broker's lock",
-                    "another member still has it, for 60 s at most; if it stays, see who holds "
-                    "the queue",
+                    "another member may still have it, for at most 60 s; if it persists, check the "
+                    "owner of the queue",
                 )  # fmt: skip
             elif held.cached_msg_count > 0 and consumed > STUCK_MS:
-                yield Finding(
+                yield GroupFinding(
                     "handler stuck", where,
                     f"{held.cached_msg_count} messages wait, the last was handled "
                     f"{consumed // 1000} s ago",
-                    "a handler hangs: look at the member's threads (consumerStatus -s)",
+                    "a handler is stuck: check the member's threads (consumerStatus -s)",
                 )  # fmt: skip
 
 

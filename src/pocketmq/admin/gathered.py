@@ -1,6 +1,7 @@
-"""Answers of many servers: those that came, and by name those that did not.
+"""Answers of many servers, and the servers that did not answer.
 
-What a server did not say is unknown. It is never counted as 0 and never left out in silence.
+The figures of a server that did not answer are unknown: never counted as 0, never silently left
+out.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +16,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
-    """One broker process."""
+class ServerPlace(msgspec.Struct, frozen=True, gc=False):
+    """A server process: a broker, or a name server without a cluster."""
 
     cluster: str
     broker: str
@@ -25,14 +26,14 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_master(self) -> bool:
-        """Whether it takes messages."""
+        """Whether it accepts messages."""
         return self.broker_id == MASTER_ID
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A server that did not answer, or refused; `error` says why."""
+    """A server that did not answer, or refused, and its error."""
 
-    place: Place
+    place: ServerPlace
     error: MQError
 
     def __str__(self) -> str:
@@ -40,14 +41,14 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True):
-    """What one server said."""
+    """The answer of one server."""
 
-    place: Place
+    place: ServerPlace
     value: T
 
 
 class Gathered(msgspec.Struct, Generic[T], frozen=True):
-    """What all servers asked have said; `missing` are those whose part is unknown."""
+    """The answers of all servers asked; `missing` are those without one."""
 
     answers: tuple[Answer[T], ...]
     missing: tuple[Missing, ...] = ()
@@ -61,28 +62,28 @@ class Gathered(msgspec.Struct, Generic[T], frozen=True):
         return iter(self.answers)
 
     def values(self) -> list[T]:
-        """Give what was said, without who said it."""
+        """Return the answers without their servers."""
         return [answer.value for answer in self.answers]
 
     def some(self) -> "Gathered[T]":
-        """Give the same, or raise the first error if nobody answered at all."""
+        """Return itself; raise the first error if no server answered."""
         if not self.answers and self.missing:
             raise self.missing[0].error
         return self
 
     def all(self) -> list[T]:
-        """Give every answer; raises the first error if any is missing."""
+        """Return every answer; raise the first error if any is missing."""
         if self.missing:
             raise self.missing[0].error
         return self.values()
 
     def map(self, change: Callable[[T], U]) -> "Gathered[U]":
-        """Give the same with other values."""
+        """Return the same with converted values."""
         answers = tuple(Answer(each.place, change(each.value)) for each in self.answers)
         return Gathered(answers, self.missing)
 
     def without(self, unwanted: Callable[[MQError], bool]) -> "Gathered[T]":
-        """Give the same without the errors that are an answer, such as that a name is unknown."""
+        """Return the same without errors that are an answer, such as an unknown name."""
         return Gathered(self.answers, _others(self.missing, unwanted))
 
 

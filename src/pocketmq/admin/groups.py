@@ -1,4 +1,4 @@
-"""Consumer and producer groups: settings, members, how far they are, what members do."""
+"""Consumer and producer groups: settings, members, progress."""
 
 import asyncio
 
@@ -13,39 +13,24 @@ from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.assignment import RequestMode
+from pocketmq.protocol.bodies.assignment import RequestMode
+from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerConnections
+from pocketmq.protocol.bodies.groups import GroupConfigs
+from pocketmq.protocol.bodies.running import RunningInfo
+from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
+from pocketmq.protocol.requests import groups as rows
+from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE
 from pocketmq.protocol.requests.client_calls import (
     GET_CONSUMER_RUNNING_INFO,
-    GetConsumerRunningInfoRequest,
-    RunningInfo,
 )
-from pocketmq.protocol.requests.groups import (
-    GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    GET_CONSUMER_CONNECTION_LIST,
-    GET_PRODUCER_CONNECTION_LIST,
-    QUERY_TOPICS_BY_CONSUMER,
-    ConsumerConnections,
-    DeleteSubscriptionGroupRequest,
-    GetConsumerConnectionsRequest,
-    GetProducerConnectionsRequest,
-    GroupConfigs,
-    ProducerConnections,
-    QueryTopicsByConsumerRequest,
-)
-from pocketmq.protocol.requests.stats import (
-    GET_CONSUME_STATS,
-    ConsumeStatsBody,
-    GetConsumeStatsRequest,
-    QueueProgress,
-)
+from pocketmq.protocol.requests.stats import GET_CONSUME_STATS
 
 _PATIENCE = 15.0
-"""Seconds for figures over all queues of a group, and for questions handed on to a client."""
+"""Seconds for figures over all queues of a group, and for requests relayed to a client."""
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """How far a group is in each queue; queues of brokers in `missing` are not listed."""
+class GroupProgress(msgspec.Struct, frozen=True):
+    """The progress of a group in each queue; queues of brokers in `missing` are not listed."""
 
     queues: dict[MessageQueue, QueueProgress]
     consume_tps: float
@@ -53,24 +38,24 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def lag(self) -> int:
-        """Messages not committed yet, in the queues that are known."""
+        """Messages not committed yet, in the listed queues."""
         return sum(each.broker_offset - each.consumer_offset for each in self.queues.values())
 
     @property
     def in_flight(self) -> int:
-        """Messages pulled but not committed yet, in the queues that are known."""
+        """Messages pulled but not committed yet, in the listed queues."""
         return sum(each.pull_offset - each.consumer_offset for each in self.queues.values())
 
 
 class Running(msgspec.Struct, frozen=True):
-    """What the members of a group say of themselves; `silent` ones did not answer."""
+    """What the members of a group report; `silent` ones did not answer."""
 
     members: dict[str, RunningInfo]
     silent: dict[str, MQError]
 
 
 class Groups:
-    """Asks and tells all brokers of a group at once."""
+    """Queries and changes all brokers of a group at once."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics) -> None:
         self._wire = wire
@@ -82,17 +67,14 @@ class Groups:
     async def configs(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[dict[str, GroupConfig]]:
-        """Give the settings of every group, of each master."""
-
-        async def read(place: ServerPlace) -> dict[str, GroupConfig]:
-            table = await self._wire.read(place.address, GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None)
-            return table.subscription_group_table
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+        """Return the settings of every group, of each master."""
+        places = await self._brokers.targets(cluster, address)
+        found = await self._wire.read_each(places, rows.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        return found.map(lambda table: table.subscription_group_table)
 
     async def config(self, group: str) -> Gathered[GroupConfig]:
-        """Give a group's settings on each broker that has it."""
-        # Asking for one group alone would have some brokers make it.
+        """Return a group's settings on each broker that has it."""
+        # A request for a single group would make some brokers create it.
         found = await self.configs()
         answers = tuple(each for each in found.answers if group in each.value)
         return Gathered(answers, found.missing).map(lambda table: table[group])
@@ -100,29 +82,22 @@ class Groups:
     async def create(
         self, config: GroupConfig, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make a group on brokers, or change it. Raises `NameInvalid`, `Absent`."""
+        """Create a group on brokers, or change it. Raises `NameInvalid`, `Absent`."""
         check_group(config.group_name)
-
-        async def create(place: ServerPlace) -> None:
-            await self._wire.ask(
-                place.address, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, config
-            )
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places = await self._brokers.targets(cluster, address)
+        request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+        return await self._wire.tell_each(places, request, None, config)
 
     async def create_many(
         self, configs: list[GroupConfig], cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make or change many groups with one request to each broker (5.x)."""
+        """Create or change many groups with one request to each broker (5.x)."""
         for config in configs:
             check_group(config.group_name)
         body = GroupConfigs(group_config_list=configs)
-        code = Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
-
-        async def create(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code, None, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places = await self._brokers.targets(cluster, address)
+        request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
+        return await self._wire.tell_each(places, request, None, body)
 
     async def delete(
         self,
@@ -134,16 +109,13 @@ class Groups:
     ) -> Gathered[None]:
         """Delete a group, and its offsets if wanted.
 
-        From a whole cluster its retry and dead letter topics go, too. Raises `Absent`.
+        On a whole cluster its retry and dead-letter topics are deleted, too. Raises `Absent`.
         """
-        header = DeleteSubscriptionGroupRequest(
+        header = rows.DELETE_SUBSCRIPTIONGROUP.header(
             group_name=group, clean_offset=offsets, remove_offset=offsets
         )
-
-        async def delete(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.DELETE_SUBSCRIPTIONGROUP, header)
-
-        done = await self._wire.each(await self._brokers.targets(cluster, address), delete)
+        places = await self._brokers.targets(cluster, address)
+        done = await self._wire.tell_each(places, rows.DELETE_SUBSCRIPTIONGROUP, header)
         if cluster is not None and done.complete:
             await self._topics.delete(retry_topic(group), cluster)
             await self._topics.delete(dead_letter_topic(group), cluster)
@@ -159,32 +131,29 @@ class Groups:
         *,
         share: int = 0,
     ) -> Gathered[None]:
-        """Have a group pull a topic's messages, or pop them (5.x); then `share` queues each."""
+        """Make a group pull a topic's messages, or pop them from `share` queues each (5.x)."""
         body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
-
-        async def change(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.SET_MESSAGE_REQUEST_MODE, None, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), change)
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, SET_MESSAGE_REQUEST_MODE, None, body)
 
     # Members
 
     async def places(self, group: str) -> list[ServerPlace]:
-        """Give the brokers that know a group, one process each. Raises `Absent` if none does."""
+        """Return the brokers that have a group, one process each. Raises `Absent` if none does."""
         try:
             return await self._topics.places(retry_topic(group))
         except RouteNotFound:
             config = (await self.config(group)).some()
         if not config.answers:
-            raise Absent("group", group, "no broker knows it: has it ever had a member?")
+            raise Absent("group", group, "no broker has it; it may never have had a member")
         return [each.place for each in config]
 
     async def connections(
         self, group: str, address: str | None = None
     ) -> Gathered[ConsumerConnections]:
-        """Give a group's members as each broker sees them; none is an answer, too.
+        """Return a group's members as each broker lists them, which may be none.
 
-        Raises `Absent` if no broker knows the group.
+        Raises `Absent` if no broker has the group.
         """
         if address is not None:
             return await self.connections_at(group, await self._brokers.targets(address=address))
@@ -193,40 +162,39 @@ class Groups:
     async def connections_at(
         self, group: str, places: list[ServerPlace]
     ) -> Gathered[ConsumerConnections]:
-        """Give a group's members as some brokers see them."""
-        header = GetConsumerConnectionsRequest(consumer_group=group)
+        """Return a group's members as some brokers list them."""
+        header = rows.GET_CONSUMER_CONNECTION_LIST.header(consumer_group=group)
 
         async def ask(place: ServerPlace) -> ConsumerConnections:
             try:
-                return await self._wire.read(place.address, GET_CONSUMER_CONNECTION_LIST, header)
+                return await self._wire.read(
+                    place.address, rows.GET_CONSUMER_CONNECTION_LIST, header
+                )
             except ConsumerOffline:
                 return ConsumerConnections()
 
         return await self._wire.each(places, ask)
 
     async def producers(self, group: str, topic: str) -> Gathered[ProducerConnections]:
-        """Give the producers of a group as each broker of a topic sees them.
+        """Return the producers of a group as each broker of a topic lists them.
 
         Brokers without any refuse, and are missing. Raises `RouteNotFound`.
         """
-        header = GetProducerConnectionsRequest(producer_group=group)
-
-        async def ask(place: ServerPlace) -> ProducerConnections:
-            return await self._wire.read(place.address, GET_PRODUCER_CONNECTION_LIST, header)
-
-        return await self._wire.each(await self._topics.places(topic), ask)
+        header = rows.GET_PRODUCER_CONNECTION_LIST.header(producer_group=group)
+        places = await self._topics.places(topic)
+        return await self._wire.read_each(places, rows.GET_PRODUCER_CONNECTION_LIST, header)
 
     async def running_info(
         self, group: str, client_id: str, *, stacks: bool = False
     ) -> RunningInfo:
-        """Have a member tell what it does, by the first broker that reaches it.
+        """Return what a member reports, through the first broker that reaches it.
 
-        With `stacks` it tells what its threads do. Raises the last broker's error if none can.
+        With `stacks` it includes its thread stacks. Raises the last broker's error if none can.
         """
-        header = GetConsumerRunningInfoRequest(
+        header = GET_CONSUMER_RUNNING_INFO.header(
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
-        failure: MQError = Absent("member", client_id, f"of group {group!r}")
+        failure: MQError = Absent("member", client_id, f"in group {group!r}")
         for place in await self.places(group):
             try:
                 return await self._wire.read(
@@ -242,9 +210,9 @@ class Groups:
     async def running(
         self, group: str, *, stacks: bool = False, patience: float | None = None
     ) -> Running:
-        """Have every member tell what it does; those slower than `patience` seconds are silent.
+        """Return what every member reports; those slower than `patience` seconds are silent.
 
-        Raises `Absent` if no broker knows the group.
+        Raises `Absent` if no broker has the group.
         """
         seen = (await self.connections(group)).some()
         clients = sorted({client for view in seen.values() for client in client_ids(view)})
@@ -254,7 +222,7 @@ class Groups:
                 async with asyncio.timeout(patience):
                     return await self.running_info(group, client, stacks=stacks)
             except TimeoutError as error:
-                name = Code.GET_CONSUMER_RUNNING_INFO.name
+                name = GET_CONSUMER_RUNNING_INFO.code.name
                 raise RequestTimedOut(client, name, patience or 0.0) from error
 
         outcomes = await self._wire.together(clients, ask)
@@ -269,10 +237,10 @@ class Groups:
 
     # Progress
 
-    async def progress(self, group: str, topic: str | None = None) -> Progress:
-        """Tell how far a group is, in one topic or in all it has consumed.
+    async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
+        """Return the progress of a group, in one topic or in all it has consumed.
 
-        Raises `Absent` if no broker knows the group, or the error if none answers.
+        Raises `Absent` if no broker has the group, or the error if none answers.
         """
         gathered = (await self.stats_at(group, topic, await self.places(group))).some()
         found = {
@@ -282,32 +250,23 @@ class Groups:
         }
         tps = sum(stats.consume_tps for stats in gathered.values())
         queues = {queue: found[queue] for queue in sort_queues(set(found))}
-        return Progress(queues, tps, gathered.missing)
+        return GroupProgress(queues, tps, gathered.missing)
 
     async def stats_at(
         self, group: str, topic: str | None, places: list[ServerPlace]
-    ) -> Gathered[ConsumeStatsBody]:
-        """Give how far a group is as some brokers know it."""
-        header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
-
-        async def ask(place: ServerPlace) -> ConsumeStatsBody:
-            return await self._wire.read(
-                place.address, GET_CONSUME_STATS, header, timeout=_PATIENCE
-            )
-
-        return await self._wire.each(places, ask)
+    ) -> Gathered[ConsumeStats]:
+        """Return the progress of a group on some brokers."""
+        header = GET_CONSUME_STATS.header(consumer_group=group, topic=topic)
+        return await self._wire.read_each(places, GET_CONSUME_STATS, header, timeout=_PATIENCE)
 
     async def topics(self, group: str) -> Gathered[list[str]]:
-        """Name the topics a group has consumed, as each broker knows them."""
-        header = QueryTopicsByConsumerRequest(group=group)
-
-        async def ask(place: ServerPlace) -> list[str]:
-            names = await self._wire.read(place.address, QUERY_TOPICS_BY_CONSUMER, header)
-            return sorted(names.topic_list)
-
-        return await self._wire.each(await self.places(group), ask)
+        """Return the topics a group has consumed, for each broker."""
+        header = rows.QUERY_TOPICS_BY_CONSUMER.header(group=group)
+        places = await self.places(group)
+        found = await self._wire.read_each(places, rows.QUERY_TOPICS_BY_CONSUMER, header)
+        return found.map(lambda names: sorted(names.topic_list))
 
 
 def client_ids(view: ConsumerConnections) -> list[str]:
-    """Name the members in one broker's view of a group."""
+    """Return the client ids of the members that one broker lists."""
     return [each.client_id for each in view.connection_set if each.client_id is not None]

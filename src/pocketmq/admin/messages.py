@@ -1,4 +1,4 @@
-"""Messages: found by id, key, place or time; sent again, or handed to one consumer."""
+"""Messages: found by id, key, offset or time; resent, or handed to one consumer."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,37 +7,44 @@ import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Missing, ServerPlace
-from pocketmq.admin.offsets import Offsets
-from pocketmq.admin.reading import Page, PageStatus, QueueReader
+from pocketmq.admin.reading import PAGE, Page, QueueReader
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
+from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
+from pocketmq.model import properties
+from pocketmq.model.message import Message
+from pocketmq.model.names import (
+    TRACE_TOPIC,
+    dead_letter_topic,
+    is_dead_letter_topic,
+    is_retry_topic,
+)
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
-    CONSUME_MESSAGE_DIRECTLY,
-    ConsumeDirectlyRequest,
-    DirectConsumeResult,
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY
+from pocketmq.protocol.requests.queries import (
+    QUERY_MESSAGE,
+    VIEW_MESSAGE_BY_ID,
+    QueryMessageRequest,
 )
-from pocketmq.protocol.requests.reading import QueryMessageRequest, ViewMessageRequest
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
-"""The end of time, as Java says it."""
+"""The end of time, as in Java."""
 _OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 _PATIENCE = 15.0
-_PAGE = 32
+_RESENDING_GROUP = "ReSendMsgById"
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundMessages(msgspec.Struct, frozen=True):
     """Messages found, oldest first; brokers in `missing` may have more."""
 
     messages: list[ReceivedMessage]
@@ -45,7 +52,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Resent(msgspec.Struct, frozen=True):
-    """A message and what came of sending it again: a receipt, or an error."""
+    """The outcome of resending a message: a receipt, or an error."""
 
     message_id: str
     topic: str
@@ -54,14 +61,14 @@ class Resent(msgspec.Struct, frozen=True):
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
-    """Something that happened to a message, and which client told of it."""
+    """An event of a message, and the client that traced it."""
 
     event: Traced
     client_host: str
 
 
 class Messages:
-    """Looks for messages on all brokers of a topic at once."""
+    """Finds messages on all brokers of a topic at once."""
 
     def __init__(
         self,
@@ -74,11 +81,10 @@ class Messages:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
-        self._offsets = offsets
         self._reading = reading
 
     async def by_id(self, topic: str, message_id: str) -> ReceivedMessage:
-        """Give a message by either of its ids: the broker's, which tells its place, or its own.
+        """Return a message by either of its ids: the broker's, which holds its offset, or its own.
 
         Only brokers of the cluster are asked, whatever address an id holds. Raises `Absent`.
         """
@@ -106,10 +112,10 @@ class Messages:
         end_ms: int = FOR_EVER,
         by_tag: bool = False,
         after: str | None = None,
-    ) -> Found:
+    ) -> FoundMessages:
         """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers.
 
-        5.5 brokers with a RocksDB index also find `by_tag`, and go on `after` an index key.
+        5.5 brokers with a RocksDB index also find `by_tag`, and continue `after` an index key.
         """
         header = msgspec.structs.replace(
             _query(topic, key, limit, begin_ms, end_ms),
@@ -128,15 +134,15 @@ class Messages:
         *,
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
-    ) -> Found:
-        """Find messages by the id their producer gave; retries of one message share it."""
+    ) -> FoundMessages:
+        """Find messages by their unique id; retries of one message share it."""
         header = msgspec.structs.replace(
             _query(topic, message_id, limit, begin_ms, end_ms), unique_key_query=True
         )
         return await self._query(header, lambda message: message.message_id == message_id)
 
     async def by_offset(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
-        """Give the message at an offset of a queue. Raises `Absent`."""
+        """Return the message at an offset of a queue. Raises `Absent`."""
         page = await self._reading.page(queue, offset, 1)
         if page.damaged is not None:
             raise page.damaged
@@ -148,9 +154,9 @@ class Messages:
         raise Absent("message", where, bounds if page.max_offset > 0 else "the queue is empty")
 
     async def page(
-        self, queue: MessageQueue, offset: int, count: int = _PAGE, expression: str | Filter = "*"
+        self, queue: MessageQueue, offset: int, count: int = PAGE, expression: str | Filter = "*"
     ) -> Page:
-        """Give messages of a queue from an offset on; see `Page`."""
+        """Return messages of a queue from an offset on; see `Page`."""
         return await self._reading.page(queue, offset, count, expression)
 
     async def between(
@@ -160,7 +166,7 @@ class Messages:
         end_ms: int,
         limit: int = 64,
         expression: str | Filter = "*",
-    ) -> Found:
+    ) -> FoundMessages:
         """Find messages stored in a span of time, at most `limit` of each queue.
 
         Raises `RouteNotFound`, and the first error of a queue.
@@ -168,12 +174,12 @@ class Messages:
         route = await self._topics.route(topic)
         queues = sort_queues(route.subscribe_queues(topic))
         found = await asyncio.gather(
-            *(self._between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
+            *(self._reading.between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
         )
-        return Found(_in_order([message for part in found for message in part]))
+        return FoundMessages(_in_order([message for part in found for message in part]))
 
-    async def dead_letters(self, group: str, limit: int = 64) -> Found:
-        """Give the oldest messages a group gave up. Raises `RouteNotFound` if there are none."""
+    async def dead_letters(self, group: str, limit: int = 64) -> FoundMessages:
+        """Return a group's oldest dead letters. Raises `RouteNotFound` if it never had any."""
         return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
 
     async def trace(
@@ -185,7 +191,7 @@ class Messages:
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
     ) -> list[TraceEvent]:
-        """Tell what happened to a message, as clients that trace have told, oldest first."""
+        """Return the traced events of a message, oldest first."""
         found = await self.by_key(trace_topic, message_id, limit, begin_ms=begin_ms, end_ms=end_ms)
         if not found.messages:
             _raise_missing(found)
@@ -199,12 +205,12 @@ class Messages:
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
     ) -> DirectConsumeResult:
-        """Have one member of a group handle a message now; nothing is committed.
+        """Let one member of a group consume a message now; nothing is committed.
 
         Raises `Absent`, and the `ServerError` of a broker that cannot reach the member.
         """
         message = await self.by_id(topic, message_id)
-        header = ConsumeDirectlyRequest(
+        header = CONSUME_MESSAGE_DIRECTLY.header(
             consumer_group=group,
             client_id=client_id,
             msg_id=message.offset_message_id,
@@ -218,58 +224,39 @@ class Messages:
         )
 
     async def resend(self, messages: list[ReceivedMessage]) -> list[Resent]:
-        """Send copies of messages, dead letters under their first topic; the originals stay."""
-        from pocketmq.admin.messages import resend  # a producer is slow to import
-
+        """Send copies of messages, dead letters to their original topic; the originals stay."""
         return await resend(self._wire.client_options, messages)
 
     async def _store_address(self, message: ReceivedMessage) -> str:
-        """Give the broker that stores a message; raises `Absent` for one of another cluster."""
+        """Return the broker that stores a message; raises `Absent` if it is not in this cluster."""
         if any(place.address == message.store_host for place in await self._brokers.all()):
             return message.store_host
         raise Absent("broker", message.store_host, "in this cluster")
 
     async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
-        header = ViewMessageRequest(offset=offset)
-        accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
-        answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
+        header = VIEW_MESSAGE_BY_ID.header(offset=offset)
+        accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's code for no message there
+        answer = await self._wire.call(place.address, VIEW_MESSAGE_BY_ID, header, accept=accept)
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
-        return decode_pulled(answer.body, DeliveryContext(broker_name=place.broker))[0]
+        return decode_pulled(answer.result(), Delivery(broker_name=place.broker))[0]
 
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
-    ) -> Found:
+    ) -> FoundMessages:
         async def ask(place: ServerPlace) -> list[ReceivedMessage]:
-            answer = await self._wire.ask(
-                place.address, Code.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
+            answer = await self._wire.call(
+                place.address, QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
             )
-            if answer.code != ResponseCode.SUCCESS or not answer.body:
+            if answer.code != ResponseCode.SUCCESS or answer.is_empty:
                 return []
-            return _sound(answer.body, header.topic, place.broker)
+            return _sound(answer.result(), header.topic, place.broker)
 
         places = await self._topics.places(header.topic)
         gathered = (await self._wire.each(places, ask)).some()
-        # Brokers find by a hash of the key, so others may come along.
+        # Brokers find by a hash of the key, so there may be others among them.
         messages = [message for part in gathered.values() for message in part if wanted(message)]
-        return Found(_in_order(messages), gathered.missing)
-
-    async def _between(
-        self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
-    ) -> list[ReceivedMessage]:
-        first, last = await self._offsets.bounds(queue)
-        if begin_ms > 0:
-            first = await self._offsets.at_time(queue, begin_ms)
-        messages: list[ReceivedMessage] = []
-        while first < last and len(messages) < limit:
-            page = await self._reading.page(queue, first, min(_PAGE, limit), expression)
-            messages += page.messages
-            late = bool(messages) and messages[-1].store_timestamp_ms > end_ms
-            stuck = page.next_offset <= first or page.status is PageStatus.NO_NEW_MSG
-            if late or stuck:
-                break
-            first = page.next_offset
-        return [each for each in messages if each.store_timestamp_ms <= end_ms][:limit]
+        return FoundMessages(_in_order(messages), gathered.missing)
 
 
 def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> QueryMessageRequest:
@@ -279,7 +266,7 @@ def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> Quer
 
 
 def _sound(body: bytes, topic: str, broker: str) -> list[ReceivedMessage]:
-    """Give the messages of a body but for damaged ones, which are logged."""
+    """Return the messages of a body without damaged ones, which are logged."""
     found: list[ReceivedMessage] = []
     while body:
         try:
@@ -295,7 +282,43 @@ def _in_order(messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
     return sorted(messages, key=lambda each: (each.store_timestamp_ms, each.queue_offset))
 
 
-def _raise_missing(found: Found) -> None:
-    """Raise what kept a broker from answering: what is not found may be there."""
+def _raise_missing(found: FoundMessages) -> None:
+    """Raise the error of a broker that did not answer: it may have the message."""
     for missing in found.missing:
         raise missing.error
+
+
+async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> list[Resent]:
+    """Send copies of messages, each with a new id; the originals stay."""
+    from pocketmq.client.producer.producer import Producer  # slow to import
+
+    results = []
+    async with Producer(options=options, group=_RESENDING_GROUP) as producer:
+        for message in messages:
+            topic = original_topic(message)
+            copy = Message(
+                topic,
+                message.body,
+                tag=message.tag,
+                keys=message.keys,
+                properties=message.user_properties,
+                flag=message.flag,
+            )
+            try:
+                receipt = await producer.send(copy)
+            except MQError as error:
+                results.append(Resent(message.message_id, topic, None, error))
+            else:
+                results.append(Resent(message.message_id, topic, receipt))
+    return results
+
+
+def original_topic(message: ReceivedMessage) -> str:
+    """Return the topic a message was first sent to, which retries and dead letters keep."""
+    if is_dead_letter_topic(message.topic) or is_retry_topic(message.topic):
+        return (
+            message.get_property(properties.DLQ_ORIGIN_TOPIC)
+            or message.get_property(properties.RETRY_TOPIC)
+            or message.topic
+        )
+    return message.topic

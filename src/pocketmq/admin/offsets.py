@@ -1,4 +1,4 @@
-"""Offsets: bounds of queues, moving groups to another place, copying one group's to another."""
+"""Offsets: bounds of queues, resets of groups, copies from group to group."""
 
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import TopicRoute
+from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.requests.client_calls import (
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
     GetConsumerStatusRequest,
@@ -27,24 +28,24 @@ from pocketmq.protocol.requests.offsets import (
 T = TypeVar("T")
 
 LATEST = -1
-"""Instead of a time: behind the last message."""
+"""Instead of a time: after the last message."""
 
 
 class QueueReset(msgspec.Struct, frozen=True):
-    """Where a group was in a queue, and where it is now.
+    """The offset of a group in a queue, before and after a reset.
 
-    The first three are known only if no member was online, when offsets are changed one by one.
+    The other three are known only if no member was online: then offsets are set one by one.
     """
 
     offset: int
     broker_offset: int | None = None
     consumer_offset: int | None = None
     found_offset: int | None = None
-    """Where the time asked for is; the group is elsewhere only if it was not to go back."""
+    """The offset of the requested time; `offset` differs only if it would skip messages."""
 
 
 class ResetResult(msgspec.Struct, frozen=True):
-    """Where a group goes on in each queue; `online` if its members were told."""
+    """Where a group continues in each queue; `online` if its members were notified."""
 
     queues: dict[MessageQueue, QueueReset]
     online: bool
@@ -52,7 +53,7 @@ class ResetResult(msgspec.Struct, frozen=True):
 
 
 class Offsets:
-    """Reads and moves offsets."""
+    """Reads and changes offsets."""
 
     def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -60,7 +61,7 @@ class Offsets:
         self._groups = groups
 
     async def bounds(self, queue: MessageQueue) -> tuple[int, int]:
-        """Give a queue's first offset and the one after its last message."""
+        """Return a queue's first offset and the one after its last message."""
         return await self._ask(questions.bounds(queue))
 
     async def at_time(self, queue: MessageQueue, time_ms: int) -> int:
@@ -68,17 +69,17 @@ class Offsets:
         return await self._ask(questions.offset_at(queue, time_ms, self._wire.options.group))
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Set how far a group is in a queue; members that are online overwrite it."""
+        """Commit an offset of a group in a queue; members that are online overwrite it."""
         await self._ask(questions.commit(group, queue, offset))
 
     async def reset(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
     ) -> ResetResult:
-        """Move a group to a time in all queues of a topic, or `LATEST`, behind the last message.
+        """Reset a group to a time in all queues of a topic, or to `LATEST`, after the last message.
 
-        With `back_only` it never skips messages. Members that are online go on there at once;
-        without any, offsets are stored for those to come. Raises `RouteNotFound`, and the error if
-        no broker did it.
+        With `back_only` it never skips messages. Members that are online continue there at once;
+        without any, offsets are stored for later members. Raises `RouteNotFound`, and the error if
+        no broker succeeded.
         """
         places = await self._topics.places(topic)
         header = ResetOffsetRequest(
@@ -86,9 +87,8 @@ class Offsets:
         )
 
         async def reset(place: ServerPlace) -> ResetOffset:
-            request = INVOKE_BROKER_TO_RESET_OFFSET
-            answer = await self._wire.ask(place.address, request.code, header)
-            return request.result.decode(answer.body) if answer.body else ResetOffset()
+            answer = await self._wire.call(place.address, INVOKE_BROKER_TO_RESET_OFFSET, header)
+            return ResetOffset() if answer.is_empty else answer.result()
 
         done = await self._wire.each(places, reset)
         if any(isinstance(each.error, ConsumerOffline) for each in done.missing):
@@ -102,7 +102,7 @@ class Offsets:
         return ResetResult(queues, online=True, missing=done.missing)
 
     async def reset_queue(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Move a group in one queue to an offset, members that are online too (5.x brokers)."""
+        """Reset a group to an offset of one queue, also members that are online (5.x brokers)."""
         header = ResetOffsetRequest(
             group=group,
             topic=queue.topic,
@@ -112,12 +112,12 @@ class Offsets:
             is_force=True,
         )
         address = await self.address_of(queue)
-        await self._wire.ask(address, INVOKE_BROKER_TO_RESET_OFFSET.code, header)
+        await self._wire.call(address, INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     async def reset_stored(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
     ) -> ResetResult:
-        """Change the stored offsets alone; members that are online do not hear of it."""
+        """Change only the stored offsets; members that are online are not notified."""
         route = await self._topics.route(topic)
         queues = sort_queues(route.subscribe_queues(topic))
         progress = await self._groups.progress(group, topic)
@@ -151,7 +151,7 @@ class Offsets:
         return ResetResult(moved, online=False, missing=tuple(missing.values()))
 
     async def clone(self, source: str, destination: str, topic: str) -> dict[MessageQueue, int]:
-        """Have a group go on where another is in a topic; gives the offsets stored.
+        """Copy a group's offsets in a topic to another group; return the offsets stored.
 
         Raises `Absent`, `RouteNotFound`, and the first error if a broker did not take part.
         """
@@ -175,18 +175,14 @@ class Offsets:
     async def in_memory(
         self, group: str, topic: str, client_id: str | None = None
     ) -> dict[str, dict[MessageQueue, int]]:
-        """Give the offsets members have reached, of all or of one, by client id.
+        """Return the offsets that members have in memory, of all or of one, by client id.
 
         Raises `RouteNotFound`, and the error if no broker reaches the members.
         """
         header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
-
-        async def ask(place: ServerPlace) -> ConsumerStatus:
-            return await self._wire.read(
-                place.address, INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header
-            )
-
-        found = (await self._wire.each(await self._topics.places(topic), ask)).some()
+        places = await self._topics.places(topic)
+        request = INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+        found = (await self._wire.read_each(places, request, header)).some()
         return {
             client: offsets
             for status in found.values()
@@ -194,10 +190,10 @@ class Offsets:
         }
 
     async def address_of(self, queue: MessageQueue) -> str:
-        """Give where to ask about a queue. Raises `RouteNotFound`, `BrokerNotFound`."""
+        """Return the address of a queue's broker. Raises `RouteNotFound`, `BrokerNotFound`."""
         known = await self._wire.session.routes.get(queue.topic, self._wire.options.timeout)
         address = _address(known.route, queue.broker_name)
-        if address is None:  # the topic may have come to a broker since its route was asked for
+        if address is None:  # the topic may be on a broker that the cached route does not have yet
             address = _address(await self._topics.route(queue.topic), queue.broker_name)
         if address is None:
             raise BrokerNotFound(queue.broker_name)

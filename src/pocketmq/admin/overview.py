@@ -1,4 +1,4 @@
-"""Many topics and groups at a glance, with few questions for each."""
+"""Summaries of many topics and groups, with few requests for each."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ GROUP_GET = "GROUP_GET_NUMS"
 
 
 class Glance(msgspec.Struct, frozen=True, kw_only=True):
-    """One group at a glance; None where no broker has told."""
+    """The summary of a group; None where no broker answered."""
 
     group: str
     members: tuple[ClientConnection, ...] | None
@@ -34,32 +34,32 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
         return min((each.version for each in self.members or ()), default=None)
 
 
-class Flow(msgspec.Struct, frozen=True):
-    """Messages a second over the last minute, and in the last 24 hours; None if unknown."""
+class TrafficRate(msgspec.Struct, frozen=True):
+    """Messages per second over the last minute, and in 24 hours; None if unknown."""
 
     tps: float | None
     day: int | None
 
 
 class GroupTraffic(msgspec.Struct, frozen=True):
-    """What a group takes out of a topic; lag is None if it is unknown."""
+    """What a group consumes of a topic; lag is None if unknown."""
 
     group: str
-    out: Flow
+    out: TrafficRate
     lag: int | None
 
 
 class TopicTraffic(msgspec.Struct, frozen=True):
-    """What comes into a topic, and what each group takes out."""
+    """What producers send to a topic, and what each group consumes."""
 
     topic: str
-    into: Flow
+    into: TrafficRate
     groups: tuple[GroupTraffic, ...]
     missing: tuple[Missing, ...] = ()
 
 
 class Overview:
-    """Looks at many things at once."""
+    """Summarises many topics or groups at once."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -68,7 +68,7 @@ class Overview:
         self._groups = groups
 
     async def groups(self, names: list[str]) -> list[Glance]:
-        """Tell of groups: members, lag. What fails for one is told there."""
+        """Return summaries of groups; the errors of one are in its `errors`."""
         outcomes = await self._wire.together(names, self._glance)
         return [
             Glance(group=name, members=None, errors=(str(each),))
@@ -78,7 +78,7 @@ class Overview:
         ]
 
     async def traffic(self, topics: list[str]) -> list[TopicTraffic]:
-        """Tell what flows through topics. Topics without a route are left out."""
+        """Return the traffic of topics. Topics without a route are left out."""
         outcomes = await self._wire.together(topics, self._traffic)
         return [each for each in outcomes if not isinstance(each, MQError)]
 
@@ -120,7 +120,7 @@ class Overview:
 
 
 def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ...] | None:
-    """Give the members any broker lists, each once; None if no broker answered."""
+    """Return the members that any broker lists, each once; None if no broker answered."""
     if not views.answers:
         return None
     by_id = {
@@ -132,25 +132,25 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
     return tuple(by_id[client] for client in sorted(by_id))
 
 
-def _progress(stats: Gathered[ConsumeStatsBody]) -> GroupProgress | None:
-    """Add up what brokers tell; None unless all have, since a sum of some would mislead."""
+def _progress(stats: Gathered[ConsumeStats]) -> GroupProgress | None:
+    """Return the sum over brokers; None unless all answered, since a part would mislead."""
     if not stats.complete:
         return None
     found = {q: each for part in stats.values() for q, each in part.offset_table.items()}
     return GroupProgress(found, sum(part.consume_tps for part in stats.values()))
 
 
-def _flow(counters: Gathered[BrokerStats]) -> Flow:
-    """Add counters up. A broker that has never counted refuses: that is none, not unknown."""
+def _flow(counters: Gathered[BrokerStats]) -> TrafficRate:
+    """Return the sum of counters. A broker that never counted refuses: that is 0, not unknown."""
     silent = [each for each in counters.missing if not isinstance(each.error, ServerError)]
     if silent:
-        return Flow(None, None)
+        return TrafficRate(None, None)
     tps = sum((each.stats_minute or StatsItem()).tps for each in counters.values())
-    return Flow(tps, sum(_last_day(each) for each in counters.values()))
+    return TrafficRate(tps, sum(_last_day(each) for each in counters.values()))
 
 
 def _last_day(stats: BrokerStats) -> int:
-    """Give the sum of the longest span that has counted, as Java does."""
+    """Return the sum of the longest span that has counted anything, as in Java."""
     for item in (stats.stats_day, stats.stats_hour, stats.stats_minute):
         if item is not None and item.sum != 0:
             return item.sum

@@ -1,4 +1,4 @@
-"""Reading queues from outside: no group, no offsets, nothing is committed."""
+"""Reading queues without joining a group: nothing is committed."""
 
 from enum import Enum
 
@@ -16,9 +16,12 @@ from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
+PAGE = 32
+"""Messages of a page, unless said otherwise."""
+
 
 class PageStatus(Enum):
-    """What a look into a queue came to, by Java's names."""
+    """The outcome of reading a queue, by Java's names."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -27,7 +30,7 @@ class PageStatus(Enum):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Messages of a queue, one after the other, and where to go on."""
+    """Consecutive messages of a queue, and where to continue."""
 
     status: PageStatus
     messages: list[ReceivedMessage]
@@ -35,11 +38,11 @@ class Page(msgspec.Struct, frozen=True):
     min_offset: int
     max_offset: int
     damaged: MessagesCutShort | None = None
-    """What is wrong with the first message, which is passed over."""
+    """The damage of the first message, which is skipped."""
 
 
-class Reading:
-    """Looks into queues."""
+class QueueReader:
+    """Reads pages of queues."""
 
     def __init__(self, wire: AdminWire, offsets: Offsets) -> None:
         self._wire = wire
@@ -49,12 +52,12 @@ class Reading:
         self,
         queue: MessageQueue,
         offset: int,
-        count: int = 32,
+        count: int = PAGE,
         expression: str | Filter = "*",
     ) -> Page:
-        """Give messages of a queue from an offset on, as many as a broker gives at once.
+        """Return messages of a queue from an offset on, as many as a broker returns at once.
 
-        A page ends before a damaged message; one that begins with it is empty and goes on behind.
+        A page ends before a damaged message; one that starts with it is empty and continues after.
         Raises `RouteNotFound`, `BrokerNotFound`, `FilterSyntaxError`.
         """
         suspicion = Suspicion()
@@ -65,6 +68,24 @@ class Reading:
             behind = suspicion.next_offset(queue, offset, page.next_offset, page.damaged)
             if behind != offset:
                 return msgspec.structs.replace(page, next_offset=behind)
+
+    async def between(
+        self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
+    ) -> list[ReceivedMessage]:
+        """Return messages of a queue stored in a span of time, oldest first, at most `limit`."""
+        first, last = await self._offsets.bounds(queue)
+        if begin_ms > 0:
+            first = await self._offsets.at_time(queue, begin_ms)
+        messages: list[ReceivedMessage] = []
+        while first < last and len(messages) < limit:
+            page = await self.page(queue, first, min(PAGE, limit), expression)
+            messages += page.messages
+            late = bool(messages) and messages[-1].store_timestamp_ms > end_ms
+            stuck = page.next_offset <= first or page.status is PageStatus.NO_NEW_MSG
+            if late or stuck:
+                break
+            first = page.next_offset
+        return [each for each in messages if each.store_timestamp_ms <= end_ms][:limit]
 
     async def _page(
         self, queue: MessageQueue, offset: int, count: int, expression: str | Filter
@@ -78,21 +99,21 @@ class Reading:
             version=subscription.sub_version,
         )
         question = pull_once(queue, offset, wanted)
-        told = await self._wire.run(question, self._offsets.address_of)
-        status, messages = PageStatus(told.status.value), []
-        next_offset, damaged = told.next_offset, None
+        pulled = await self._wire.run(question, self._offsets.address_of)
+        status, messages = PageStatus(pulled.status.value), []
+        next_offset, damaged = pulled.next_offset, None
         if status is PageStatus.FOUND:
             delivery = DeliveryContext(
                 broker_name=queue.broker_name,
                 queue_id=queue.queue_id,
-                offset_delta=told.offset_delta,
+                offset_delta=pulled.offset_delta,
                 added={
-                    properties.MIN_OFFSET: str(told.min_offset),
-                    properties.MAX_OFFSET: str(told.max_offset),
+                    properties.MIN_OFFSET: str(pulled.min_offset),
+                    properties.MAX_OFFSET: str(pulled.max_offset),
                 },
             )
             try:
-                messages = decode_pulled(told.records, delivery)
+                messages = decode_pulled(pulled.records, delivery)
             except MessagesCutShort as error:
                 messages = error.decoded
                 if messages:
@@ -101,4 +122,4 @@ class Reading:
                     damaged = error
             tags = tag_filter(subscription)
             messages = [message for message in messages if tags.matches_tag(message.tag)]
-        return Page(status, messages, next_offset, told.min_offset, told.max_offset, damaged)
+        return Page(status, messages, next_offset, pulled.min_offset, pulled.max_offset, damaged)

@@ -1,4 +1,4 @@
-"""Topics: names, routes, settings, what their queues hold, who consumes them."""
+"""Topics: names, routes, settings, offsets of queues, consumers."""
 
 import msgspec
 
@@ -11,36 +11,17 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.nameserver import (
-    GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
-    GET_TOPICS_BY_CLUSTER,
-    DeleteTopicInNameServerRequest,
-    GetTopicsByClusterRequest,
-)
-from pocketmq.protocol.requests.reading import (
-    QUERY_CONSUME_QUEUE,
-    ConsumeQueuePage,
-    QueryConsumeQueueRequest,
-)
-from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody
-from pocketmq.protocol.requests.topics import (
-    GET_ALL_TOPIC_CONFIG,
-    GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
-    GET_TOPIC_STATS_INFO,
-    QUERY_TOPIC_CONSUME_BY_WHO,
-    CreateTopicListRequest,
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    GetTopicStatsRequest,
-    QueryTopicConsumersRequest,
-    TopicConfigs,
-)
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
+from pocketmq.protocol.bodies.stats import OffsetRange
+from pocketmq.protocol.bodies.topics import TopicConfigs
+from pocketmq.protocol.requests import nameserver
+from pocketmq.protocol.requests import topics as rows
+from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
-    """What each queue of a topic holds; queues of brokers in `missing` are not listed."""
+    """The offsets of each queue of a topic; queues of brokers in `missing` are not listed."""
 
     queues: dict[MessageQueue, OffsetRange]
     put_tps: float
@@ -48,7 +29,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
 
 
 class ConsumedTopic(msgspec.Struct, frozen=True):
-    """A topic, and the groups that consume it as far as its brokers have told."""
+    """A topic, and the groups that consume it, of the brokers that answered."""
 
     topic: str
     cluster: str
@@ -57,7 +38,7 @@ class ConsumedTopic(msgspec.Struct, frozen=True):
 
 
 class PermissionChange(msgspec.Struct, frozen=True):
-    """What a topic on one broker could be used for, and can be now."""
+    """The permission of a topic on one broker, before and after a change."""
 
     before: int
     after: int
@@ -65,7 +46,7 @@ class PermissionChange(msgspec.Struct, frozen=True):
 
 
 class Topics:
-    """Asks and tells all brokers of a topic at once."""
+    """Queries and changes all brokers of a topic at once."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers, name_servers: NameServers) -> None:
         self._wire = wire
@@ -73,35 +54,35 @@ class Topics:
         self._name_servers = name_servers
 
     async def names(self, cluster: str | None = None) -> list[str]:
-        """List the topics a name server knows, of one cluster or of all, sorted."""
+        """Return the topics of a name server, of one cluster or of all, sorted."""
         if cluster is None:
-            names = await self._wire.look_up(GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            names = await self._wire.look_up(nameserver.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         else:
-            header = GetTopicsByClusterRequest(cluster=cluster)
-            names = await self._wire.look_up(GET_TOPICS_BY_CLUSTER, header)
+            header = nameserver.GET_TOPICS_BY_CLUSTER.header(cluster=cluster)
+            names = await self._wire.look_up(nameserver.GET_TOPICS_BY_CLUSTER, header)
         return sorted(names.topic_list)
 
     async def route(self, topic: str) -> TopicRoute:
-        """Give where a topic lives, as a name server says now; raises `RouteNotFound`."""
+        """Return a topic's route, fresh from a name server; raises `RouteNotFound`."""
         return await self._wire.run(route_of(topic))
 
     async def places(self, topic: str) -> list[ServerPlace]:
-        """Give one process for each broker of a topic: the master, else a slave.
+        """Return one process for each broker of a topic: the master, else a slave.
 
         Raises `RouteNotFound`.
         """
         return places_of(await self.route(topic))
 
     async def clusters(self, topic: str) -> list[str]:
-        """List the clusters a topic lives in. Raises `RouteNotFound`."""
+        """Return the clusters of a topic. Raises `RouteNotFound`."""
         return sorted({data.cluster for data in (await self.route(topic)).broker_datas})
 
     async def create(
         self, config: TopicConfig, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make a topic on brokers, or change it; attributes are changes such as `+k: v`, `-k`.
+        """Create a topic on brokers, or change it; attributes are changes such as `+k: v`, `-k`.
 
-        An ordered topic gets its order from name servers, too. Raises `NameInvalid`, `Absent`.
+        The order of an ordered topic goes to name servers, too. Raises `NameInvalid`, `Absent`.
         """
         check_topic(config.topic_name)
         places = await self._brokers.targets(cluster, address)
@@ -115,32 +96,28 @@ class Topics:
     async def create_many(
         self, configs: list[TopicConfig], cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make or change many topics with one request to each broker (5.x)."""
+        """Create or change many topics with one request to each broker (5.x)."""
         for config in configs:
             check_topic(config.topic_name)
         body = TopicConfigs(topic_config_list=configs)
-
-        async def create(place: ServerPlace) -> None:
-            header = CreateTopicListRequest()
-            await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places, header = (
+            await self._brokers.targets(cluster, address),
+            rows.UPDATE_AND_CREATE_TOPIC_LIST.header(),
+        )
+        return await self._wire.tell_each(places, rows.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
 
     async def delete(self, topic: str, cluster: str) -> Gathered[None]:
         """Delete a topic and its messages: on all masters of a cluster, then on name servers.
 
-        The name servers keep it while a broker has not deleted it. Raises `Absent`.
+        Name servers keep it until every broker has deleted it. Raises `Absent`.
         """
-        header = DeleteTopicRequest(topic=topic)
-
-        async def delete(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.DELETE_TOPIC_IN_BROKER, header)
-
-        done = await self._wire.each(await self._brokers.masters(cluster), delete)
+        header = rows.DELETE_TOPIC_IN_BROKER.header(topic=topic)
+        places = await self._brokers.masters(cluster)
+        done = await self._wire.tell_each(places, rows.DELETE_TOPIC_IN_BROKER, header)
         if done.complete:
-            forget = DeleteTopicInNameServerRequest(topic=topic)
+            forget = nameserver.DELETE_TOPIC_IN_NAMESRV.header(topic=topic)
             for address in self._name_servers.addresses:
-                await self._wire.ask(address, Code.DELETE_TOPIC_IN_NAMESRV, forget)
+                await self._wire.call(address, nameserver.DELETE_TOPIC_IN_NAMESRV, forget)
             (await self._name_servers.delete(ORDER_NAMESPACE, topic)).all()
         return done
 
@@ -151,12 +128,14 @@ class Topics:
         cluster: str | None = None,
         address: str | None = None,
     ) -> Gathered[PermissionChange]:
-        """Say what a topic may be used for on brokers that have it: 2 write, 4 read, 6 both.
+        """Change a topic's permission on brokers that have it: 2 write, 4 read, 6 both.
 
         Raises `RouteNotFound`, `Absent`, `InvalidInput`.
         """
         if permission not in (0, 2, 4, 6):
-            raise InvalidInput(f"a permission is 2 (write), 4 (read) or 6 (both), not {permission}")
+            raise InvalidInput(
+                f"invalid permission {permission}; it is 2 (write), 4 (read) or 6 (both)"
+            )
         route = await self.route(topic)
         queues = {data.broker_name: data for data in route.queue_datas}
         targets = await self._brokers.targets(cluster, address)
@@ -176,13 +155,13 @@ class Topics:
         return await self._wire.each((t for t in targets if t.broker in queues), change)
 
     async def status(self, topic: str) -> TopicStatus:
-        """Tell what each queue holds. Raises `RouteNotFound`, or the error if no broker answers."""
-        header = GetTopicStatsRequest(topic=topic)
+        """Return the offsets of each queue.
 
-        async def ask(place: ServerPlace) -> TopicStatsBody:
-            return await self._wire.read(place.address, GET_TOPIC_STATS_INFO, header)
-
-        gathered = (await self._wire.each(await self.places(topic), ask)).some()
+        Raises `RouteNotFound`, or the error if no broker answers.
+        """
+        header = rows.GET_TOPIC_STATS_INFO.header(topic=topic)
+        places = await self.places(topic)
+        gathered = (await self._wire.read_each(places, rows.GET_TOPIC_STATS_INFO, header)).some()
         found = {
             queue: held for stats in gathered.values() for queue, held in stats.offset_table.items()
         }
@@ -193,17 +172,14 @@ class Topics:
     async def configs(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[dict[str, TopicConfig]]:
-        """Give the settings of every topic, of each master."""
-
-        async def read(place: ServerPlace) -> dict[str, TopicConfig]:
-            table = await self._wire.read(place.address, GET_ALL_TOPIC_CONFIG, None)
-            return table.topic_config_table
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+        """Return the settings of every topic, of each master."""
+        places = await self._brokers.targets(cluster, address)
+        found = await self._wire.read_each(places, rows.GET_ALL_TOPIC_CONFIG)
+        return found.map(lambda table: table.topic_config_table)
 
     async def system_names(self, address: str) -> list[str]:
-        """Name the topics a broker has for itself."""
-        names = await self._wire.read(address, GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None)
+        """Return the system topics of a broker."""
+        names = await self._wire.read(address, rows.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None)
         return sorted(names.topic_list)
 
     async def index(
@@ -216,18 +192,18 @@ class Topics:
         *,
         group: str | None = None,
     ) -> ConsumeQueuePage:
-        """Give entries of a queue's index, and what a group's filter does with them."""
-        header = QueryConsumeQueueRequest(
+        """Return entries of a queue's index, and how a group's filter treats them."""
+        header = QUERY_CONSUME_QUEUE.header(
             topic=topic, queue_id=queue_id, index=first, count=count, consumer_group=group
         )
         return await self._wire.read(address, QUERY_CONSUME_QUEUE, header)
 
     async def consumers(self, topic: str) -> Gathered[list[str]]:
-        """Name the groups that consume a topic, as each of its brokers knows them."""
+        """Return the groups that consume a topic, for each of its brokers."""
         return await self.consumers_at(topic, await self.places(topic))
 
     async def with_consumers(self, topics: list[str]) -> list[ConsumedTopic]:
-        """Tell where topics live and which groups consume them, of many at once."""
+        """Return the clusters and consumers of many topics, without those that have no route."""
 
         async def one(topic: str) -> ConsumedTopic:
             places = await self.places(topic)
@@ -240,21 +216,17 @@ class Topics:
         return [each for each in outcomes if not isinstance(each, MQError)]
 
     async def consumers_at(self, topic: str, places: list[ServerPlace]) -> Gathered[list[str]]:
-        """Name the groups that consume a topic, as some brokers know them."""
-        header = QueryTopicConsumersRequest(topic=topic)
-
-        async def ask(place: ServerPlace) -> list[str]:
-            names = await self._wire.read(place.address, QUERY_TOPIC_CONSUME_BY_WHO, header)
-            return sorted(names.group_list)
-
-        return await self._wire.each(places, ask)
+        """Return the groups that consume a topic, for some brokers."""
+        header = rows.QUERY_TOPIC_CONSUME_BY_WHO.header(topic=topic)
+        found = await self._wire.read_each(places, rows.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        return found.map(lambda names: sorted(names.group_list))
 
     async def _create(self, place: ServerPlace, config: TopicConfig) -> None:
         attributes = ",".join(
             f"{key}={value}" if key.startswith("+") else key
             for key, value in config.attributes.items()
         )
-        header = CreateTopicRequest(
+        header = rows.UPDATE_AND_CREATE_TOPIC.header(
             topic=config.topic_name,
             default_topic=AUTO_CREATE_TOPIC,
             read_queue_nums=config.read_queue_nums,
@@ -265,10 +237,10 @@ class Topics:
             order=config.order,
             attributes=attributes or None,
         )
-        await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC, header)
+        await self._wire.call(place.address, rows.UPDATE_AND_CREATE_TOPIC, header)
 
     async def _set_order(self, config: TopicConfig, brokers: list[str], *, whole: bool) -> None:
-        """Tell name servers the queues of an ordered topic; other brokers' part stays."""
+        """Store the order of a topic's queues on name servers; other brokers' part stays."""
         order = {broker: f"{broker}:{config.write_queue_nums}" for broker in brokers}
         if not whole:
             known = await self._name_servers.get(ORDER_NAMESPACE, config.topic_name) or ""
@@ -279,7 +251,7 @@ class Topics:
 
 
 def places_of(route: TopicRoute) -> list[ServerPlace]:
-    """Give one process for each broker of a route: the master, else the first slave."""
+    """Return one process for each broker of a route: the master, else the first slave."""
     return [
         ServerPlace(data.cluster, data.broker_name, *_chosen(data))
         for data in sorted(route.broker_datas, key=lambda data: data.broker_name)

@@ -1,4 +1,4 @@
-"""Who has consumed a message: every group of its topic, with what is known of it."""
+"""Which groups have consumed a message, of those that consume its topic."""
 
 from enum import Enum
 
@@ -15,7 +15,7 @@ from pocketmq.protocol.requests.groups import ConsumerConnections
 
 
 class TrackKind(Enum):
-    """What became of a message in a group, by Java's names."""
+    """The state of a message in a group, by Java's names."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
@@ -27,7 +27,7 @@ class TrackKind(Enum):
 
 
 class Track(msgspec.Struct, frozen=True):
-    """One group, and what became of a message there; `reason` says why more is not known."""
+    """The state of a message in one group; `reason` says why it is not known better."""
 
     group: str
     kind: TrackKind
@@ -35,7 +35,7 @@ class Track(msgspec.Struct, frozen=True):
 
 
 class Tracks:
-    """Follows messages into groups."""
+    """Finds the state of messages in groups."""
 
     def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -43,7 +43,7 @@ class Tracks:
         self._groups = groups
 
     async def of(self, message: ReceivedMessage) -> list[Track]:
-        """Tell of each group that consumes a message's topic. Raises `RouteNotFound`."""
+        """Return the state in each group that consumes the topic. Raises `RouteNotFound`."""
         consumers = (await self._topics.consumers(message.topic)).some()
         groups = sorted({group for names in consumers.values() for group in names})
         tracks = await self._wire.together(groups, lambda group: self._track(message, group))
@@ -63,23 +63,18 @@ class Tracks:
         if view.message_model is MessageModel.BROADCASTING:
             return Track(group, TrackKind.CONSUME_BROADCASTING)
         progress = await self._groups.progress(group, message.topic)
-        own = [queue for queue in progress.queues if _holds(queue, message)]
-        if not own and progress.missing:
+        own = MessageQueue(message.topic, message.broker_name, message.queue_id)
+        reached = progress.queues.get(own)
+        if reached is None and progress.missing:
             return Track(group, TrackKind.UNKNOWN, str(progress.missing[0]))
-        offsets = [progress.queues[queue].consumer_offset for queue in own]
-        if not any(offset > message.queue_offset for offset in offsets):
+        if reached is None or reached.consumer_offset <= message.queue_offset:
             return Track(group, TrackKind.NOT_CONSUME_YET)
         filtered = not _wants(view, message)
         return Track(group, TrackKind.CONSUMED_BUT_FILTERED if filtered else TrackKind.CONSUMED)
 
 
-def _holds(queue: MessageQueue, message: ReceivedMessage) -> bool:
-    place = (message.topic, message.queue_id, message.broker_name)
-    return (queue.topic, queue.queue_id, queue.broker_name) == place
-
-
 def _wants(view: ConsumerConnections, message: ReceivedMessage) -> bool:
-    """Tell whether a group's tags include a message's; SQL is not looked at, as in Java."""
+    """Return whether a group's tags include a message's; SQL is ignored, as in Java."""
     subscription = view.subscription_table.get(message.topic)
     if subscription is None or not subscription.tags_set:
         return True

@@ -1,6 +1,6 @@
 """The `pocketmq` command: one entry, with each subcommand in a module of its own.
 
-Owns the table of subcommands, how mistakes are told and the exit codes: 0 done, 1 failed or
+Owns the list of subcommands, the error line on stderr and the exit codes: 0 done, 1 failed or
 differs, 2 wrong input. A subcommand's module is imported only when it is called, so that a
 command starts as fast as its own part allows; the module has the click command as `command`.
 """
@@ -9,98 +9,62 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from pocketmq import __version__
-from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 LONGEST_LINE = 1000
-"""Characters of a mistake's line; it may quote what was typed, or a file."""
+"""Maximal characters of an error line; it may quote the input, or a file."""
 
-# name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
-    "admin": ("pocketmq.cli.admin", "Operate a cluster: mqadmin's subcommands."),
-    "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
-    "bench": ("pocketmq.cli.bench", "Measure what a cluster does: sends, consumption, latency."),
-    "broker": ("pocketmq.cli.broker", "Run a broker alone."),
-    "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
-    "dashboard": ("pocketmq.cli.dashboard", "Show a cluster in the browser."),
-    "demo": ("pocketmq.cli.demo", "See load balancing at work."),
-    "migrate": ("pocketmq.cli.migrate", "Move to another cluster while everything goes on."),
-    "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
-    "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),
-    "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),
-    "store": ("pocketmq.cli.store", "Verify a broker's directory while no broker has it."),
-    "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
+    "admin": Listed("pocketmq.cli.admin", "Operate a cluster with mqadmin's subcommands."),
+    "allocate": Listed("pocketmq.cli.allocate", "Preview and compare allocations offline."),
+    "bench": Listed("pocketmq.cli.bench", "Measure a cluster's throughput and latency."),
+    "broker": Listed("pocketmq.cli.broker", "Run a broker alone."),
+    "consume": Listed("pocketmq.cli.consume", "Print the messages of a topic, one per line."),
+    "dashboard": Listed("pocketmq.cli.dashboard", "Show a cluster in the browser."),
+    "demo": Listed("pocketmq.cli.demo", "Watch load balancing at work."),
+    "migrate": Listed("pocketmq.cli.migrate", "Move to another cluster without downtime."),
+    "namesrv": Listed("pocketmq.cli.namesrv", "Run a name server alone."),
+    "pipeline": Listed(
+        "pocketmq.cli.pipeline", "Run jobs over topics: copy, fleet, health, ingest."
+    ),
+    "produce": Listed("pocketmq.cli.produce", "Send lines of stdin as messages."),
+    "store": Listed("pocketmq.cli.store", "Check or repair a stopped broker's directory."),
+    "up": Listed("pocketmq.cli.up", "Run a cluster on this machine."),
 }
 
 
-class Subcommands(CommandGroup):
-    """A group that knows its commands by name and imports them on demand."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name the subcommands."""
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one subcommand."""
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        command = import_module(SUBCOMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one most like it."""
-        if args and not args[0].startswith("-") and args[0] not in SUBCOMMANDS:
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(args[0][:100], SUBCOMMANDS, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else "see pocketmq --help"
-            raise click.UsageError(f"there is no command {args[0]!r}: {hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in sorted(SUBCOMMANDS)])
-
-
-@click.command(
-    cls=Subcommands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.command(cls=LazyGroup, listed=lambda: SUBCOMMANDS, context_settings=HELP)
 @click.version_option(__version__, message="pocketmq %(version)s")
 def pocketmq() -> None:
-    """RocketMQ in Python: clients, brokers, pipelines and the tools around them."""
+    """RocketMQ in Python: clients, brokers, pipelines and tools."""
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line and give the exit code; a mistake is told in one line on stderr."""
+    """Run the command line and return the exit code; an error is one line on stderr."""
     _prepare_streams()
     try:
         result = pocketmq.main(arguments, prog_name="pocketmq", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as problem:
-        return _tell(problem.format_message(), problem.exit_code)
+        return _report(problem.format_message(), problem.exit_code)
     except MQError as problem:
-        return _tell(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
+        return _report(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:  # the reader has seen enough (`| head`)
+    except BrokenPipeError:  # the reader has closed the pipe (`| head`)
         _discard_output()
         return 1
     except OSError as problem:  # such as a full disk under the output
         _discard_output()
         where = "" if problem.filename is None else f" ({problem.filename})"
-        return _tell(f"{problem.strerror or problem}{where}", 1)
+        return _report(f"{problem.strerror or problem}{where}", 1)
     return result if isinstance(result, int) else 0
 
 
@@ -112,12 +76,13 @@ def main() -> NoReturn:
 
 
 def _run_briefly() -> NoReturn:
-    """Run a command that only asks and prints, and whose answer is waited for.
+    """Run a command that only queries and prints, as fast as possible.
 
-    A quarter of its time would go into looking for garbage while modules are loaded, and into
-    taking them apart at the end. When it returns nothing is open, no thread runs, all is printed.
+    A quarter of its time would go into garbage collection while modules are loaded, and into
+    unloading them at exit. When it returns, nothing is open, no thread runs, all is printed: so
+    exiting without cleaning up loses nothing.
     """
-    gc.disable()  # until the work begins
+    gc.disable()  # until the command itself runs
     code = run()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -126,24 +91,24 @@ def _run_briefly() -> NoReturn:
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams take anything, closed ones too."""
+    """Make the standard streams accept any text, and replace closed ones."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us; no file of ours shall get its number
+        if stream is None:  # closed by the parent; no file of ours must get its number
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
         elif name != "stdin" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # names a terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # for names the terminal's encoding lacks
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, or Python would complain again when it exits."""
+    """Discard what is still buffered, or Python would report the error again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(message: str, exit_code: int) -> int:
+def _report(message: str, exit_code: int) -> int:
     line = printable(" ".join(message.split()))
     shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
-    with suppress(OSError):  # there is nobody left to tell
+    with suppress(OSError):  # stderr is closed, too
         print("pocketmq:", shown, file=sys.stderr)
     return exit_code

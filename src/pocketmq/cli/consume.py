@@ -1,4 +1,4 @@
-"""`pocketmq consume`: messages become lines of stdout."""
+"""`pocketmq consume`: print messages as lines of stdout."""
 
 import logging
 import signal
@@ -13,11 +13,12 @@ import click
 import msgspec
 
 from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
 from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.cli.output import printable
-from pocketmq.client.push.handlers import RetryLater
+from pocketmq.client.consumer.handlers import RetryLater
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 _COMMIT_INTERVAL = 1.0
 _LAST_LINE = 5.0
-"""Seconds for a line that is being printed."""
-_LOOK = 0.5
-"""Seconds between looks at the clock while nothing comes."""
+"""Seconds to finish the line that is being printed."""
+_POLL = 0.5
+"""Seconds between checks of the timeout while no message arrives."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be consumed, and until when."""
+class ConsumeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What to consume, and until when."""
 
     namesrv: str
     entry: Entry
@@ -47,8 +48,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def patience(self) -> float:
-        """Seconds to wait before looking at the clock."""
-        return _LOOK if self.timeout is None else min(_LOOK, self.timeout)
+        """Seconds to wait before the timeout is checked again."""
+        return _POLL if self.timeout is None else min(_POLL, self.timeout)
 
 
 def _start(
@@ -60,18 +61,19 @@ def _start(
     if text == "last":
         return ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, None
     try:
-        moment = datetime.fromisoformat(text).timestamp()
+        time_ = datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise click.UsageError(
             f"--from takes first, last or a time such as 2026-01-31T12:00, not {text!r}"
         ) from None
-    return ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, moment
+    return ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, time_
 
 
-class Complaints(logging.Handler):
-    """What the client complains of, such as a user that brokers refuse.
+class ClientWarnings(logging.Handler):
+    """The client's warnings, such as a user that brokers refuse.
 
-    A command that waits for ever tells each at once, one that ends tells the last with its end.
+    A command without a timeout prints each at once; one with a timeout adds the last one to its
+    error.
     """
 
     def __init__(self, *, at_once: bool) -> None:
@@ -79,48 +81,48 @@ class Complaints(logging.Handler):
         self.last = ""
         self._at_once = at_once
         self._waiting = False
-        self._told = {""}
+        self._printed = {""}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it, and tell it if it is new."""
+        """Keep a warning, and print it if it is new."""
         self.last = printable(record.getMessage())
-        self._tell()
+        self._print()
 
     def wait(self) -> None:
-        """From now on nothing else will tell what is wrong."""
+        """Print warnings from now on: the command has started, so no error will report them."""
         self._waiting = self._at_once
-        self._tell()
+        self._print()
 
     def end(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         logging.getLogger("pocketmq").removeHandler(self)
 
-    def _tell(self) -> None:
-        if self._waiting and self.last not in self._told:
-            self._told.add(self.last)
+    def _print(self) -> None:
+        if self._waiting and self.last not in self._printed:
+            self._printed.add(self.last)
             click.echo(f"pocketmq: {self.last}", err=True)
 
 
-class Printing:
-    """Prints messages until there were enough, and remembers when the last one came."""
+class MessagePrinter:
+    """Prints messages up to a count, and keeps the time of the last one."""
 
-    def __init__(self, *, as_json: bool, count: int | None, complaints: Complaints) -> None:
+    def __init__(self, *, as_json: bool, count: int | None, warnings: ClientWarnings) -> None:
         self.printed = 0
         self.last = time.monotonic()
         self.over = threading.Event()
         self.failure: OSError | None = None
         self._line = json_line if as_json else as_text
         self._count = count
-        self._complaints = complaints
+        self._warnings = warnings
 
     def __call__(self, message: ReceivedMessage) -> bool:
-        """Print a message; False if it is one too many, or cannot be printed."""
+        """Print a message; return False if the count was reached or it cannot be printed."""
         if self.over.is_set():
             return False
         try:
             sys.stdout.buffer.write(self._line(message))
             sys.stdout.buffer.flush()
-        except OSError as error:  # the reader has gone, or the disk is full
+        except OSError as error:  # the reader has closed the pipe, or the disk is full
             self.failure = error
             self.over.set()
             return False
@@ -131,35 +133,39 @@ class Printing:
         return True
 
     def begin(self) -> None:
-        """Have signals end it between two messages from now on, not in the middle of one."""
+        """Let signals stop it between two messages from now on, not within one."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.over.set())
-        self._complaints.wait()
+        self._warnings.wait()
         self.last = time.monotonic()
 
     def end(self) -> None:
-        """Print no more."""
+        """Stop printing."""
         self.over.set()
-        self._complaints.end()
+        self._warnings.end()
 
     def over_or_silent(self, timeout: float | None) -> bool:
-        """Whether there were enough messages, or none for so long."""
+        """Return whether the count was reached, or no message arrived for `timeout` seconds."""
         if self.over.is_set():
             return True
         return timeout is not None and time.monotonic() - self.last >= timeout
 
     def check(self) -> None:
-        """Raise what kept it from printing, or that there were too few messages, and why."""
+        """Raise the error of printing, or that there were too few messages, and why."""
         if self.failure is not None:
             raise self.failure
         if self._count is not None and self.printed < self._count:
-            why = f" ({self._complaints.last})" if self._complaints.last else ""
-            raise click.ClickException(f"only {self.printed} of {self._count} messages came{why}")
+            why = f" ({self._warnings.last})" if self._warnings.last else ""
+            raise click.ClickException(
+                f"only {self.printed} of {self._count} messages arrived{why}"
+            )
 
 
-@click.command("consume", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("consume", context_settings=HELP)
 @client_options("pocketmq_consume")
-@click.option("--tag", default="*", help="Tags wanted, such as 'paid || refunded'; usually all.")
+@click.option(
+    "--tag", default="*", show_default=True, help="Tags to print, such as 'paid || refunded'."
+)
 @click.option("--key", help="Print only messages with this key.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON objects instead of bodies.")
 @click.option(
@@ -167,14 +173,18 @@ class Printing:
     "start",
     callback=_start,
     default="last",
-    metavar="START",
-    help="Where a group begins that is new: first, last (usual) or a time.",
+    show_default=True,
+    metavar="first|last|TIME",
+    help="Where a new group starts.",
 )
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after N messages.")
 @click.option(
-    "--timeout", type=FiniteRange(0.0), help="Stop after so many seconds without a message."
+    "--timeout",
+    type=FiniteRange(0.0),
+    metavar="SECONDS",
+    help="Stop after SECONDS without a message.",
 )
-@click.option("--pull", is_flag=True, help="Poll, instead of having messages pushed.")
+@click.option("--pull", is_flag=True, help="Use a pull consumer instead of a push consumer.")
 @entry_options
 def command(
     *,
@@ -192,14 +202,14 @@ def command(
 ) -> None:
     """Print each message of a topic as a line, as a member of a group.
 
-    Without --json, what would break a line is escaped. A message counts as consumed once it is
-    printed. Ctrl-C or SIGTERM ends it with 0; with --count it ends with 1 if there were fewer.
+    Without --json, control characters are escaped. A message counts as consumed once it is
+    printed. Ctrl-C or SIGTERM exits with 0; with --count it exits with 1 if there were fewer.
     """
     prepare_client()
-    complaints = Complaints(at_once=timeout is None)
-    logging.getLogger("pocketmq").addHandler(complaints)
-    printing = Printing(as_json=as_json, count=count, complaints=complaints)
-    wanted = Wanted(
+    warnings = ClientWarnings(at_once=timeout is None)
+    logging.getLogger("pocketmq").addHandler(warnings)
+    printing = MessagePrinter(as_json=as_json, count=count, warnings=warnings)
+    wanted = ConsumeSettings(
         namesrv=namesrv,
         entry=Entry.taken_from(given),
         group=group,
@@ -215,7 +225,7 @@ def command(
     printing.check()
 
 
-def _pull(wanted: Wanted, printing: Printing) -> None:
+def _pull(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
     from pocketmq.blocking.pull_consumer import PullConsumer
 
     reached: dict[MessageQueue, int] = {}
@@ -250,7 +260,7 @@ def _pull(wanted: Wanted, printing: Printing) -> None:
 
 
 def _commit(consumer: "PullConsumer", reached: dict[MessageQueue, int]) -> None:
-    """Store how far the group has come in the queues that are still ours."""
+    """Commit the offsets of the queues that are still assigned to us."""
     ours = {queue for queues in consumer.assignment().values() for queue in queues}
     offsets = {queue: offset for queue, offset in reached.items() if queue in ours}
     reached.clear()
@@ -258,7 +268,7 @@ def _commit(consumer: "PullConsumer", reached: dict[MessageQueue, int]) -> None:
         consumer.commit(offsets)
 
 
-def _push(wanted: Wanted, printing: Printing) -> None:
+def _push(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
     from pocketmq.blocking.push_consumer import PushConsumer
 
     refused, closed = threading.Event(), threading.Event()
@@ -266,7 +276,7 @@ def _push(wanted: Wanted, printing: Printing) -> None:
     def handle(message: ReceivedMessage) -> None:
         if _is_wanted(message, wanted) and not printing(message):
             refused.set()
-            closed.wait()  # not ours any more: it stays with the group, as if never handed out
+            closed.wait()  # beyond the count: it stays uncommitted and is redelivered to the group
             raise RetryLater
 
     consumer = PushConsumer(
@@ -292,5 +302,5 @@ def _push(wanted: Wanted, printing: Printing) -> None:
             closed.set()
 
 
-def _is_wanted(message: ReceivedMessage, wanted: Wanted) -> bool:
+def _is_wanted(message: ReceivedMessage, wanted: ConsumeSettings) -> bool:
     return wanted.key is None or wanted.key in message.keys

@@ -1,18 +1,21 @@
-"""`pocketmq dashboard`: the cluster in the browser."""
+"""`pocketmq dashboard`: the cluster in the browser; alone, or as a child of `pocketmq up`."""
 
 import asyncio
 import logging
+import os
 import sys
+from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.dashboard import check_installed
+from pocketmq.cli import server_options as servers
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.server_options import chosen_log, exit_at_once, listening_options, logging_options
-from pocketmq.embedded.child import die_with_parent
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import namesrv_option
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
@@ -20,37 +23,37 @@ from pocketmq.errors import CannotStart
 if TYPE_CHECKING:
     from pocketmq.dashboard.settings import DashboardSettings
 
+logger = logging.getLogger("pocketmq.cluster")
+
 PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"  # noqa: S105 - a name, not a secret
 _LONGEST_FILE = 4096
+_PATIENCE = 30.0
+"""Seconds for a child to start."""
+_GRACE = 10.0
+"""Seconds for a child to stop."""
 
 
-@click.command("dashboard", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("dashboard", context_settings=HELP)
+@namesrv_option()
+@servers.listening_options(8080)
 @click.option(
-    "-n",
-    "--namesrv",
-    metavar="HOST:PORT",
-    default="",
-    help="Name server, several joined by ';'; usually the environment's NAMESRV_ADDR.",
-)
-@listening_options(8080, "the dashboard")
-@click.option(
-    "--allow-actions", is_flag=True, help="Let pages change the cluster; each asks first."
+    "--allow-actions", is_flag=True, help="Let pages change the cluster, after a confirmation."
 )
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path),
-    help=f"File with the password that visitors need; or {PASSWORD_VARIABLE}.",
+    help=f"File with the password of visitors.  [default: ${PASSWORD_VARIABLE}]",
 )
 @click.option(
     "--allow-host",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Further host name in browsers' address lines; repeatable.",
+    help="Another host name that browsers may use; repeatable.",
 )
-@click.option("--with-parent", is_flag=True, hidden=True, help="End with the parent.")
+@click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
-@logging_options
+@servers.logging_options
 def command(
     *,
     namesrv: str,
@@ -60,14 +63,12 @@ def command(
     password_file: Path | None,
     names: tuple[str, ...],
     with_parent: bool,
-    log_level: str,
-    log_json: bool,
     **given: Any,
 ) -> None:
     """Show a cluster, PocketMQ's or Apache's, in the browser.
 
-    Prints `ready http://HOST:PORT` once it serves; everything else goes to stderr. Others than this
-    machine get in with --host and a password. SIGTERM or Ctrl-C stops it.
+    Prints `ready http://HOST:PORT` once it serves; everything else goes to stderr. To serve other
+    machines it needs --host and a password. SIGTERM or Ctrl-C stops it.
     """
     remember_stop_signals()
     check_installed()
@@ -80,7 +81,7 @@ def command(
         allow_actions=allow_actions,
         names=names,
     )
-    log = set_up_logging(chosen_log(log_level, log_json))
+    log = set_up_logging(servers.log_settings(given))
     if with_parent:
         die_with_parent()
     lifeline = 0 if with_parent else None
@@ -90,8 +91,6 @@ def command(
 def _password(file: Path | None) -> str | None:
     """Read the password: the first line of a file, else from the environment."""
     if file is None:
-        import os
-
         return os.environ.get(PASSWORD_VARIABLE) or None
     try:
         with file.open(encoding="utf-8") as lines:
@@ -115,7 +114,7 @@ async def _serve(
     admin = Admin(namesrv, credentials=entry.credentials, tls=entry.tls)
     dashboard = Dashboard(admin, settings)
 
-    # What keeps it from starting is told once, as the reason why it ends.
+    # Until it serves, a problem is reported once: as the error the command exits with.
     client_log = logging.getLogger("pocketmq.client")
     client_log.setLevel(logging.ERROR)
 
@@ -127,5 +126,70 @@ async def _serve(
             sys.stdout.flush()
 
     await serve_until_asked(
-        dashboard.start, dashboard.stop, announce=announce, force=exit_at_once, lifeline=lifeline
+        dashboard.start,
+        dashboard.stop,
+        announce=announce,
+        force=servers.exit_at_once,
+        lifeline=lifeline,
     )
+
+
+def check_installed() -> None:
+    """Raise `CannotStart` if the packages a dashboard needs are not installed."""
+    try:
+        found = find_spec("nicegui") is not None
+    except ValueError:  # what Python raises for a module that was removed from sys.modules
+        found = False
+    if not found:
+        reason = "packages are missing: pip install 'pocketmq[dashboard]'"
+        raise CannotStart("the dashboard", reason)
+
+
+class DashboardChild:
+    """A dashboard process that ends with the cluster beside it. Belongs to one event loop."""
+
+    def __init__(self, port: int, *arguments: str) -> None:
+        self._arguments = ("--port", str(port), *arguments)
+        self._process: Process | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self, namesrv: str) -> str:
+        """Start it and return its address. Raises `CannotStart`; the child logs the reason."""
+        command = (sys.executable, "-m", "pocketmq.cli", "dashboard", "--with-parent")
+        self._process = await asyncio.create_subprocess_exec(
+            *command, "-n", namesrv, *self._arguments, stdin=PIPE, stdout=PIPE, process_group=0
+        )
+        assert self._process.stdout is not None
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), _PATIENCE)
+        except TimeoutError:
+            raise CannotStart("the dashboard", f"not ready after {_PATIENCE:.0f} s") from None
+        word, _, address = line.decode().strip().partition(" ")
+        if word != "ready":
+            raise CannotStart("the dashboard", "its process exited during start-up")
+        self._watching = asyncio.create_task(self._watch(self._process))
+        return address
+
+    async def stop(self) -> None:
+        """Stop it; does nothing before `start` or a second time."""
+        if self._watching is not None:
+            self._watching.cancel()
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _GRACE)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def kill_now(self) -> None:
+        """Kill it without waiting."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def _watch(self, process: Process) -> None:
+        code = await process.wait()
+        logger.warning("dashboard process exited unexpectedly: code=%d", code)

@@ -13,10 +13,10 @@ from pocketmq.protocol.received import ReceivedMessage
 
 
 class MessageLine(msgspec.Struct, omit_defaults=True):
-    """A message as a JSON object. A body that is not text stands in `body_base64`.
+    """A message as a JSON object. A body that is not text is in `body_base64`.
 
-    `produce` reads the fields down to `ordering_key` and passes over the others, so that what
-    `consume` prints can be produced again.
+    `produce` reads the fields down to `ordering_key` and ignores the others, so that the output of
+    `consume` can be produced again.
     """
 
     body: str | None = None
@@ -40,18 +40,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_line(line: bytes) -> MessageLine:
-    """Read a JSON object; raises `InvalidInput` for what is none, or no message."""
+    """Read a JSON object; raises `InvalidInput` if it is not one, or not a message."""
     try:
         read = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"not a message as JSON: {error}") from None
+        raise InvalidInput(f"not a JSON message: {error}") from None
     if (read.body is None) is (read.body_base64 is None):
-        raise InvalidInput("a message as JSON has either a body or a body_base64")
+        raise InvalidInput("a JSON message has either body or body_base64")
     return read
 
 
 def body_of(line: MessageLine) -> bytes:
-    """Give the body; raises `InvalidInput` if it is not base64 where it should be."""
+    """Return the body; raises `InvalidInput` if `body_base64` is not base64."""
     if line.body is not None:
         return line.body.encode()
     try:
@@ -61,7 +61,7 @@ def body_of(line: MessageLine) -> bytes:
 
 
 def message_of(line: MessageLine, topic: str, tag: str | None, keys: tuple[str, ...]) -> Message:
-    """Give the message to send; `tag` and `keys` are for lines that have none of their own."""
+    """Return the message to send; `tag` and `keys` are for lines without their own."""
     return Message(
         topic,
         body_of(line),
@@ -72,7 +72,7 @@ def message_of(line: MessageLine, topic: str, tag: str | None, keys: tuple[str, 
 
 
 def receipt_line(receipt: SendReceipt) -> bytes:
-    """Write where a message is stored as a JSON object on a line."""
+    """Return where a message is stored, as a line of JSON."""
     queue = receipt.queue
     line = MessageLine(
         topic=queue.topic,
@@ -85,7 +85,7 @@ def receipt_line(receipt: SendReceipt) -> bytes:
 
 
 def as_json(message: ReceivedMessage) -> bytes:
-    """Write a message as a JSON object on a line."""
+    """Return a message as a line of JSON."""
     body = message.body
     text: str | None = None
     with suppress(UnicodeDecodeError):
@@ -109,6 +109,6 @@ def as_json(message: ReceivedMessage) -> bytes:
 
 
 def as_text(message: ReceivedMessage) -> bytes:
-    r"""Write a body on a line; what would break the line or a terminal is escaped, such as `\n`."""
+    r"""Return a body as a line; control characters such as `\n` are escaped."""
     text = message.body.decode("utf-8", "backslashreplace")
     return printable(text).encode("utf-8", "backslashreplace") + b"\n"

@@ -5,63 +5,31 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.server_options import (
-    announce_ready,
-    chosen_data,
-    chosen_log,
-    chosen_tls,
-    exit_at_once,
-    listening_options,
-    logging_options,
-    read_pairs,
-    settings_option,
-    tls_options,
-)
-from pocketmq.embedded.early_stop import remember_stop_signals
+from pocketmq.cli import server_options as servers
+from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer
 
 
-@click.command("namesrv", context_settings={"help_option_names": ["-h", "--help"]})
-@listening_options(9876, "the name server")
+@click.command("namesrv", context_settings=HELP)
+@servers.listening_options(9876)
 @click.option(
     "-c",
     "--config",
     "file",
     type=click.Path(path_type=Path),
-    help="Settings as Java's namesrv.conf; the place for secrets.",
+    help="Settings file like Java's namesrv.conf; put secrets here.",
 )
-@click.option(
-    "--data",
-    metavar="DIR",
-    help="Directory for key values and changed settings; without it they end with the process.",
-)
-@tls_options
-@settings_option
-@logging_options
-def command(
-    *,
-    host: str,
-    port: int,
-    file: Path | None,
-    data: str | None,
-    tls_cert: str | None,
-    tls_key: str | None,
-    tls_mode: str | None,
-    pairs: tuple[str, ...],
-    log_level: str,
-    log_json: bool,
-) -> None:
+@servers.server_options(brokers=False)
+def command(*, run: servers.ServerRun, host: str, port: int, file: Path | None) -> None:
     """Run a name server alone, also for Java brokers and clients.
 
     Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
     """
-    remember_stop_signals()
-    given = read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode)
-    config = nameserver_config(given, read_config_file(file))
-    log = set_up_logging(chosen_log(log_level, log_json))
-    asyncio.run(_serve(host, port, NameServer(config, chosen_data(data)), log))
+    config = nameserver_config(run.settings, read_config_file(file))
+    log = set_up_logging(run.log)
+    asyncio.run(_serve(host, port, NameServer(config, run.data), log))
 
 
 async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:
@@ -91,6 +59,6 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
     await serve_until_asked(
         start,
         server.stop,
-        announce=lambda address: announce_ready(f"namesrv={address}", log, kept=True),
-        force=exit_at_once,
+        announce=lambda address: servers.announce_ready(f"namesrv={address}", log, chosen=True),
+        force=servers.exit_at_once,
     )

@@ -1,4 +1,4 @@
-"""`pocketmq produce`: lines of stdin become messages."""
+"""`pocketmq produce`: send lines of stdin as messages."""
 
 import sys
 from collections import deque
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import message_of, read_line, receipt_line
 from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.errors import InvalidInput, MQError
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from pocketmq.model.message import SendReceipt
 
 
-@click.command("produce", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("produce", context_settings=HELP)
 @client_options("pocketmq_produce")
 @click.option("--tag", help="Tag of the messages.")
 @click.option("--key", "keys", multiple=True, help="Key to find the messages by; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Each line is a JSON object.")
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
-@click.option("--timeout", type=FiniteRange(0.001), help="Seconds for each message, usually 3.")
-@click.option("--receipts", is_flag=True, help="Print where each message is, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Read JSON objects, one per line.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after N messages.")
+@click.option(
+    "--timeout",
+    type=FiniteRange(0.001),
+    metavar="SECONDS",
+    help="Timeout of each send.  [default: 3]",
+)
+@click.option("--receipts", is_flag=True, help="Print where each message is stored, as JSON.")
 @entry_options
 def command(
     *,
@@ -42,10 +48,10 @@ def command(
 ) -> None:
     """Send each line of stdin as a message.
 
-    With --json a line is an object with `body` (or `body_base64`), and if wanted `tag`, `keys`,
-    `properties`, `ordering_key`: what `pocketmq consume --json` prints can be sent again.
+    With --json a line is an object with `body` (or `body_base64`), and optionally `tag`, `keys`,
+    `properties`, `ordering_key`: the output of `pocketmq consume --json` can be sent again.
 
-    Ends with 0 when every message is stored, with 1 at the first that is not.
+    Exits with 0 when every message is stored, with 1 at the first that is not.
     """
     from pocketmq.blocking.producer import Producer
 
@@ -79,7 +85,7 @@ def command(
 def _messages(
     topic: str, tag: str | None, keys: tuple[str, ...], *, as_json: bool
 ) -> Iterator[tuple[int, Message, str | None]]:
-    """Read stdin: the number of each line, its message, its ordering key."""
+    """Yield the number of each line of stdin, its message and its ordering key."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         try:

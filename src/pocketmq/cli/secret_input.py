@@ -1,7 +1,7 @@
-"""Secrets that a command is given: from a file, from standard input, from a hidden prompt.
+"""Secrets of a command: from a file, from standard input, or from a hidden prompt.
 
 A secret among the arguments works, as in mqadmin, but other users of the machine can see it in the
-list of processes and it stays in the shell's history: a line on stderr says so, once.
+list of processes and it stays in the shell's history: a warning on stderr says so, once.
 """
 
 import os
@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 FROM_INPUT = "-"
-"""Stands for a secret that is read from the terminal, or else from standard input."""
+"""The value of an option whose secret is prompted for, or read from standard input."""
 _LONGEST = 4096
 _WARNED = "pocketmq.secret-warned"
 
@@ -26,9 +26,9 @@ def read_secret(
     safe: str,
     confirm: bool = False,
 ) -> str | None:
-    """Return a secret: what a file holds, what is typed for `-`, or what was given.
+    """Return a secret: from a file, from the prompt for `-`, or as it was given.
 
-    `name` is the parameter's, `flag` what the user wrote, `safe` the option that takes a file.
+    `name` is the parameter, `flag` its option, `safe` the option that takes a file.
     Raises `click.UsageError`.
     """
     if file:
@@ -38,12 +38,12 @@ def read_secret(
     if given == FROM_INPUT:
         return ask_secret(flag, confirm=confirm)
     if given and _source(name) is ParameterSource.COMMANDLINE:
-        warn_of_argument(flag, f"{safe} FILE, or {flag} - to be asked for it")
+        warn_of_argument(flag, f"{safe} FILE, or {flag} - for a prompt")
     return given
 
 
 def ask_secret(what: str, *, confirm: bool = False) -> str:
-    """Ask for a secret without showing it; without a terminal, read a line of standard input."""
+    """Prompt for a secret without showing it; without a terminal, read a line of stdin."""
     if sys.stdin.isatty():
         asked: str = click.prompt(
             f"Secret for {what}", hide_input=True, confirmation_prompt=confirm, err=True
@@ -51,12 +51,12 @@ def ask_secret(what: str, *, confirm: bool = False) -> str:
         return asked
     line = _line_of_input()
     if not line:
-        raise click.UsageError(f"standard input holds no secret for {what}")
+        raise click.UsageError(f"no secret for {what} on standard input")
     return line
 
 
 def warn_of_argument(flag: str, instead: str) -> None:
-    """Say on stderr that others can read a secret, once for a command."""
+    """Warn on stderr that other users can read a secret, once per command."""
     context = click.get_current_context(silent=True)
     meta = {} if context is None else context.meta
     if _WARNED not in meta:
@@ -89,7 +89,7 @@ def _from_file(file: str, flag: str) -> str:
 
 
 def _line_of_input() -> str:
-    """Read one line and no byte behind it: the rest may be messages."""
+    """Read one line and no byte after it: the rest may be messages."""
     line = b""
     while len(line) < _LONGEST:
         byte = os.read(0, 1)

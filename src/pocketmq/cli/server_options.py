@@ -1,118 +1,163 @@
-"""What the commands that run servers have in common: options, log, the line that says ready."""
+"""What the commands that run servers share: options, the log, the `ready` line."""
 
 import logging
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from pocketmq.cli.options import Decorator, all_of
 from pocketmq.cli.secret_input import warn_of_argument
-from pocketmq.embedded.early_stop import FORCED
+from pocketmq.embedded.early_stop import FORCED, remember_stop_signals
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
 from pocketmq.net import TlsMode
 
 logger = logging.getLogger("pocketmq.cluster")
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 PORT = click.IntRange(0, 65535)
+ADVERTISE = click.option(
+    "--advertise",
+    metavar="HOST",
+    default="",
+    help="Host name clients should connect to.  [default: --host]",
+)
 
 
-def listening_options(port: int | None, what: str) -> Decorator:
-    """Add --host and --port."""
-    usual = "" if port is None else f", usually {port}"
+class ServerRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of the options that all servers have."""
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = click.option(
+    data: Path | None
+    chosen: bool
+    """Whether it was said where messages are kept, on disk or in memory."""
+    settings: dict[str, str]
+    """Settings by RocketMQ's names, from --set and the options that stand for some."""
+    log: LogSettings
+
+
+def listening_options(port: int, *, settable: bool = False) -> Decorator:
+    """Return --host and --port; `settable` if a config file may have them, so that they are None.
+
+    click shows the default itself where it is the option's.
+    """
+    shown = "  [default: {}]" if settable else ""
+    return all_of(
+        click.option(
+            "--host",
+            default=None if settable else "127.0.0.1",
+            show_default=True,
+            help=f"Address to listen on; 0.0.0.0 is every interface.{shown.format('127.0.0.1')}",
+        ),
+        click.option(
             "--port",
             type=PORT,
-            default=port,
-            help=f"Port of {what}; 0 takes any free one{usual}.",
-        )(command)
-        return click.option(
-            "--host",
-            default=None if port is None else "127.0.0.1",
-            help="Address to listen on; 0.0.0.0 is every one of this machine, usually 127.0.0.1.",
-        )(command)
+            metavar="PORT",
+            default=None if settable else port,
+            show_default=True,
+            help=f"Port to listen on; 0 takes any free one.{shown.format(port)}",
+        ),
+    )
+
+
+logging_options = all_of(
+    click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default="info",
+        show_default=True,
+        help="Lowest level to log.",
+    ),
+    click.option("--log-json", is_flag=True, help="Log JSON objects, one per line."),
+)
+
+_BROKER_DATA = all_of(
+    click.option("--data", metavar="DIR", help="Directory to keep messages and settings in."),
+    click.option("--memory", is_flag=True, help="Keep everything in memory (the default)."),
+)
+_NAME_SERVER_DATA = click.option(
+    "--data",
+    metavar="DIR",
+    help="Directory for key values and changed settings; without it they are in memory.",
+)
+_TLS = all_of(
+    click.option("--tls-cert", metavar="FILE", help="Server certificate, PEM; enables TLS."),
+    click.option("--tls-key", metavar="FILE", help="Its key, PEM, if not in the same file."),
+    click.option(
+        "--tls-mode",
+        type=click.Choice([str(mode) for mode in TlsMode]),
+        help="Whether clients may or must use TLS.  [default: permissive with a certificate]",
+    ),
+)
+_METRICS = click.option(
+    "--metrics-port",
+    type=PORT,
+    metavar="PORT",
+    help="Port for Prometheus on 127.0.0.1, next brokers on the following ones; 0 takes any.",
+)
+_SET = click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Setting by RocketMQ's name, such as autoCreateTopicEnable=false; repeatable.",
+)
+
+
+def server_options(*, brokers: bool) -> Decorator:
+    """Add the options of a server to a command, which gets their values as `run`.
+
+    A signal that comes from here on stops the server, however far it has started.
+    """
+    parts = (_BROKER_DATA, _TLS, _METRICS) if brokers else (_NAME_SERVER_DATA, _TLS)
+    options = all_of(*parts, _SET, logging_options)
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def gathered(**given: Any) -> None:
+            remember_stop_signals()
+            data, memory = given.pop("data"), given.pop("memory", False)
+            run = ServerRun(
+                data=_data(data, memory=memory),
+                chosen=memory or data is not None,
+                settings=_settings(given),
+                log=log_settings(given),
+            )
+            command(run=run, **given)
+
+        found: Callable[..., None] = options(gathered)
+        return found
 
     return add
 
 
-def logging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --log-level and --log-json."""
-    command = click.option("--log-json", is_flag=True, help="One JSON object a line on stderr.")(
-        command
-    )
-    return click.option(
-        "--log-level", type=click.Choice(LEVELS), default="info", help="Least level to show."
-    )(command)
+def log_settings(given: dict[str, Any]) -> LogSettings:
+    """Take the logging options out of all that were given."""
+    return LogSettings(level=given.pop("log_level"), as_json=given.pop("log_json"))
 
 
-def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --data and --memory."""
-    command = click.option(
-        "--memory", is_flag=True, help="Keep everything in memory; the default."
-    )(command)
-    return click.option(
-        "--data",
-        metavar="DIR",
-        help="Directory to keep everything in, from one start to the next.",
-    )(command)
+def _settings(given: dict[str, Any]) -> dict[str, str]:
+    """Take the options out that stand for settings. Raises `click.UsageError`."""
+    settings = _pairs(given.pop("pairs"))
+    for option, key in (
+        ("tls_cert", "tls.server.certPath"),
+        ("tls_key", "tls.server.keyPath"),
+        ("tls_mode", "tls.server.mode"),
+    ):
+        value = given.pop(option)
+        if value is not None:
+            settings[key] = value
+    port = given.pop("metrics_port", None)
+    if port is not None:
+        settings |= {"metricsExporterType": "PROM", "metricsPromExporterPort": str(port)}
+    return settings
 
 
-def settings_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --set."""
-    return click.option(
-        "--set",
-        "pairs",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A setting by RocketMQ's name, such as autoCreateTopicEnable=false; repeatable.",
-    )(command)
-
-
-def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --tls-cert, --tls-key and --tls-mode."""
-    command = click.option(
-        "--tls-mode",
-        type=click.Choice([str(mode) for mode in TlsMode]),
-        help="Whether TLS may or has to be spoken; permissive if there is a certificate.",
-    )(command)
-    command = click.option(
-        "--tls-key", metavar="FILE", help="Key of the certificate, PEM; if not in the same file."
-    )(command)
-    return click.option("--tls-cert", metavar="FILE", help="Certificate to speak TLS with, PEM.")(
-        command
-    )
-
-
-def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --metrics-port."""
-    return click.option(
-        "--metrics-port",
-        type=PORT,
-        help="Port for Prometheus on 127.0.0.1, further brokers on the next; 0 takes any free one.",
-    )(command)
-
-
-def chosen_metrics(port: int | None) -> dict[str, str]:
-    """Give the settings that --metrics-port stands for."""
-    if port is None:
-        return {}
-    return {"metricsExporterType": "PROM", "metricsPromExporterPort": str(port)}
-
-
-def chosen_tls(cert: str | None, key: str | None, mode: str | None) -> dict[str, str]:
-    """Give the settings that TLS options stand for."""
-    given = {"tls.server.certPath": cert, "tls.server.keyPath": key, "tls.server.mode": mode}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def read_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
+def _pairs(pairs: tuple[str, ...]) -> dict[str, str]:
     """Read the values of --set."""
     if not pairs:
         return {}
@@ -129,33 +174,28 @@ def read_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def chosen_data(data: str | None, memory: bool = False) -> Path | None:
+def _data(data: str | None, *, memory: bool) -> Path | None:
     """Decide between --data and --memory."""
     if data is None:
         return None
     if memory:
         raise click.UsageError("--data and --memory contradict each other; give one of them")
-    if not data.strip():  # a path of nothing would be the current directory
-        raise click.UsageError("--data takes a directory, not an empty text")
+    if not data.strip():  # an empty path would be the current directory
+        raise click.UsageError("--data takes a directory, not an empty string")
     return Path(data)
 
 
-def chosen_log(level: str, as_json: bool) -> LogSettings:
-    """Give the log options as a value."""
-    return LogSettings(level=level, as_json=as_json)
-
-
-def say_ready(line: str, log: StderrLines, *, kept: bool) -> None:
-    """Print the one line on stdout that scripts wait for; a closed stdout is no reason to stop."""
+def announce_ready(line: str, log: StderrLines, *, chosen: bool) -> None:
+    """Print the one line on stdout that scripts wait for; a closed stdout is ignored."""
     log.started()
-    if not kept:
-        logger.info("messages are in memory and end with this process; --data DIR keeps them")
+    if not chosen:
+        logger.info("messages are kept in memory and lost at exit; --data DIR keeps them")
     with suppress(OSError):
         sys.stdout.write(f"ready {line}\n")
         sys.stdout.flush()
 
 
-def end_at_once() -> None:
-    """Leave without cleaning up, after a second signal."""
+def exit_at_once() -> None:
+    """Exit without cleaning up, after a second signal."""
     sys.stderr.flush()
     os._exit(FORCED)

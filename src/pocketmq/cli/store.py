@@ -1,4 +1,4 @@
-"""`pocketmq store`: what is in a broker's directory, whether it is sound, and mending it."""
+"""`pocketmq store`: check and repair the directory of a stopped broker."""
 
 import sys
 from pathlib import Path
@@ -6,24 +6,25 @@ from pathlib import Path
 import click
 import msgspec
 
-from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.lazy_group import HELP, CommandGroup
 from pocketmq.cli.output import printable
 
 
-@click.group("store", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("store", cls=CommandGroup, context_settings=HELP)
 def command() -> None:
-    """Look at a broker's directory while no broker has it."""
+    """Check or repair the directory of a broker that is not running."""
 
 
 @command.command("check")
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Rebuild metadata and indexes from the log.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each store.")
+@click.option("--repair", is_flag=True, help="Rebuild metadata and indexes from the commit log.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per store.")
 def check(*, directory: Path, repair: bool, as_json: bool) -> int:
-    """Verify every record, queue and index of a store, and explain what is in it.
+    """Verify every record, queue and index of a store.
 
-    DIRECTORY is a broker's, or one with a cluster's brokers in it. Nothing is changed without
-    --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
+    Also summarises its contents. DIRECTORY is a broker's, or one that holds the brokers of a
+    cluster. Nothing is changed without --repair, which moves files aside and deletes none. Exits
+    with 1 if something is damaged.
     """
     from pocketmq.broker.upkeep.stored_forms import check_broker_store
     from pocketmq.store.check_values import CheckReport
@@ -63,12 +64,12 @@ def _repair(path: Path) -> None:
     from pocketmq.broker.upkeep.stored_forms import repair_broker_store
 
     done = repair_broker_store(path)
-    lines = [f"repaired: the files that were wrong are in {done.kept_in}"]
+    lines = [f"repaired; the damaged files are in {done.kept_in}"]
     if not done.kept_settings:
         lines += [
-            f"set up again from the log: {', '.join(done.topics) or 'no topics'}",
-            "lost: how groups were set up and how far they were, users and rules",
+            f"rebuilt from the commit log: {', '.join(done.topics) or 'no topics'}",
+            "lost: settings and offsets of groups, users and access rules",
         ]
-    lines.append("the next start reads the whole log once")
+    lines.append("the next start will read the whole commit log")
     for line in lines:
         click.echo(printable(line), err=True)

@@ -77,7 +77,9 @@ async def test_a_target_that_lost_copies_is_noticed_before_more_are_sent(tmp_pat
         await delete(move.target, "orders")
         await move.target.create_topic("orders", queues=1)
         await move.send(move.source, "orders", b"2")
-        with pytest.raises(CannotMigrate, match="not at 1 of the target any more: has the target"):
+        with pytest.raises(
+            CannotMigrate, match="copy at offset 1 of the target is gone: has the target lost data"
+        ):
             await move.copy()
         assert await move.count(move.target, "orders") == 0
         await delete(move.target, "orders")  # as the message says
@@ -93,7 +95,7 @@ async def test_copies_are_known_although_a_producer_has_moved_since(tmp_path: Pa
         await move.copy()
         await move.send(move.target, "orders", b"new")
         move.path = tmp_path / "another"
-        with pytest.raises(CannotMigrate, match="take them over with --adopt"):
+        with pytest.raises(CannotMigrate, match="adopt them with --adopt"):
             await move.copy()
 
 
@@ -159,7 +161,7 @@ async def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path
         base.execute(f"CREATE TABLE {table} (name TEXT, value TEXT)")
         base.close()
         before = path.read_bytes()
-        with pytest.raises(MigrationFileUnusable, match="something else than a migration"):
+        with pytest.raises(MigrationFileUnusable, match="not the state file of a migration"):
             MigrationLedger(path, "a:1", "b:1", create=True)
         assert path.read_bytes() == before
 

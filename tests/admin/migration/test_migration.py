@@ -19,9 +19,9 @@ from pocketmq.admin.wire import AdminOptions
 from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 from tests.loops import until
 
@@ -66,12 +66,13 @@ class Move:
         await side.open()
         try:
             found = {}
-            for queue_id, held in sorted((await side.held(topic, "broker-0")).items()):
+            queues = await side.held(topic, "broker-0")
+            for queue in sort_queues(set(queues)):
+                held = queues[queue]
                 mine: list[ReceivedMessage] = []
                 while held.min_offset + len(mine) < held.max_offset:
-                    place = MessageQueue(topic, "broker-0", queue_id)
-                    mine += (await side.read(place, held.min_offset + len(mine)))[1]
-                found[queue_id] = mine
+                    mine += (await side.read(queue, held.min_offset + len(mine)))[1]
+                found[queue.queue_id] = mine
             return found
         finally:
             await side.close()
@@ -381,7 +382,7 @@ async def test_a_lost_file_does_not_copy_everything_again(tmp_path: Path) -> Non
         await move.send(move.source, "orders", *[b"%d" % n for n in range(40)])
         await move.copy()
         move.path = tmp_path / "another"
-        with pytest.raises(CannotMigrate, match="take them over with --adopt"):
+        with pytest.raises(CannotMigrate, match="adopt them with --adopt"):
             await move.copy()
         await move.send(move.source, "orders", b"more")
         assert await move.copy(adopt=True) == 1
@@ -476,7 +477,7 @@ async def test_offsets_of_a_source_begun_anew_are_refused(tmp_path: Path) -> Non
     async with begun_anew(tmp_path) as (move, ledger):
         await consume(move.source, "billing", "orders", 1)
         async with move.migration() as migration:
-            with pytest.raises(CannotMigrate, match="ends at 1, and was copied to 3"):
+            with pytest.raises(CannotMigrate, match="ends at 1, but was copied up to 3"):
                 await migration.move_groups(ledger, ["billing"])
         assert await consume(move.target, "billing", "orders", 3) == [b"0", b"1", b"2"]
 
@@ -493,7 +494,7 @@ async def test_a_file_of_another_migration_is_refused(tmp_path: Path) -> None:
     MigrationLedger(tmp_path / "state", "a:1", "b:1", create=True).close()
     with pytest.raises(MigrationFileUnusable, match="from a:1 to b:1, not from a:1 to c:1"):
         MigrationLedger(tmp_path / "state", "a:1", "c:1", create=True)
-    with pytest.raises(MigrationFileUnusable, match="has `copy` ever run"):
+    with pytest.raises(MigrationFileUnusable, match="it does not exist; run `copy` first"):
         MigrationLedger(tmp_path / "none", "a:1", "c:1", create=False)
     (tmp_path / "bad").write_bytes(b"something else, long enough to be looked at" * 30)
     with pytest.raises(MigrationFileUnusable, match="not a database"):

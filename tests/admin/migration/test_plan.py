@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.admin.migration.plan import ClusterContents, MigrationChoice, make_plan
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.topics import TopicConfig
 
@@ -55,8 +55,8 @@ def test_more_queues_than_before_move_keys_and_that_is_said() -> None:
     plan = make_plan(found(ordered), found(brokers=3), MigrationChoice())
     (note,) = plan.notes
     assert note == (
-        "ordered topic t has 4 queues in the source and 6 on the target: producers send a key to "
-        "another queue there than before"
+        "ordered topic t has 4 queues in the source and 6 on the target: producers will send a key to "
+        "another queue than before"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_topic_with_other_counts_is_refused_by_name() -> None:
     (problem,) = plan.problems
     assert problem == (
         "topic 't' exists on the target with 4 queues, the source has 8: messages of a key would "
-        "change their queue; delete it there, or give it as many"
+        "change their queue; delete it there, or give it as many queues"
     )
 
 
@@ -74,8 +74,8 @@ def test_a_topic_that_may_not_be_read_is_refused_with_what_helps() -> None:
     plan = make_plan(found(topic("t", perm=2)), found(), MigrationChoice())
     (problem,) = plan.problems
     assert problem == (
-        "topic 't' may not be read on the source's broker 'broker-0': allow it with `pocketmq "
-        "admin updateTopicPerm -t 't' -p 6`, or leave it with --without"
+        "topic 't' is not readable on the source's broker 'broker-0': allow it with `pocketmq "
+        "admin updateTopicPerm -t 't' -p 6`, or skip it with --without"
     )
     assert (
         make_plan(found(topic("t", perm=2)), found(), MigrationChoice(without=("t",))).problems
@@ -94,7 +94,7 @@ def test_a_topic_that_was_closed_after_an_earlier_run_is_opened_again() -> None:
     (plan,) = make_plan(found(closed), found(closed), MigrationChoice(made=frozenset({"t"}))).topics
     assert (plan.create["broker-0"].perm, plan.final) == (6, {"broker-0": 4})
     refused = make_plan(found(closed), found(closed), MigrationChoice())
-    assert refused.problems == ("topic 't' may not be written on the target's broker 'broker-0'",)
+    assert refused.problems == ("topic 't' is not writable on the target's broker 'broker-0'",)
 
 
 def test_attributes_are_set_anew() -> None:
@@ -141,7 +141,7 @@ def test_what_belongs_to_brokers_stays() -> None:
 )
 def test_a_name_that_is_not_there_is_a_problem(wanted: MigrationChoice) -> None:
     (problem,) = make_plan(found(topic("t")), found(), wanted).problems
-    assert "'no' in the source" in problem
+    assert "'no' does not exist in the source" in problem
 
 
 def test_settings_of_a_group_on_the_target_stay_and_that_is_said() -> None:
@@ -152,4 +152,4 @@ def test_settings_of_a_group_on_the_target_stay_and_that_is_said() -> None:
     )
     plan = make_plan(source, target, MigrationChoice())
     assert plan.groups == ()
-    assert plan.notes == ("group g exists on the target with other settings: they stay",)
+    assert plan.notes == ("group g exists on the target with other settings, which are kept",)

@@ -1,6 +1,6 @@
-"""Moving to another cluster while producers and consumers go on: topics, groups, messages, offsets.
+"""Moving to another cluster without downtime: topics, groups, messages, offsets.
 
-`migration.Migration` is the way in. Messages are copied queue by queue, in order, each with a
-property that says which one it is; a file keeps how far each queue is and where every message went,
-so that a run that was killed goes on, and a group goes on exactly behind its last message.
+`migration.Migration` is the entry point. Messages are copied queue by queue, in order, each with a
+property that identifies its original; a file records how far each queue is and where every message
+went, so that a killed run resumes, and a group resumes right after its last consumed message.
 """

@@ -1,7 +1,7 @@
-"""What a message becomes in another cluster: the same, with a property that says where it was.
+"""The copy of a message in another cluster: the same, with a property that names its origin.
 
-Pure functions over values. A broker's own properties stay behind, and those that would have it do
-again what was done already: delay the message, or ask whether its transaction was committed.
+Pure functions over values. A broker's own properties are not copied, nor those that would make it
+repeat what was done already: delay the message, or check its transaction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from pocketmq.protocol.received import ReceivedMessage
 ORIGIN = "MIGRATED_FROM"
 """The property of a copy: `migration/broker/queue/offset/born`, the last in milliseconds."""
 DELAYED_ORIGIN = "MIGRATED_DELAYED"
-"""The property of a message that was moved while it waited: `migration/broker/…/offset`."""
+"""The property of a message that was moved while delayed: `migration/broker/…/offset`."""
 
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _KEPT_FLAGS = _COMPRESSED | COMPRESSION_MASK
@@ -60,11 +60,11 @@ LEFT_BEHIND = frozenset(
         DELAYED_ORIGIN,
     }
 )
-"""Properties that belong to the broker, or have done what they were there for."""
+"""Properties that belong to the broker, or have served their purpose."""
 
 
 class Origin(NamedTuple):
-    """Which message a copy is of."""
+    """The original of a copy."""
 
     migration: str
     broker: str
@@ -72,12 +72,12 @@ class Origin(NamedTuple):
     offset: int
 
     def text(self, born_ms: int) -> str:
-        """Give it as a property's value."""
+        """Return it as the value of the property."""
         return f"{self.migration}/{self.broker}/{self.queue_id}/{self.offset}/{born_ms}"
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """Messages that go to a queue with one request: one, or a batch."""
+class CopyRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request that sends one message or a batch to a queue."""
 
     first: int
     count: int
@@ -95,7 +95,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 def origin_of(message: ReceivedMessage) -> Origin | None:
-    """Read which message this is a copy of; None for a message that is none."""
+    """Return the original of a copy; None if the message is not a copy."""
     text = message.get_property(ORIGIN)
     if text is None:
         return None
@@ -112,9 +112,9 @@ def _is_number(text: str) -> bool:
 
 
 def kept_properties(message: ReceivedMessage) -> dict[str, str]:
-    """Give the properties a copy has, besides the one that says what it is a copy of.
+    """Return the properties of a copy, without the one that names its origin.
 
-    A message without an id of its own keeps the one it was known by.
+    A message without a unique id keeps the id it was listed by.
     """
     found = decode_properties(message.property_bytes)
     kept = {name: value for name, value in found.items() if name not in LEFT_BEHIND}
@@ -123,9 +123,9 @@ def kept_properties(message: ReceivedMessage) -> dict[str, str]:
 
 
 def digest(message: ReceivedMessage) -> int:
-    """Give a number that two messages share if a consumer sees the same in them.
+    """Return a hash that is equal for messages that are equal to a consumer.
 
-    WAIT does not count: it was for the broker, and brokers of 4.x keep it in batches alone.
+    WAIT does not count: it is for the broker, and brokers of 4.x keep it in batches only.
     """
     kept = kept_properties(message)
     kept.pop(names.WAIT, None)
@@ -138,12 +138,12 @@ def digest(message: ReceivedMessage) -> int:
 
 def requests_for(
     messages: Sequence[ReceivedMessage], topic: str, migration: str, within_ms: int
-) -> Iterator[Request]:
-    """Give the requests that copy messages of one queue, in order, as few as the rules allow.
+) -> Iterator[CopyRequest]:
+    """Yield the requests that copy messages of one queue, in order, as few as possible.
 
-    A batch has one time of birth, so only messages born within so many milliseconds share one.
-    Compressed messages, those of retry topics and those tried before go alone: a batch has no room
-    for what they carry. Raises `InvalidInput` for properties that the format has no room for.
+    A batch has one born timestamp, so only messages born within `within_ms` milliseconds share one.
+    Compressed messages, those of retry topics and those retried before go alone: a batch cannot
+    carry their flags. Raises `InvalidInput` for properties that the format cannot hold.
     """
     batch: list[tuple[ReceivedMessage, bytes]] = []
     size = 0
@@ -181,7 +181,7 @@ def _may_share(message: ReceivedMessage) -> bool:
     return bool(not compressed and message.body_size and not message.reconsume_times)
 
 
-def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
+def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[CopyRequest]:
     if not batch:
         return
     first, text = batch[0]
@@ -189,7 +189,7 @@ def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
         yield _single(first, text)
         return
     entries = [BatchEntry(message.body, own, message.flag) for message, own in batch]
-    yield Request(
+    yield CopyRequest(
         first=first.queue_offset,
         count=len(batch),
         body=encode_batch(entries),
@@ -201,8 +201,8 @@ def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
     )
 
 
-def _single(message: ReceivedMessage, text: bytes) -> Request:
-    return Request(
+def _single(message: ReceivedMessage, text: bytes) -> CopyRequest:
+    return CopyRequest(
         first=message.queue_offset,
         count=1,
         body=message.stored_body,

@@ -1,4 +1,4 @@
-"""One run of copying: everything that is there now, and then, if wanted, whatever comes."""
+"""One run of copying: everything that is there now, and then, if wanted, new messages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,13 +16,13 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.stats import OffsetRange
 
 _ROUND = 0.2
-"""Seconds between two looks for new messages, at least."""
+"""Minimal seconds between two polls for new messages."""
 _SHARE = 5
-"""Looking takes at most one part in so many of the time while nothing comes."""
+"""Polling takes at most one part in this many of the time while nothing arrives."""
 
 
-class Progress:
-    """How far a run is. Changed by the run, looked at by whoever shows it."""
+class MigrationProgress:
+    """The counts of a run. Changed by the run alone, read by the display on the same loop."""
 
     def __init__(self) -> None:
         self.copied = 0
@@ -33,7 +33,7 @@ class Progress:
         self.queues = 0
         self.caught_up = False
         self.deleted: set[str] = set()
-        """Topics that were deleted in the source meanwhile."""
+        """Topics that were deleted in the source during the run."""
 
 
 class CopyRun:
@@ -46,7 +46,7 @@ class CopyRun:
         make_plan: Callable[[frozenset[str]], Awaitable[MigrationPlan]],
         *,
         rules: CopyRules,
-        progress: Progress,
+        progress: MigrationProgress,
         stop: asyncio.Event,
     ) -> None:
         self._source, self._target = self._sides = sides
@@ -79,8 +79,8 @@ class CopyRun:
     async def _set_up(self, *, adopt: bool) -> MigrationPlan:
         plan = await self._make_plan(self._ledger.made_topics)
         if plan.problems:
-            more = f" (and {len(plan.problems) - 1} more: see `plan`)" * (len(plan.problems) > 1)
-            raise CannotMigrate("this cluster", plan.problems[0] + more)
+            more = f" (and {len(plan.problems) - 1} more; run `plan`)" * (len(plan.problems) > 1)
+            raise CannotMigrate("the cluster", plan.problems[0] + more)
         known = {state.source for state in self._ledger.queues()}
         for topic in plan.topics:
             if topic.create:
@@ -106,9 +106,9 @@ class CopyRun:
     async def _check_strangers(
         self, pairs: Sequence[tuple[MessageQueue, MessageQueue]], *, adopt: bool
     ) -> None:
-        """Refuse to copy to where copies of another file are; else everything would be there twice.
+        """Refuse to copy to a queue with copies of another file: everything would be there twice.
 
-        With `adopt` they are taken for copies of this migration, whose file was lost.
+        With `adopt` they become copies of this migration, whose file was lost.
         """
         for target in sorted({target for _, target in pairs}, key=MessageQueue.java_sort_key):
             _, messages, told = await self._target.read(target, 0)
@@ -121,14 +121,14 @@ class CopyRun:
             if not adopt:
                 reason = (
                     f"queue {target.queue_id} on the target's broker {target.broker_name!r} holds "
-                    f"copies ({ORIGIN}) that this file knows nothing of; give the file of the "
-                    "migration that made them, or take them over with --adopt"
+                    f"copies ({ORIGIN}) that this state file does not list; give the file of the "
+                    "migration that made them, or adopt them with --adopt"
                 )
                 raise CannotMigrate(f"topic {target.topic!r}", reason)
             self._ledger.adopt(origin.migration)
 
     async def _round(self) -> int:
-        """Copy what the queues hold at this moment; gives how many messages that was."""
+        """Copy what the queues hold now; return the number of messages."""
         before = self.progress.copied
         places = sorted({(queue.topic, queue.broker_name) for queue in self._copiers})
         held = dict(zip(places, await self._held(places), strict=True))
@@ -137,7 +137,7 @@ class CopyRun:
             if not held[queue.topic, queue.broker_name]:
                 self.progress.deleted.add(queue.topic)
                 continue
-            bounds = held[queue.topic, queue.broker_name].get(queue.queue_id)
+            bounds = held[queue.topic, queue.broker_name].get(queue)
             copier.check_end(0 if bounds is None else bounds.max_offset)
             if bounds is not None and (copier.next is None or copier.next < bounds.max_offset):
                 work.append((copier, bounds.min_offset, bounds.max_offset))
@@ -146,7 +146,9 @@ class CopyRun:
         try:
             await asyncio.gather(*tasks)
         except BaseException:
-            self.stop.set()  # what is under way is finished, and written down
+            # The other copiers finish and record the request they have in flight: cancelled in the
+            # middle, a stored batch would be unknown to the ledger until the next scan.
+            self.stop.set()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
         self.progress.behind = sum(
@@ -156,10 +158,10 @@ class CopyRun:
         )
         return self.progress.copied - before
 
-    async def _held(self, places: list[tuple[str, str]]) -> list[dict[int, OffsetRange]]:
-        """Ask what the queues of topics hold, by topic and broker."""
+    async def _held(self, places: list[tuple[str, str]]) -> list[dict[MessageQueue, OffsetRange]]:
+        """Return the offsets of queues, for each topic and broker."""
 
-        async def ask(topic: str, broker: str) -> dict[int, OffsetRange]:
+        async def ask(topic: str, broker: str) -> dict[MessageQueue, OffsetRange]:
             return await self._patience.until_done(lambda: self._source.held(topic, broker))
 
         return list(await asyncio.gather(*(ask(*each) for each in places)))
@@ -174,7 +176,7 @@ class CopyRun:
             except TopicNotFound:
                 queue = copier.state.source
                 if await self._source.held(queue.topic, queue.broker_name):
-                    raise  # the target has none
+                    raise  # it is the target that has no such topic
                 self.progress.deleted.add(queue.topic)
             finally:
                 self.progress.lost += copier.lost - lost

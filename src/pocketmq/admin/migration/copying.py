@@ -1,8 +1,8 @@
-"""Copying one queue: read, send in order, write down where it went; go on after any failure.
+"""Copying one queue: read, send in order, record where it went; resume after any failure.
 
-A request whose answer did not come may have been carried out. So before anything is sent after
-such a failure, and at the start of every run, the target's queue is looked through from where it
-was last known: copies that are there count as copied.
+A request without an answer may have been carried out. So after such a failure, before anything else
+is sent, and at the start of every run, the target's queue is scanned from the last known offset:
+copies found there count as copied. Without that, a retry would store messages twice.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
-class Rules(msgspec.Struct, frozen=True):
+class CopyRules(msgspec.Struct, frozen=True):
     """How messages are copied."""
 
     patience: float = 60.0
-    """Seconds for which servers that do not answer are asked again."""
+    """Seconds to retry servers that do not answer."""
     born_within: float = 1.0
-    """Seconds between the births of messages that may share a batch, and so a time of birth."""
+    """Seconds between messages that may share a batch, and so its born timestamp."""
     parallel: int = 16
-    """Queues that are copied at once."""
+    """Queues copied concurrently."""
     replan: float = 5.0
-    """Seconds between two looks for new topics, while following."""
+    """Seconds between two checks for new topics, while following."""
 
 
 class QueueCopier:
@@ -42,7 +42,7 @@ class QueueCopier:
         sides: tuple[Side, Side],
         ledger: MigrationLedger,
         state: QueueState,
-        rules: Rules,
+        rules: CopyRules,
         stop: asyncio.Event,
     ) -> None:
         self._source, self._target = sides
@@ -53,20 +53,19 @@ class QueueCopier:
         self.state = state
         self.next = state.next
         self.lost = 0
-        self._looked = False
+        self._scanned = False
         self._count: Callable[[int], object] = int
 
     async def run(self, until: int, first: int, count: Callable[[int], object]) -> None:
-        """Copy up to an offset; `first` is the source's first one. Ends early if told to stop.
+        """Copy up to an offset; `first` is the source's first one. Returns early on a stop.
 
-        What is copied is told to `count` as it goes.
-
-        Raises `CannotMigrate`, and the last error if servers stay away for too long.
+        Calls `count` with the number of messages after each request. Raises `CannotMigrate`, and
+        the last error if servers do not respond for too long.
         """
         self._count = count
-        if not self._looked:
-            await self._patience.until_done(self.look)
-            self._looked = True
+        if not self._scanned:
+            await self._patience.until_done(self.scan)
+            self._scanned = True
             self.check_end(until)
         if self.next is None:
             self._ledger.record(self.state.id, [], first, self.state.seen)
@@ -83,21 +82,21 @@ class QueueCopier:
         check_end(self.state.source, self.next, end)
 
     async def _copy(self, page: list[ReceivedMessage]) -> bool:
-        """Copy what was read; False if told to stop before its end."""
+        """Copy a page; return False if stopped before its end."""
         for request in self._requests(page):
             await self._send(request)
             if self._stop.is_set():
                 return False
             if self.next is None or self.next < request.first + request.count:
-                return True  # a part of it was there already: read again from there
+                return True  # a scan found a part of it: read again from there
         end = page[-1].queue_offset + 1
-        if self.next is None or self.next < end:  # the last ones were moved while they waited
+        if self.next is None or self.next < end:  # the last ones were moved while delayed
             self._ledger.record(self.state.id, [], end, self.state.seen)
             self.next = end
         return True
 
-    async def look(self) -> None:
-        """Look through what is on the target since the last look; copies count as copied.
+    async def scan(self) -> None:
+        """Read the target's queue from the last scan on; copies found count as copied.
 
         Raises `CannotMigrate` if the last copy is not where it was stored.
         """
@@ -127,15 +126,15 @@ class QueueCopier:
             return
         _, messages, told = await self._target.read(self.state.target, last.target_end - 1)
         if told.min_offset >= last.target_end:
-            return  # it was thrown away for its age
+            return  # it was deleted by retention
         origin = origin_of(messages[0]) if messages else None
         if origin is None or not self._is_ours(origin[:3]) or origin.offset != last.end - 1:
             raise self._target_lost(last.target_end - 1)
 
     def _target_lost(self, offset: int) -> CannotMigrate:
         reason = (
-            f"what was copied is not at {offset} of the target any more: has the target lost data? "
-            "Delete the topic there, and begin with a new state file and --adopt"
+            f"the copy at offset {offset} of the target is gone: has the target lost data? "
+            "Delete the topic there, and start again with a new state file and --adopt"
         )
         return CannotMigrate(_named(self.state.source), reason)
 
@@ -175,16 +174,15 @@ class QueueCopier:
 
         async def attempt() -> None:
             if self.next is not None and self.next > request.first:
-                return  # an earlier try got there
+                return  # an earlier attempt was stored
             try:
                 at = await self._target.send(self.state.target, request)
             except (MessageIllegal, NoPermission) as error:
                 raise CannotMigrate(_named(self.state.source), str(error)) from error
             except MQError as error:
-                if (
-                    error.retryable or error.outcome_unknown
-                ):  # it may be stored, or the target has come back without data
-                    await self._patience.until_done(self.look)
+                # It may be stored, or the target has restarted without its data.
+                if error.retryable or error.outcome_unknown:
+                    await self._patience.until_done(self.scan)
                 raise
             if at < self.state.seen:
                 raise self._target_lost(self.state.seen - 1)
@@ -201,12 +199,12 @@ class QueueCopier:
 def check_end(queue: MessageQueue, copied: int | None, end: int) -> None:
     """Raise `CannotMigrate` if a queue of the source ends before what was copied of it."""
     if copied is not None and copied > end:
-        reason = f"it ends at {end}, and was copied to {copied}: has the source lost data?"
+        reason = f"it ends at {end}, but was copied up to {copied}: has the source lost data?"
         raise CannotMigrate(_named(queue), reason)
 
 
 def delayed_key(message: ReceivedMessage) -> str:
-    """Give the key by which a message is known that was moved while it waited."""
+    """Return the key of a message in the record of moved delayed messages."""
     topic = message.get_property(names.REAL_TOPIC) or message.topic
     return f"{topic}/{message.message_id}"
 

@@ -1,7 +1,7 @@
-"""Messages that wait in the source: delayed ones, timed ones, retries before their next try.
+"""Delayed messages of the source: by level, by timer, and retries before their next delivery.
 
-They come to their topic when they are due, and are copied then. Whoever does not want to keep the
-source running until then has them moved: the target gets them, with the moment they are due at.
+They arrive in their topic when they are due, and are copied then. To stop the source earlier, they
+can be moved: the target gets them with their delivery time.
 """
 
 from collections.abc import AsyncIterator
@@ -19,51 +19,51 @@ from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
 from pocketmq.protocol.requests.offsets import GET_ALL_DELAY_OFFSET
 
 _SOON_MS = 10_000
-"""Messages due within so many milliseconds are not moved: they are copied when they come."""
+"""Messages due within this many milliseconds are not moved: they are copied when due."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A message that waits, where it belongs and when it is due."""
+    """A delayed message, its queue and its delivery time."""
 
     message: ReceivedMessage
     home: MessageQueue
-    """The queue it goes to, on its own broker."""
+    """The queue it will be delivered to, on its own broker."""
     due_ms: int
 
 
 class WaitingCount(msgspec.Struct, frozen=True):
-    """How many messages wait, and when the last one is due."""
+    """The number of delayed messages, and the last delivery time."""
 
     messages: int
     last_due_ms: int | None
 
 
 async def waiting(side: Side) -> AsyncIterator[Waiting]:
-    """Give every message that waits; those that were taken back do not."""
+    """Yield every delayed message that was not recalled."""
     now_ms = side.wire.now_ms()
     for broker in sorted(side.places):
         async for each in _levels(side, broker):
             yield each
         timed: dict[str, Waiting] = {}
-        taken_back: set[str] = set()
+        recalled: set[str] = set()
         async for message in _all(side, MessageQueue(TIMER_TOPIC, broker, 0), 0):
             key = message.get_property(names.TIMER_DELETE_UNIQUE_KEY)
             if key is not None:
-                taken_back |= {key, key.rpartition("+")[2]}
+                recalled |= {key, key.rpartition("+")[2]}
                 continue
             found = _home(message, broker)
             due = message.get_property(names.TIMER_OUT_MS) or ""
             if found is not None and due.isdigit() and int(due) > now_ms:
                 timed[delayed_key(message)] = Waiting(message, found, int(due))
         for each in timed.values():
-            if each.message.message_id not in taken_back:
+            if each.message.message_id not in recalled:
                 yield each
 
 
@@ -72,11 +72,13 @@ async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
     (config,) = (await side.brokers.config(address=address)).all()
     levels = parse_delay_levels(config.get("messageDelayLevel", "") or "1s")
     reached = (await side.wire.read(address, GET_ALL_DELAY_OFFSET, None)).offset_table
-    for queue_id, held in sorted((await side.held(SCHEDULE_TOPIC, broker)).items()):
+    queues = await side.held(SCHEDULE_TOPIC, broker)
+    for queue in sort_queues(set(queues)):
+        held, queue_id = queues[queue], queue.queue_id
         start = max(held.min_offset, reached.get(queue_id + 1, 0))
         if start >= held.max_offset or queue_id >= len(levels):
             continue
-        async for message in _all(side, MessageQueue(SCHEDULE_TOPIC, broker, queue_id), start):
+        async for message in _all(side, queue, start):
             home = _home(message, broker)
             if home is not None:
                 due_ms = message.store_timestamp_ms + int(levels[queue_id] * 1000)
@@ -88,7 +90,7 @@ async def _all(side: Side, queue: MessageQueue, offset: int) -> AsyncIterator[Re
         try:
             status, messages, told = await side.read(queue, offset)
         except ServerError:
-            return  # a broker that has no such topic keeps no such messages
+            return  # a broker without this topic has no such messages
         for message in messages:
             yield message
         if status is PageStatus.NO_NEW_MSG or told.next_offset <= offset:
@@ -105,7 +107,7 @@ def _home(message: ReceivedMessage, broker: str) -> MessageQueue | None:
 
 
 async def count_waiting(side: Side, ledger: MigrationLedger | None) -> WaitingCount:
-    """Count the messages that wait and were not moved yet."""
+    """Count the delayed messages that were not moved yet."""
     dues = [
         each.due_ms
         async for each in waiting(side)
@@ -115,10 +117,10 @@ async def count_waiting(side: Side, ledger: MigrationLedger | None) -> WaitingCo
 
 
 async def move_waiting(source: Side, target: Side, ledger: MigrationLedger) -> int:
-    """Have the target keep the messages that wait, until they are due; gives how many.
+    """Move delayed messages to the target, with their delivery time; return their number.
 
-    Those that come to their topic in the source meanwhile are not copied again. Raises
-    `CannotMigrate` if the target is a 4.x broker, which would deliver them at once.
+    When they are delivered in the source later, they are not copied again. Raises `CannotMigrate`
+    if the target is a 4.x broker, which would deliver them at once.
     """
     await _check_timers(target)
     places = {state.source: state.target for state in ledger.queues()}
@@ -158,5 +160,5 @@ async def _check_timers(target: Side) -> None:
         table = await target.wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
         version = status_of(table.table).version or ""
         if version.startswith("V4"):
-            reason = f"the target's broker {place.broker!r} is {version} and knows no timers"
+            reason = f"the target's broker {place.broker!r} is {version}, which has no timers"
             raise CannotMigrate("delayed messages", f"{reason}; wait until they are due")

@@ -1,7 +1,7 @@
-"""Groups move over: from what they have consumed in the source to the same place on the target.
+"""Moving groups: from their offsets in the source to the same messages on the target.
 
-An offset only ever goes forward, and never over a message the group has not consumed. Each one that
-is set is read back, and the messages around it are looked at.
+An offset on the target only ever moves forward, and never past a message the group has not
+consumed. Each one is read back after it is set, and the message before it is checked.
 """
 
 import asyncio
@@ -16,31 +16,31 @@ from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate
 from pocketmq.model.queue import MessageQueue
 
-_LOOK = 0.1
+_POLL = 0.1
 
 
 class QueueMove(msgspec.Struct, frozen=True):
-    """Where a group was in a queue of the source, and where it goes on in the target's."""
+    """The offset of a group in a source queue, and where it resumes in the target's."""
 
     source: MessageQueue
     target: MessageQueue
     committed: int | None
     offset: int
     again: int
-    """Messages it has consumed and will meet again."""
+    """Consumed messages that will be redelivered."""
     not_copied: int
-    """Messages it has consumed that are not copied yet: it will meet them again, too."""
+    """Consumed messages that are not copied yet: they will be redelivered, too."""
 
 
 class GroupMove(msgspec.Struct, frozen=True):
-    """How a group moved over."""
+    """The outcome of moving a group."""
 
     group: str
     queues: tuple[QueueMove, ...]
     source_members: int
-    """Members that still consume in the source: what they do from now on is done again."""
+    """Members that still consume in the source: what they consume now is redelivered."""
     target_members: int
-    """Members that consume on the target already; then nothing was set."""
+    """Members that already consume on the target; then nothing was set."""
 
     @property
     def moved(self) -> bool:
@@ -49,12 +49,12 @@ class GroupMove(msgspec.Struct, frozen=True):
 
     @property
     def again(self) -> int:
-        """Messages the group has consumed and will meet again."""
+        """Consumed messages that will be redelivered."""
         return sum(each.again + each.not_copied for each in self.queues)
 
 
 class GroupOffsets:
-    """Moves groups over."""
+    """Moves the offsets of groups."""
 
     def __init__(
         self, source: Side, target: Side, ledger: MigrationLedger, patience: float
@@ -65,7 +65,7 @@ class GroupOffsets:
         self._patience = patience
 
     async def move(self, group: str) -> GroupMove:
-        """Set a group's offsets on the target. Raises `CannotMigrate` if they do not hold."""
+        """Set a group's offsets on the target. Raises `CannotMigrate` if they are not kept."""
         here = await self._source.members(group)
         there = await self._target.members(group)
         moves: dict[MessageQueue, QueueMove] = {}
@@ -94,15 +94,15 @@ class GroupOffsets:
         ]
 
     async def _reached(self, group: str, state: QueueState) -> int | None:
-        """Give how far a group is; one that was set behind the end has come to the end.
+        """Return a group's committed offset, at most the end of the queue.
 
-        Raises `CannotMigrate` if the queue was begun anew: its numbers now mean other messages.
+        Raises `CannotMigrate` if the queue was recreated: its offsets now mean other messages.
         """
         queue = state.source
         committed = await self._source.committed(group, queue)
         if not committed:
             return committed
-        held = (await self._source.held(queue.topic, queue.broker_name)).get(queue.queue_id)
+        held = (await self._source.held(queue.topic, queue.broker_name)).get(queue)
         if held is None:
             return committed
         check_end(queue, state.next, held.max_offset)
@@ -118,17 +118,17 @@ class GroupOffsets:
         return QueueMove(state.source, state.target, committed, found.offset, found.again, behind)
 
     async def _caught_up(self, state: QueueState, committed: int) -> QueueState:
-        """Wait until whoever copies has come as far as the group; not for ever."""
+        """Wait for a running copy to reach the group's offset, up to the patience."""
         deadline = asyncio.get_running_loop().time() + self._patience
         while (state.next or 0) < committed and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL)
             state = next(each for each in self._ledger.queues() if each.id == state.id)
         return state
 
     async def _prove(
         self, state: QueueState, committed: int | None, found: Position, first: int
     ) -> None:
-        """Look at the message before the offset: it must be one the group has consumed."""
+        """Check the message before the offset: the group must have consumed it."""
         if committed is None or found.offset <= first:
             return
         _, messages, _ = await self._target.read(state.target, found.offset - 1)
@@ -139,22 +139,22 @@ class GroupOffsets:
             or origin.offset >= committed
         ):
             subject = f"the offset {committed} of {state.source}"
-            reason = f"before {found.offset} of {state.target} there is {origin}"
+            reason = f"before {found.offset} of {state.target} is {origin}"
             raise CannotMigrate(subject, reason)
 
     async def _set(self, group: str, move: QueueMove) -> None:
         known = await self._target.committed(group, move.target)
         if known is not None and known >= move.offset:
-            return  # it is further on already
+            return  # it is already further
         await self._target.commit(group, move.target, move.offset)
         stored = await self._target.committed(group, move.target)
         if stored != move.offset:
             subject = f"the offset {move.offset} of group {group!r} in {move.target}"
-            raise CannotMigrate(subject, f"the target's broker says {stored}")
+            raise CannotMigrate(subject, f"the target's broker returned {stored}")
 
 
 def _lower(one: QueueMove, other: QueueMove) -> QueueMove:
-    """Give the move that passes over nothing, of two queues that go to the same one."""
+    """Return the move that skips nothing, of two queues that go to the same one."""
     low, high = sorted((one, other), key=lambda each: each.offset)
     more = high.again + high.not_copied + high.offset - low.offset
     return msgspec.structs.replace(low, again=low.again + more)

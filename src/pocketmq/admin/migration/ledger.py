@@ -1,7 +1,7 @@
-"""How far a migration is, in one SQLite file: queues, and where messages went.
+"""The progress of a migration, in one SQLite file: queues, and where messages went.
 
-Every step is a transaction, so that a process killed anywhere finds a state that holds; what was
-sent but not written down is found on the target. One process copies at a time; others may look
+Every step is a transaction, so that a process killed anywhere finds a consistent state; what was
+sent but not recorded is found on the target. One process copies at a time; others may read
 meanwhile.
 """
 
@@ -33,27 +33,27 @@ CREATE TABLE IF NOT EXISTS delayed (key TEXT PRIMARY KEY, due_ms INTEGER NOT NUL
 
 
 class QueueState(msgspec.Struct, frozen=True):
-    """A queue that is copied, and how far that is."""
+    """A queue that is copied, and its progress."""
 
     id: int
     source: MessageQueue
     target: MessageQueue
     next: int | None
-    """The next offset to copy; None if nothing was copied and the first one is not known."""
+    """The next offset to copy; None if nothing was copied and the first one is unknown."""
     seen: int
-    """Offsets of the target before this one have been looked at, or written here."""
+    """The offset up to which the target's queue was scanned, or written by this migration."""
     lost: int
-    """Messages that the source threw away before they were copied."""
+    """Messages that the source deleted before they were copied."""
 
 
-class Ledger:
-    """The file of one migration. Raises `MigrationFileUnusable` where the file does not serve."""
+class MigrationLedger:
+    """The state file of one migration. Raises `MigrationFileUnusable` if it cannot be used."""
 
     def __init__(self, path: Path, source: str, target: str, *, create: bool) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
         if not create and not path.exists():
-            raise MigrationFileUnusable(str(path), "there is none; has `copy` ever run?")
+            raise MigrationFileUnusable(str(path), "it does not exist; run `copy` first")
         try:
             self._base = sqlite3.connect(path, timeout=10.0, isolation_level=None)
         except sqlite3.Error as error:
@@ -67,11 +67,11 @@ class Ledger:
         self.migration: str = facts["migration"]
 
     def _facts(self, source: str, target: str) -> dict[str, str]:
-        """Give what stands in the file; in a new one that is what it is for."""
+        """Return the facts of the file; a new one gets those of this migration."""
         base = self._base
         tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
         if tables and not {"fact", "stretch"} <= tables:
-            return {}  # somebody else's: nothing is written to it
+            return {}  # another program's database: nothing is written to it
         base.execute("PRAGMA journal_mode=WAL")
         base.execute("PRAGMA synchronous=NORMAL")
         base.executescript(_TABLES)
@@ -90,13 +90,13 @@ class Ledger:
     def _check(self, facts: dict[str, str], source: str, target: str) -> None:
         problem = None
         if not {"format", "migration", "source", "target"} <= set(facts):
-            problem = "it holds something else than a migration"
+            problem = "it is not the state file of a migration"
         elif facts["format"] != str(_FORMAT):
-            problem = f"it has format {facts.get('format')}, this is {_FORMAT}"
+            problem = f"it has format {facts.get('format')}; this version reads {_FORMAT}"
         elif (facts["source"], facts["target"]) != (source, target):
             problem = (
-                f"it is of a migration from {facts['source']} to {facts['target']}, "
-                f"not from {source} to {target}; name another file with --state"
+                f"it belongs to a migration from {facts['source']} to {facts['target']}, "
+                f"not from {source} to {target}; give another file with --state"
             )
         if problem is not None:
             self.close()
@@ -116,14 +116,14 @@ class Ledger:
             raise MigrationFileUnusable(str(self.path), str(error)) from error
 
     def close(self) -> None:
-        """Close the file, and let others copy. Harmless twice."""
+        """Close the file and release the lock. Idempotent."""
         self._base.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def lock(self) -> None:
-        """Be the only one that copies, until it is closed or the process ends."""
+        """Take the lock of the copying process, until the file is closed or the process ends."""
         if self._lock is not None:
             return
         place = self.path.with_name(self.path.name + ".lock")
@@ -136,30 +136,30 @@ class Ledger:
         except OSError as error:
             lock.close()
             raise MigrationFileUnusable(
-                str(self.path), "another `pocketmq migrate` copies with it"
+                str(self.path), "another `pocketmq migrate` is copying with it"
             ) from error
         self._lock = lock
 
     @property
     def made_topics(self) -> frozenset[str]:
-        """The topics that this migration made on the target."""
+        """The topics that this migration created on the target."""
         rows = self._base.execute("SELECT value FROM fact WHERE name LIKE 'made %'")
         return frozenset(str(value) for (value,) in rows)
 
     def note_topic(self, topic: str) -> None:
-        """Write down that this migration is about to make a topic on the target."""
+        """Record that this migration is about to create a topic on the target."""
         row = (f"made {topic}", topic)
         self._base.execute("INSERT OR IGNORE INTO fact VALUES (?, ?)", row)
 
     def adopt(self, migration: str) -> None:
-        """Go on with copies that another file, now lost, knew."""
+        """Take over the copies of a migration whose file was lost."""
         self._base.execute("UPDATE fact SET value = ? WHERE name = 'migration'", (migration,))
         self.migration = migration
 
     # Queues
 
     def queues(self) -> list[QueueState]:
-        """List the queues that are copied."""
+        """Return the queues that are copied."""
         rows = self._base.execute(
             "SELECT id, topic, broker, queue_id, to_broker, to_queue_id, next, seen, lost "
             "FROM queue ORDER BY topic, broker, queue_id"
@@ -177,7 +177,7 @@ class Ledger:
         ]
 
     def add_queue(self, source: MessageQueue, target: MessageQueue) -> None:
-        """Take a queue in; one that is known stays as it is."""
+        """Add a queue; one that is there stays as it is."""
         where = (source.topic, source.broker_name, source.queue_id)
         self._base.execute(
             "INSERT OR IGNORE INTO queue (topic, broker, queue_id, to_broker, to_queue_id, seen) "
@@ -186,19 +186,19 @@ class Ledger:
         )
 
     def stretches(self, queue: int) -> list[CopiedRange]:
-        """Give where the messages of a queue went, in order."""
+        """Return where the messages of a queue went, in order."""
         sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first"
         return [CopiedRange(*row) for row in self._base.execute(sql, (queue,))]
 
     def copied(self, queue: int) -> int:
-        """Count the messages of a queue that were copied."""
+        """Return the number of copied messages of a queue."""
         sql = "SELECT COALESCE(SUM(count), 0) FROM stretch WHERE queue = ?"
         (count,) = self._base.execute(sql, (queue,)).fetchone()
         assert isinstance(count, int)
         return count
 
     def record(self, queue: int, found: list[CopiedRange], next_offset: int, seen: int) -> None:
-        """Write down where messages went, joined to those before them, and how far the queue is."""
+        """Record where messages went, joined to the last range if contiguous, and the progress."""
         base = self._base
         base.execute("BEGIN IMMEDIATE")
         with base:
@@ -213,27 +213,27 @@ class Ledger:
             base.execute(sql, (next_offset, seen, queue))
 
     def last(self, queue: int) -> CopiedRange | None:
-        """Give where the last messages of a queue went; None if none did."""
+        """Return the last copied range of a queue, None if there is none."""
         sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first DESC LIMIT 1"
         row = self._base.execute(sql, (queue,)).fetchone()
         return None if row is None else CopiedRange(*row)
 
     def skip(self, queue: int, next_offset: int, lost: int) -> None:
-        """Go on behind messages that cannot be copied: the source does not have them any more."""
+        """Record messages as lost that the source has deleted, and continue after them."""
         sql = "UPDATE queue SET next = ?, lost = lost + ? WHERE id = ?"
         self._base.execute(sql, (next_offset, lost, queue))
 
-    # Messages that wait
+    # Delayed messages
 
     def moved_delayed(self, key: str) -> bool:
-        """Tell whether a message was moved while it waited."""
+        """Return whether a message was moved while it was delayed."""
         found = self._base.execute("SELECT 1 FROM delayed WHERE key = ?", (key,)).fetchone()
         return found is not None
 
     def any_delayed(self) -> bool:
-        """Tell whether any message was moved while it waited."""
+        """Return whether any message was moved while it was delayed."""
         return self._base.execute("SELECT 1 FROM delayed LIMIT 1").fetchone() is not None
 
     def note_delayed(self, key: str, due_ms: int) -> None:
-        """Write down that a message was moved while it waited."""
+        """Record that a message was moved while it was delayed."""
         self._base.execute("INSERT OR IGNORE INTO delayed VALUES (?, ?)", (key, due_ms))

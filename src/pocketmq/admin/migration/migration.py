@@ -1,4 +1,4 @@
-"""A migration as operators run it: planned, copied, followed, groups moved over, verified."""
+"""A migration, step by step: plan, copy, follow, move groups, verify."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from pocketmq.model.names import HALF_TOPIC
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """A plan, and how much there is of everything."""
+    """A plan, and the amount of work."""
 
     plan: MigrationPlan
     messages: dict[str, int]
-    """What each topic holds in the source."""
+    """The number of messages of each topic in the source."""
     there: dict[str, int]
-    """What each topic holds on the target already."""
+    """The number of messages of each existing topic on the target."""
     waiting: WaitingCount
     transactions: int
-    """Half messages the source has ever stored; some may be open."""
+    """Half messages the source has ever stored; some may be unresolved."""
 
 
-class TopicStatus(msgspec.Struct, frozen=True):
-    """How far a topic is."""
+class TopicCopyStatus(msgspec.Struct, frozen=True):
+    """The progress of a topic."""
 
     topic: str
     queues: int
@@ -45,7 +45,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
 
 
 class Migration:
-    """Moves what a cluster has to another. Belongs to one event loop."""
+    """Moves one cluster to another. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Migration:
         self._turns = asyncio.Semaphore(self._rules.parallel)
         self.progress = MigrationProgress()
         self.stop = asyncio.Event()
-        """Set it to end a run after what is under way; it can be gone on with."""
+        """Set it to stop a run after in-flight work; a later run resumes."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -83,12 +83,12 @@ class Migration:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections. Harmless twice."""
+        """Close the connections. Idempotent."""
         await self._source.close()
         await self._target.close()
 
     def _check_apart(self) -> None:
-        """Refuse a cluster that goes by two addresses: copied to itself it would never end."""
+        """Refuse one cluster under two addresses: copying it to itself would never end."""
         here = {place.address for place in self._source.places.values()}
         for place in self._target.places.values():
             if place.address in here:
@@ -98,12 +98,12 @@ class Migration:
     # Planning
 
     async def plan(self, made: frozenset[str] = frozenset()) -> MigrationPlan:
-        """Decide what goes where; nothing is changed. Raises `CannotMigrate`."""
+        """Return the plan; nothing is changed. Raises `CannotMigrate`."""
         source, target = await survey(self._source), await survey(self._target)
         return make_plan(source, target, msgspec.structs.replace(self._wanted, made=made))
 
     async def outlook(self, ledger: MigrationLedger | None = None) -> Outlook:
-        """Give the plan, and how much there is to do, as far as earlier runs have not done it."""
+        """Return the plan, and the work that earlier runs have left."""
         plan = await self.plan(frozenset() if ledger is None else ledger.made_topics)
         messages, there = {}, {}
         for topic in plan.topics:
@@ -130,11 +130,11 @@ class Migration:
         move_delayed: bool = False,
         adopt: bool = False,
     ) -> MigrationProgress:
-        """Copy what the source has; with `follow`, what comes to it until told to stop.
+        """Copy the source; with `follow`, also new messages until `stop` is set.
 
-        With `quiet`, following ends by itself when nothing has come for so many seconds and no
-        message waits to be delivered. Raises `CannotMigrate`, `MigrationFileUnusable`, and the
-        error of a server that stays away for too long.
+        With `quiet`, following ends when that many seconds pass without a message and none is
+        delayed. Raises `CannotMigrate`, `MigrationFileUnusable`, and the error of a server that
+        does not respond for too long.
         """
         sides = (self._source, self._target)
         run = CopyRun(
@@ -148,14 +148,14 @@ class Migration:
     async def move_groups(
         self, ledger: MigrationLedger, groups: Sequence[str], wait: float = 10.0
     ) -> list[GroupMove]:
-        """Have groups go on, on the target, behind what they have consumed in the source.
+        """Copy the offsets of groups, so that they resume on the target.
 
-        Waits for whoever copies, up to `wait` seconds for each queue. Raises `CannotMigrate`.
+        Waits for a running copy, up to `wait` seconds for each queue. Raises `CannotMigrate`.
         """
         plan = await self.plan(ledger.made_topics)
         for group in groups:
             if group not in plan.known_groups:
-                raise CannotMigrate(f"group {group!r}", "the source has no such group")
+                raise CannotMigrate(f"group {group!r}", "it does not exist in the source")
         new = tuple(each for each in plan.groups if not groups or each.group_name in groups)
         await make_groups(self._target, new)
         moving = GroupOffsets(self._source, self._target, ledger, wait)
@@ -163,8 +163,8 @@ class Migration:
 
     # Proof
 
-    async def status(self, ledger: MigrationLedger) -> list[TopicStatus]:
-        """Tell how far every topic is."""
+    async def status(self, ledger: MigrationLedger) -> list[TopicCopyStatus]:
+        """Return the progress of every topic."""
         rows = []
         states = ledger.queues()
         for topic in sorted({state.source.topic for state in states}):
@@ -173,13 +173,13 @@ class Migration:
             held = await holdings(self._source, topic, brokers)
             behind = 0
             for state in mine:
-                bounds = held.get((state.source.broker_name, state.source.queue_id))
+                bounds = held.get(state.source)
                 if bounds is not None:
                     first = bounds.min_offset if state.next is None else state.next
                     behind += max(bounds.max_offset - first, 0)
             copied = sum(ledger.copied(state.id) for state in mine)
             lost = sum(state.lost for state in mine)
-            rows.append(TopicStatus(topic, len(mine), copied, behind, lost))
+            rows.append(TopicCopyStatus(topic, len(mine), copied, behind, lost))
         return rows
 
     async def verify(self, ledger: MigrationLedger) -> list[CopyVerdict]:

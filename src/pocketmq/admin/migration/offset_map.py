@@ -1,6 +1,6 @@
-"""Where the messages of a queue are in another one: stretches that were copied without a gap.
+"""The offsets of copies: ranges of a queue that were copied without a gap.
 
-Pure decisions over values. Stretches are in order, of the source's offsets and of the target's.
+Pure decisions over values. Ranges are in order of the source's offsets and of the target's.
 """
 
 from bisect import bisect_right
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Stretch(NamedTuple):
-    """Messages of a source queue, from `first` on, that lie one after another from `target` on."""
+class CopiedRange(NamedTuple):
+    """Messages of a source queue, from `first` on, whose copies are contiguous from `target` on."""
 
     first: int
     target: int
@@ -17,30 +17,30 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The source's offset behind the last."""
+        """The source's offset after the last."""
         return self.first + self.size
 
     @property
     def target_end(self) -> int:
-        """The target's offset behind the last."""
+        """The target's offset after the last."""
         return self.target + self.size
 
-    def joins(self, later: "Stretch") -> bool:
-        """Tell whether another one goes on where this one ends, on both sides."""
+    def joins(self, later: "CopiedRange") -> bool:
+        """Return whether `later` continues this range on both sides."""
         return self.end == later.first and self.target_end == later.target
 
 
 class Position(NamedTuple):
-    """Where a group goes on in a queue of the target, and how many messages it meets again."""
+    """Where a group resumes in a queue of the target, and the number of redelivered messages."""
 
     offset: int
     again: int
 
 
-def translate(stretches: Sequence[Stretch], offset: int) -> int | None:
-    """Give where the first copied message at or behind a source offset is.
+def translate(stretches: Sequence[CopiedRange], offset: int) -> int | None:
+    """Return the target offset of the first copied message at or after a source offset.
 
-    Behind the last copied one if there is none; None if nothing was copied at all.
+    After the last copy if there is none; None if nothing was copied.
     """
     if not stretches:
         return None
@@ -53,8 +53,8 @@ def translate(stretches: Sequence[Stretch], offset: int) -> int | None:
     return stretches[at + 1].target if at + 1 < len(stretches) else found.target_end
 
 
-def first_other(stretches: Sequence[Stretch], start: int) -> int:
-    """Give the first offset of the target, from `start` on, that holds no copy of this queue."""
+def first_other(stretches: Sequence[CopiedRange], start: int) -> int:
+    """Return the first offset of the target, from `start` on, without a copy of this queue."""
     for each in stretches:
         if each.target > start:
             break
@@ -62,12 +62,12 @@ def first_other(stretches: Sequence[Stretch], start: int) -> int:
     return start
 
 
-def position(stretches: Sequence[Stretch], committed: int | None, start: int) -> Position:
-    """Give where a group goes on that has come to `committed` in the source; None: not begun.
+def position(stretches: Sequence[CopiedRange], committed: int | None, start: int) -> Position:
+    """Return where a group resumes that has committed `committed` in the source, None: nothing.
 
-    `start` is the first offset of the target's queue. Messages that producers sent to the target
-    themselves were never seen by the group: it goes on before the first of them, and meets copies
-    behind it again. Nothing is passed over.
+    `start` is the first offset of the target's queue. The group has never seen messages that
+    producers sent to the target directly: it resumes before the first of them, and copies after it
+    are redelivered. No message is ever skipped.
     """
     if committed is None:
         return Position(start, 0)
@@ -77,8 +77,8 @@ def position(stretches: Sequence[Stretch], committed: int | None, start: int) ->
     return Position(offset, sum([_again(each, committed, offset) for each in stretches]))
 
 
-def _again(stretch: Stretch, committed: int, offset: int) -> int:
-    """Count the messages before `committed` that are copied to `offset` or behind it."""
+def _again(stretch: CopiedRange, committed: int, offset: int) -> int:
+    """Return the number of messages before `committed` whose copies are at or after `offset`."""
     consumed = min(stretch.end, committed) - stretch.first
     skipped = max(offset - stretch.target, 0)
     return max(consumed - skipped, 0)

@@ -1,6 +1,6 @@
-"""What a migration is to do: which queue goes where, what is made, what stays behind and why.
+"""The plan of a migration: target of each queue, what is created, what is skipped and why.
 
-Pure decisions over what both clusters have told.
+Pure decisions over the contents of both clusters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ Topics = Mapping[str, Mapping[str, TopicConfig]]
 _BOTH = int(Permission.READ | Permission.WRITE)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster has: brokers in order, topics and groups by broker."""
+class ClusterContents(msgspec.Struct, frozen=True, kw_only=True):
+    """The brokers, topics and groups of a cluster."""
 
     cluster: str
     brokers: tuple[str, ...]
     topics: Topics
     groups: Mapping[str, GroupConfig]
     own_topics: frozenset[str]
-    """Topics the brokers made for themselves."""
+    """Topics that brokers created for themselves."""
 
 
 class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,50 +40,52 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     queues: tuple[tuple[MessageQueue, MessageQueue], ...]
-    """Pairs of a queue of the source and the one of the target it goes to."""
+    """Pairs of a source queue and its target queue."""
     create: dict[str, TopicConfig]
-    """What is made, or changed, on which broker of the target."""
+    """Settings to create or change, by broker of the target."""
     final: dict[str, int]
-    """Permissions that brokers of the target get once all is copied, where they differ."""
+    """Permissions to set on brokers of the target once all is copied, where they differ."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done."""
+class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a migration will do."""
 
     topics: tuple[TopicPlan, ...]
     groups: tuple[GroupConfig, ...]
-    """Groups to be made on the target, on every broker."""
+    """Groups to create on every broker of the target."""
     known_groups: tuple[str, ...]
     """All groups that are moved."""
     left_out: dict[str, str]
-    """Topics and groups that stay behind, and why."""
+    """Topics and groups that are skipped, and why."""
     notes: tuple[str, ...]
-    """What an operator should know before."""
+    """What an operator should know first."""
     problems: tuple[str, ...]
-    """What has to be mended before anything is done."""
+    """What has to be fixed first."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What an operator wants moved; nothing named means everything."""
+class MigrationChoice(msgspec.Struct, frozen=True):
+    """The topics and groups to move; none named means all."""
 
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    """Topics and groups that stay behind."""
+    """Topics and groups to skip."""
     made: frozenset[str] = frozenset()
-    """Topics that an earlier run has made on the target."""
+    """Topics that an earlier run has created on the target."""
 
 
-def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
+def make_plan(
+    source: ClusterContents, target: ClusterContents, wanted: MigrationChoice
+) -> MigrationPlan:
     """Decide what goes where."""
-    left_out = dict.fromkeys(wanted.without, "named to stay behind")
+    left_out = dict.fromkeys(wanted.without, "excluded by --without")
     problems = [
-        f"there is no topic {topic!r} in the source"
+        f"topic {topic!r} does not exist in the source"
         for topic in wanted.topics
         if topic not in source.topics
     ]
     problems += [
-        f"there is no group {group!r} in the source"
+        f"group {group!r} does not exist in the source"
         for group in wanted.groups
         if group not in source.groups
     ]
@@ -103,8 +105,8 @@ def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
         if theirs is None:
             made.append(mine)
         elif theirs != mine:
-            notes.append(f"group {group} exists on the target with other settings: they stay")
-    return Plan(
+            notes.append(f"group {group} exists on the target with other settings, which are kept")
+    return MigrationPlan(
         topics=tuple(topics),
         groups=tuple(made),
         known_groups=tuple(groups),
@@ -114,7 +116,9 @@ def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
     )
 
 
-def _groups(source: Found, wanted: Wanted, left_out: dict[str, str]) -> list[str]:
+def _groups(
+    source: ClusterContents, wanted: MigrationChoice, left_out: dict[str, str]
+) -> list[str]:
     chosen = []
     for group in sorted(source.groups):
         if group in SYSTEM_GROUPS or is_system_group(group):
@@ -126,9 +130,12 @@ def _groups(source: Found, wanted: Wanted, left_out: dict[str, str]) -> list[str
 
 
 def _topics(
-    source: Found, wanted: Wanted, groups: Sequence[str], left_out: dict[str, str]
+    source: ClusterContents,
+    wanted: MigrationChoice,
+    groups: Sequence[str],
+    left_out: dict[str, str],
 ) -> list[str]:
-    """Name the topics to move; retry and dead letter topics go with their groups."""
+    """Return the topics to move; retry and dead-letter topics go with their groups."""
     chosen = []
     for topic in sorted(source.topics):
         if is_system_topic(topic) or topic in source.own_topics:
@@ -137,7 +144,7 @@ def _topics(
             continue
         if is_retry_topic(topic) or is_dead_letter_topic(topic):
             bare = topic.split("%", 2)[2]
-            # Those of groups that pop have the topic behind the group's name.
+            # Those of groups that pop have the topic after the group's name.
             ours = any(bare == each or bare.startswith((f"{each}_", f"{each}+")) for each in groups)
             if not ours:
                 if is_dead_letter_topic(topic) and not wanted.groups:
@@ -149,8 +156,10 @@ def _topics(
     return chosen
 
 
-def _topic_plan(topic: str, source: Found, target: Found, *, made: bool) -> TopicPlan | str:
-    """Decide where a topic's queues go, or say why they cannot."""
+def _topic_plan(
+    topic: str, source: ClusterContents, target: ClusterContents, *, made: bool
+) -> TopicPlan | str:
+    """Return the plan of a topic, or why there cannot be one."""
     configs = source.topics[topic]
     problem = _unreadable(topic, configs)
     if problem is not None:
@@ -190,7 +199,7 @@ def _is_open(config: TopicConfig) -> bool:
 
 
 def _opened(config: TopicConfig) -> TopicConfig:
-    """Give settings with which the topic can be written while it is copied."""
+    """Return settings that allow writing the topic while it is copied."""
     attributes = {f"+{name}": value for name, value in config.attributes.items()}
     return msgspec.structs.replace(config, perm=config.perm | _BOTH, attributes=attributes)
 
@@ -202,7 +211,7 @@ def _size(config: TopicConfig) -> int:
 def _wanted(
     configs: Mapping[str, TopicConfig], brokers: Sequence[str], total: int
 ) -> dict[str, TopicConfig]:
-    """Give the settings a topic gets on each broker of the target: room for every queue."""
+    """Return the settings of a topic on each broker of the target, with all its queues."""
     if len(configs) == len(brokers):
         return {b: configs[own] for b, own in zip(sorted(brokers), sorted(configs), strict=True)}
     model = configs[min(configs)]
@@ -217,27 +226,27 @@ def _unreadable(topic: str, configs: Mapping[str, TopicConfig]) -> str | None:
     for broker, config in sorted(configs.items()):
         if not config.perm & Permission.READ:
             return (
-                f"topic {topic!r} may not be read on the source's broker {broker!r}: allow it with "
-                f"`pocketmq admin updateTopicPerm -t '{topic}' -p 6`, or leave it with --without"
+                f"topic {topic!r} is not readable on the source's broker {broker!r}: allow it with "
+                f"`pocketmq admin updateTopicPerm -t '{topic}' -p 6`, or skip it with --without"
             )
         if config.read_queue_nums < config.write_queue_nums:
             return (
                 f"topic {topic!r} has {config.write_queue_nums} queues on the source's broker "
-                f"{broker!r}, but only {config.read_queue_nums} may be read"
+                f"{broker!r}, but only {config.read_queue_nums} are readable"
             )
     return None
 
 
 def _unlike(topic: str, total: int, there: Mapping[str, TopicConfig], *, made: bool) -> str | None:
-    """Say why a topic that is there already cannot take the queues."""
+    """Return why an existing topic cannot receive the queues, None if it can."""
     for broker, config in sorted(there.items()):
         if not made and not config.perm & Permission.WRITE:
-            return f"topic {topic!r} may not be written on the target's broker {broker!r}"
+            return f"topic {topic!r} is not writable on the target's broker {broker!r}"
     has = sum(map(_size, there.values()))
     if has != total and not is_retry_topic(topic) and not is_dead_letter_topic(topic):
         return (
             f"topic {topic!r} exists on the target with {has} queues, the source has {total}: "
-            "messages of a key would change their queue; delete it there, or give it as many"
+            "messages of a key would change their queue; delete it there, or give it as many queues"
         )
     return None
 
@@ -249,7 +258,7 @@ def _topic_notes(plan: TopicPlan, configs: Mapping[str, TopicConfig]) -> list[st
         kind = "ordered topic" if any(each.order for each in configs.values()) else "topic"
         note = (
             f"{kind} {plan.topic} has {len(plan.queues)} queues in the source and {size} on the "
-            "target: producers send a key to another queue there than before"
+            "target: producers will send a key to another queue than before"
         )
         return [note]
     return []

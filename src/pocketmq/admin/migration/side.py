@@ -1,7 +1,10 @@
-"""One of the two clusters: its rooms, and what only a migration asks for."""
+"""One of the two clusters of a migration, and retries while its servers do not respond."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from pocketmq import errors
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import Groups
@@ -14,28 +17,28 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
-from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
-from pocketmq.model.groups import TAG
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.model.subscription import TAG
+from pocketmq.protocol.bodies.stats import OffsetRange
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
-from pocketmq.protocol.requests.stats import OffsetRange
-from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO, GetTopicStatsRequest
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.sending import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SendRequestV2
+from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO
 
 T = TypeVar("T")
 
 PRODUCER_GROUP = "pocketmq_migrate"
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
 _PAGE = 1024
-"""Messages asked for at once; brokers give fewer."""
+"""Messages requested at once; brokers return fewer."""
 _SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
-_STORED = frozenset({int(ResponseCode.SUCCESS), *_SUSPICIOUS})
+_STORED = frozenset({int(errors.ResponseCode.SUCCESS), *_SUSPICIOUS})
 
 
 class Side:
-    """Asks and tells one cluster. Belongs to one event loop."""
+    """Reads and writes one cluster. Belongs to one event loop."""
 
     def __init__(self, client: ClientOptions, cluster: str | None, own: AdminOptions) -> None:
         self.wire = AdminWire(client, own)
@@ -47,45 +50,48 @@ class Side:
         self.places: dict[str, ServerPlace] = {}
 
     async def open(self) -> None:
-        """Reach the name server, and find the brokers. Raises `NameServersUnreachable`."""
+        """Connect to the name server and find the brokers. Raises `NameServersUnreachable`."""
         await self.wire.open()
         await self.find_brokers()
 
     async def find_brokers(self) -> None:
-        """Ask for the brokers anew. Raises `CannotMigrate` if it is not clear which are meant."""
+        """Refresh the brokers. Raises `CannotMigrate` if there are none, or of several clusters."""
         places = await self.brokers.masters(self.cluster)
         clusters = sorted({place.cluster for place in places})
         where = ", ".join(self.wire.name_servers)
         if len(clusters) > 1:
-            reason = f"it knows the clusters {', '.join(clusters)}: choose one"
-            raise CannotMigrate(f"what the name server {where} knows", reason)
+            reason = f"it has {', '.join(clusters)}; choose one with --cluster or --to-cluster"
+            raise errors.CannotMigrate(f"the clusters of name server {where}", reason)
         if not places:
-            raise CannotMigrate(f"what the name server {where} knows", "it knows no broker")
+            raise errors.CannotMigrate(f"the cluster of name server {where}", "it has no broker")
         self.places = {place.broker: place for place in places}
 
     async def close(self) -> None:
-        """Close the connections. Harmless twice."""
+        """Close the connections. Idempotent."""
         await self.wire.close()
 
     def address(self, broker: str) -> str:
-        """Give where a broker is. Raises `BrokerNotFound`."""
+        """Return the address of a broker. Raises `BrokerNotFound`."""
         if broker not in self.places:
-            raise BrokerNotFound(broker)
+            raise errors.BrokerNotFound(broker)
         return self.places[broker].address
 
-    async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
-        """Tell what the queues of a topic hold on a broker, by queue id; none: it has no such."""
-        header = GetTopicStatsRequest(topic=topic)
+    async def held(self, topic: str, broker: str) -> dict[MessageQueue, OffsetRange]:
+        """Return the offsets of a topic's queues on a broker; empty if it does not have it."""
+        header = GET_TOPIC_STATS_INFO.header(topic=topic)
         try:
             stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
-        except TopicNotFound:
+        except errors.TopicNotFound:
             return {}
-        return {queue.queue_id: held for queue, held in stats.offset_table.items()}
+        return {
+            MessageQueue(topic, broker, queue.queue_id): held
+            for queue, held in stats.offset_table.items()
+        }
 
     async def read(
         self, queue: MessageQueue, offset: int
     ) -> tuple[PageStatus, list[ReceivedMessage], PulledRecords]:
-        """Give messages of a queue from an offset on, and where to go on."""
+        """Return messages of a queue from an offset on, and where to continue."""
         wanted = PullSpec(
             self.wire.options.group, _PAGE, expression_type=TAG, version=self.wire.now_ms()
         )
@@ -102,7 +108,7 @@ class Side:
         return status, [each for each in messages if each.queue_offset >= offset], told
 
     async def send(self, queue: MessageQueue, request: CopyRequest) -> int:
-        """Store messages in a queue; gives the offset of the first."""
+        """Store messages in a queue; return the offset of the first."""
         header = SendRequestV2(
             producer_group=PRODUCER_GROUP,
             topic=queue.topic,
@@ -118,22 +124,22 @@ class Side:
             batch=request.is_batch,
             bname=queue.broker_name,
         )
-        code = Code.SEND_BATCH_MESSAGE if request.is_batch else Code.SEND_MESSAGE_V2
+        row = SEND_BATCH_MESSAGE if request.is_batch else SEND_MESSAGE_V2
         address = self.address(queue.broker_name)
-        answer = await self.wire.ask(address, code, header, request.body, accept=_STORED)
-        return answer.header(SendResponse).queue_offset
+        answer = await self.wire.call(address, row, header, request.body, accept=_STORED)
+        return answer.header().queue_offset
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
-        """Give the offset stored for a group in a queue; None if there is none."""
+        """Return a group's committed offset in a queue; None if there is none."""
         offset = await self._ask(questions.committed(group, queue, zero_if_none=False))
         return offset if offset is not None and offset >= 0 else None
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Store an offset for a group in a queue."""
+        """Commit an offset of a group in a queue."""
         await self._ask(questions.commit(group, queue, offset))
 
     async def members(self, group: str) -> int:
-        """Count the members of a group that are online."""
+        """Return the number of a group's online members."""
         places = list(self.places.values())
         seen = (await self.groups.connections_at(group, places)).all()
         return len({each.client_id for view in seen for each in view.connection_set})
@@ -143,3 +149,43 @@ class Side:
             return self.address(queue.broker_name)
 
         return await self.wire.run(question, address_of)
+
+
+class Patience:
+    """Retries of requests to two clusters. Belongs to one event loop."""
+
+    def __init__(self, sides: tuple[Side, Side], seconds: float, stop: asyncio.Event) -> None:
+        self._sides = sides
+        self._seconds = seconds
+        self._stop = stop
+
+    async def until_done(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Retry `work` until it succeeds.
+
+        Raises errors that a retry cannot fix, and the last error when the time is over or a stop
+        was requested.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await work()
+            except errors.MQError as error:
+                if not error.retryable or isinstance(
+                    error, errors.NoPermission | errors.TopicNotFound
+                ):
+                    raise
+                if loop.time() + pause > deadline or self._stop.is_set():
+                    raise
+                if error.refresh_route:
+                    await self._find_brokers()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _find_brokers(self) -> None:
+        for side in self._sides:
+            try:
+                await side.find_brokers()
+            except errors.MQError:
+                continue  # the known ones are tried again

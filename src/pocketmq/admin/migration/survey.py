@@ -1,4 +1,4 @@
-"""Asking a cluster what it has, for the plan, and making on another what the plan says."""
+"""Surveying a cluster for the plan, and creating on another what the plan says."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -9,15 +9,16 @@ from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.migration.plan import ClusterContents, MigrationPlan, TopicPlan
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate, MQError
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.requests.stats import OffsetRange
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.stats import OffsetRange
 
 T = TypeVar("T")
 
 
 async def survey(side: Side) -> ClusterContents:
-    """Give what a cluster has. Raises `CannotMigrate` if a broker does not tell."""
+    """Return the contents of a cluster. Raises `CannotMigrate` if a broker does not answer."""
     topics: dict[str, dict[str, TopicConfig]] = {}
     groups: dict[str, GroupConfig] = {}
     places = list(side.places.values())
@@ -42,30 +43,28 @@ async def survey(side: Side) -> ClusterContents:
 
 def _whole(gathered: Gathered[T]) -> Gathered[T]:
     for missing in gathered.missing:
-        subject = f"what broker {missing.place.broker!r} at {missing.place.address} has"
+        subject = f"broker {missing.place.broker!r} at {missing.place.address}"
         raise CannotMigrate(subject, str(missing.error))
     return gathered
 
 
-async def holdings(
-    side: Side, topic: str, brokers: list[str]
-) -> dict[tuple[str, int], OffsetRange]:
-    """Tell what the queues of a topic hold, by broker and queue id."""
+async def holdings(side: Side, topic: str, brokers: list[str]) -> dict[MessageQueue, OffsetRange]:
+    """Return the offsets of a topic's queues on some brokers."""
     return {
-        (broker, queue_id): held
+        queue: held
         for broker in brokers
-        for queue_id, held in (await side.held(topic, broker)).items()
+        for queue, held in (await side.held(topic, broker)).items()
     }
 
 
 async def make_groups(target: Side, groups: tuple[GroupConfig, ...]) -> None:
-    """Make groups that are not there. Raises `CannotMigrate` if a broker refuses."""
+    """Create missing groups. Raises `CannotMigrate` if a broker refuses."""
     for group in groups:
         await _make(target.groups.create(group, target.cluster), f"group {group.group_name!r}")
 
 
 async def prepare(target: Side, plan: MigrationPlan) -> None:
-    """Make topics and groups that are not there. Raises `CannotMigrate` if a broker refuses."""
+    """Create missing topics and groups. Raises `CannotMigrate` if a broker refuses."""
     await make_groups(target, plan.groups)
     for topic in plan.topics:
         for broker, config in sorted(topic.create.items()):
@@ -74,7 +73,7 @@ async def prepare(target: Side, plan: MigrationPlan) -> None:
 
 
 async def settle(target: Side, topic: TopicPlan) -> None:
-    """Give a topic the permissions it has in the source, now that all is copied."""
+    """Set the permissions a topic has in the source, now that all is copied."""
     if not topic.final:
         return
     there = await survey(target)

@@ -1,6 +1,6 @@
-"""Proving a migration: every message of the source is on the target, once, unchanged, in order.
+"""Verifying a migration: every message of the source is on the target, once, unchanged, in order.
 
-Both sides are read again, message by message; nothing that was written down is believed.
+Both sides are read again, message by message; the recorded progress is not trusted.
 """
 
 from collections.abc import AsyncIterator
@@ -19,8 +19,8 @@ from pocketmq.protocol.received import ReceivedMessage
 _MASK = (1 << 64) - 1
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How a queue of the source and its copy compare."""
+class CopyVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The comparison of a source queue and its copy."""
 
     source: MessageQueue
     target: MessageQueue
@@ -31,17 +31,17 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int
     """Copies beyond the first."""
     missing: int
-    """Messages of the source, as far as it was copied, that are not on the target."""
+    """Messages of the source, up to the last copy, that are not on the target."""
     different: int
-    """Copies that a consumer could tell from the original."""
+    """Copies that differ from the original for a consumer."""
     behind: int
-    """Messages that came to the source after the last one that was copied."""
+    """Messages that the source received after the last copy."""
     gone: int
-    """Copies whose original the source has thrown away."""
+    """Copies whose original the source has deleted."""
     moved: int
-    """Messages of the source that were moved while they waited, and so are no copies."""
+    """Messages of the source that were moved while delayed, and so are not copies."""
     others: int
-    """Messages that came to the target another way, such as from producers that moved over."""
+    """Messages of the target that are not copies, such as from producers that have moved."""
     source_digest: str
     target_digest: str
 
@@ -59,8 +59,8 @@ class Verifying:
         self._target = target
         self._ledger = ledger
 
-    async def queue(self, state: QueueState) -> Verdict:
-        """Compare a queue with its copy, both read from the beginning to the end."""
+    async def queue(self, state: QueueState) -> CopyVerdict:
+        """Compare a queue with its copy, both read from start to end."""
         tally = _Tally()
         originals = _messages(self._source, state.source, state.next or 0)
         async for copy in _messages(self._target, state.target, None):
@@ -78,11 +78,10 @@ class Verifying:
             self._miss(tally.waiting, tally)
         async for original in originals:
             self._miss(original, tally)
-        bounds = (await self._source.held(state.source.topic, state.source.broker_name)).get(
-            state.source.queue_id
-        )
+        source = state.source
+        bounds = (await self._source.held(source.topic, source.broker_name)).get(source)
         end = bounds.max_offset if bounds is not None else 0
-        return Verdict(
+        return CopyVerdict(
             source=state.source,
             target=state.target,
             messages=tally.messages,
@@ -105,7 +104,7 @@ class Verifying:
         offset: int,
         copy: ReceivedMessage,
     ) -> None:
-        """Go on in the source up to the original of a copy, and compare the two."""
+        """Read the source up to the original of a copy, and compare the two."""
         tally.next = offset + 1
         while tally.waiting is not None or not tally.ended:
             original = tally.waiting or await anext(originals, None)
@@ -123,9 +122,9 @@ class Verifying:
         tally.gone += 1
 
     def _count_other(self, message: ReceivedMessage, tally: "_Tally") -> None:
-        """Count a message that is no copy: one that was moved while it waited, or a stranger.
+        """Count a message that is not a copy: one that was moved while delayed, or another.
 
-        One that nobody wrote down was moved again, or copied when it came, and so is there twice.
+        A moved one without a record was moved again, or copied when due, and so is there twice.
         """
         waited = message.get_property(DELAYED_ORIGIN)
         if waited is None or not waited.startswith(f"{self._ledger.migration}/"):
@@ -145,7 +144,7 @@ class Verifying:
 
 
 class _Tally:
-    """What was counted so far."""
+    """The counts so far."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -169,12 +168,12 @@ class _Tally:
 async def _messages(
     side: Side, queue: MessageQueue, end: int | None
 ) -> AsyncIterator[ReceivedMessage]:
-    """Give the messages of a queue, up to an offset or to its end."""
+    """Yield the messages of a queue, up to an offset or to its end."""
     offset = 0
     while end is None or offset < end:
         try:
             status, messages, told = await side.read(queue, offset)
-        except TopicNotFound:  # deleted since
+        except TopicNotFound:  # deleted meanwhile
             return
         for message in messages:
             if end is not None and message.queue_offset >= end:

@@ -1,69 +1,71 @@
 """`pocketmq admin`: mqadmin's subcommands by their names and flags, and some of our own.
 
-Owns the table of subcommands. A command's module is imported when it is called; it holds click
-commands by name in `COMMANDS`.
+A command is declared in one place: the function under `admin_command` in one of the modules here.
 """
 
+from functools import cache
 from importlib import import_module
+from pkgutil import get_data, iter_modules
 
 import click
-from click.shell_completion import CompletionItem
 
-from pocketmq.cli.admin.table import ALIASES, SUBCOMMANDS
-from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
+
+ALIASES = {"DecodeMessageId": "decodeMessageId", "QueryMsgTraceById": "queryMsgTraceById"}
+"""Java's other names."""
 
 
-class AdminCommands(CommandGroup):
-    """A group that knows its commands by name and imports them on demand."""
+@cache
+def listed_commands() -> dict[str, Listed]:
+    """Return the module and the first line of help of every command.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name the subcommands."""
-        return sorted(SUBCOMMANDS, key=str.lower)
+    They are read from the sources: importing all modules, for the list or to find one command,
+    would take longer than the command itself.
+    """
+    found = {}
+    for module in iter_modules(__path__):
+        try:
+            text = (get_data(__name__, f"{module.name}.py") or b"").decode()
+        except OSError:
+            return imported_commands()
+        for declaration in text.split("\n@admin_command(")[1:]:
+            name = declaration.split('"', 2)[1]  # its first string
+            line = declaration.split('"""', 2)[1].partition("\n")[0]
+            found[name] = Listed(f"{__name__}.{module.name}", line)
+    return found
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one subcommand."""
-        name = ALIASES.get(cmd_name, cmd_name)
-        if name not in SUBCOMMANDS:
-            return None
-        module = import_module(f"pocketmq.cli.admin.{SUBCOMMANDS[name][0]}")
-        command = module.COMMANDS[name]
-        assert isinstance(command, click.Command)
-        return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one most like it."""
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in {*SUBCOMMANDS, *ALIASES}:
-            from difflib import get_close_matches
+def imported_commands() -> dict[str, Listed]:
+    """Return the same from the modules themselves, for installations without sources."""
+    from pocketmq.cli.admin.frame import COMMANDS
 
-            by_lower = {each.lower(): each for each in SUBCOMMANDS}
-            nearest = get_close_matches(name[:100].lower(), by_lower, n=1)
-            hint = f"did you mean {by_lower[nearest[0]]}?" if nearest else "see pocketmq admin -h"
-            raise click.UsageError(f"there is no admin command {name!r}: {hint}")
-        return super().resolve_command(ctx, args)
+    for module in iter_modules(__path__, f"{__name__}."):
+        import_module(module.name)
+    return {
+        name: Listed(declared.module, (declared.command.help or "").partition("\n")[0])
+        for name, declared in COMMANDS.items()
+    }
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a subcommand's name without importing any."""
-        return [
-            CompletionItem(name, help=SUBCOMMANDS[name][1])
-            for name in self.list_commands(ctx)
-            if name.startswith(incomplete)
-        ]
+class AdminCommands(LazyGroup):
+    """The group of admin commands."""
+
+    def load(self, module: str, name: str) -> click.Command:
+        """Import the module that declares a command, and return the command."""
+        from pocketmq.cli.admin.frame import COMMANDS
+
+        import_module(module)
+        return COMMANDS[name].command
 
 
 @click.command(
     "admin",
     cls=AdminCommands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Ends with 0 if done, 1 failed, 2 wrong input, 3 not there, 4 no answer, 5 not allowed,"
-    " 6 done in part. Shell completion: docs/reference/admin.md.",
+    listed=listed_commands,
+    aliases=ALIASES,
+    context_settings=HELP,
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 not found, 4 no answer, 5 not allowed,"
+    " 6 partly done. Shell completion: docs/reference/admin.md.",
 )
 def command() -> None:
-    """Operate a cluster, PocketMQ's or Apache's, with the subcommands of mqadmin."""
+    """Operate a cluster, PocketMQ's or Apache's, with mqadmin's subcommands."""

@@ -1,33 +1,36 @@
-"""Commands about accounts of 4.x brokers with access control."""
+"""Commands for the accounts of 4.x brokers with access control."""
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target, text, truth
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, names_in, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.shown import Shown, row, told, when
+from pocketmq.cli.admin.shown import Shown, changed, row, told, when
 from pocketmq.cli.secret_input import read_secret
 from pocketmq.protocol.requests.access import Account
 
 _COLUMNS = "%-16s  %-22s  %-22s  %-20s  %-22s  %-22s"
-_KEY = text("-a", "--accessKey", "key", help="Account.", required=True)
+_KEY = text("-a", "--accessKey", "key", help="Name of the account.", required=True)
 
 
 def _names(given: str | None) -> list[str] | None:
-    if given is None:
-        return None
-    return [name.strip() for name in given.split(",") if name.strip()]
+    return None if given is None else names_in(given)
 
 
 @admin_command(
     "updateAclConfig",
     _KEY,
-    text("-s", "--secretKey", "secret", help="Its password; - to be asked for it."),
-    text("--secretKeyFile", "secret_file", help="File whose first line is its password."),
-    text("-w", "--whiteRemoteAddress", "white", help="From where it need not sign."),
-    text("-i", "--defaultTopicPerm", "topic_perm", help="DENY, PUB, SUB or PUB|SUB."),
-    text("-u", "--defaultGroupPerm", "group_perm", help="DENY or SUB."),
-    text("-t", "--topicPerms", "topics", help="Such as orders=PUB|SUB,secrets=DENY."),
-    text("-g", "--groupPerms", "groups", help="Such as billing=SUB."),
-    truth("-m", "--admin", "is_admin", default=False, help="It may do everything."),
+    text("-s", "--secretKey", "secret", help="Password; - prompts for it."),
+    text("--secretKeyFile", "secret_file", help="File whose first line is the password."),
+    text("-w", "--whiteRemoteAddress", "white", help="Addresses that need no signature."),
+    text(
+        "-i",
+        "--defaultTopicPerm",
+        "topic_perm",
+        help="Default for topics: DENY, PUB, SUB or PUB|SUB.",
+    ),
+    text("-u", "--defaultGroupPerm", "group_perm", help="Default for groups: DENY or SUB."),
+    text("-t", "--topicPerms", "topics", help="Per topic, such as orders=PUB|SUB,secrets=DENY."),
+    text("-g", "--groupPerms", "groups", help="Per group, such as billing=SUB."),
+    truth("-m", "--admin", "is_admin", default=False, help="Allow everything."),
     BROKER,
     CLUSTER,
 )
@@ -46,7 +49,10 @@ async def update(
     address: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Make or change an account on one 4.x broker, or on all masters of a cluster."""
+    """Create or change an account of 4.x brokers.
+
+    On one broker, or on all masters of a cluster.
+    """
     one_target(cluster, address)
     secret = read_secret(
         "secret", secret, secret_file, flag="-s", safe="--secretKeyFile", confirm=True
@@ -61,17 +67,16 @@ async def update(
         topic_perms=_names(topics),
         group_perms=_names(groups),
     )
-    done = (await admin.accounts.put(account, cluster, address)).some()
-    lines = [
-        f"create or update plain access config to {each.place.address} success." for each in done
-    ]
-    data = {"account": key, "brokers": [each.place for each in done]}
-    return Shown(lines, data, told(done.missing))
+    done = await admin.accounts.put(account, cluster, address)
+    return changed(done, "create or update plain access config to {} success.", account=key)
 
 
 @admin_command("deleteAclConfig", _KEY, BROKER, CLUSTER, asks="Delete account {key}?")
 async def delete(admin: Admin, *, key: str, address: str | None, cluster: str | None) -> Shown:
-    """Delete an account from one 4.x broker, or from all masters of a cluster."""
+    """Delete an account of 4.x brokers.
+
+    From one broker, or from all masters of a cluster.
+    """
     one_target(cluster, address)
     done = (await admin.accounts.delete(key, cluster, address)).some()
     lines = [
@@ -83,28 +88,32 @@ async def delete(admin: Admin, *, key: str, address: str | None, cluster: str | 
 
 @admin_command(
     "updateGlobalWhiteAddr",
-    text("-g", "--globalWhiteRemoteAddresses", "white", help="Such as 10.0.0.*.", required=True),
-    text("-p", "--aclFileFullPath", "file", help="One of the broker's files."),
+    text(
+        "-g",
+        "--globalWhiteRemoteAddresses",
+        "white",
+        help="Addresses, such as 10.0.0.*.",
+        required=True,
+    ),
+    text("-p", "--aclFileFullPath", "file", help="File of the broker to change."),
     BROKER,
     CLUSTER,
-    asks="Let everybody in from {white} without a signature?",
+    asks="Allow access from {white} without a signature?",
 )
 async def trust(
     admin: Admin, *, white: str, file: str | None, address: str | None, cluster: str | None
 ) -> Shown:
-    """Set the addresses from where nobody has to sign, on 4.x brokers."""
+    """Set the addresses that need no signature (4.x)."""
     one_target(cluster, address)
-    done = (await admin.accounts.trust(_names(white) or [], cluster, address, file=file)).some()
-    lines = [
-        f"update global white remote addresses to {each.place.address} success." for each in done
-    ]
-    data = {"addresses": _names(white), "brokers": [each.place for each in done]}
-    return Shown(lines, data, told(done.missing))
+    addresses = names_in(white)
+    done = await admin.accounts.trust(addresses, cluster, address, file=file)
+    line = "update global white remote addresses to {} success."
+    return changed(done, line, addresses=addresses)
 
 
 @admin_command("clusterAclConfigVersion", BROKER, CLUSTER)
 async def version(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
-    """Show how often and when the access files of 4.x brokers were changed."""
+    """Show the versions of 4.x brokers' access files."""
     one_target(cluster, address)
     found = (await admin.accounts.versions(cluster, address)).some()
     heads = ("#Cluster Name", "#Broker Name", "#Broker Addr", "#AclFilePath")
@@ -118,6 +127,3 @@ async def version(admin: Admin, *, address: str | None, cluster: str | None) -> 
     what = "broker" if address is not None else "cluster"
     lines.append(f"get {what}'s plain access config version success.")
     return Shown(lines, {each.place.address: each.value for each in found}, told(found.missing))
-
-
-COMMANDS = {each.name: each for each in (update, delete, trust, version)}

@@ -1,31 +1,37 @@
-"""Commands about how a group shares its queues: `explain`, `what-if`, `rebalance`."""
-
-from contextlib import redirect_stdout
-from io import StringIO
+"""Commands for the assignment of a group: `explain`, `what-if`, `rebalance`."""
 
 import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
 from pocketmq.balance.allocation import strategy_by_name
-from pocketmq.balance.what_if import Event, StrategyChanged, WhatIf
+from pocketmq.balance.what_if import Event, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.cli.admin.shown import Shown, table_lines, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import read_event
+from pocketmq.cli.allocate.tables import answer_lines
+from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent
 
-_QUEUE = "%-40s %-24s %4s %-36s %10s  %s"
+_QUEUES = (
+    TableColumn("#Topic", least=40),
+    TableColumn("#Broker Name", least=24),
+    TableColumn("#QID", right=True, least=4),
+    TableColumn("#Held by", least=36),
+    TableColumn("#Lag", right=True, least=10),
+    TableColumn("#Why"),
+)
 
 
 @admin_command("explain", GROUP)
 async def explain(admin: Admin, *, group: str) -> Shown:
-    """Tell why each queue of a group is where it is, and what is wrong.
+    """Explain a group's assignment and its problems.
 
-    Looks for unowned queues, split views between brokers, colliding client ids, different
-    subscriptions, silent and idle members, handlers that hang: each with evidence and cure.
+    Finds unowned queues, brokers that list different members, colliding client ids, different
+    subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
     """
     story = await admin.balance.explain(group)
     return Shown(_story(story), story)
@@ -37,51 +43,55 @@ def _story(story: Explanation) -> list[str]:
     lines = [f"group {story.group}: {len(story.members)} members, {model}, strategy {strategy}"]
     lines += [f"  {m}{' (silent)' if m in story.silent else ''}" for m in story.members]
     if story.queues:
-        lines += ["", row(_QUEUE, "#Topic", "#Broker Name", "#QID", "#Held by", "#Lag", "#Why")]
-        lines += [_queue(each, unsure=bool(story.silent)) for each in story.queues]
+        rows = [_queue(each, unsure=bool(story.silent)) for each in story.queues]
+        lines += ["", *table_lines(_QUEUES, rows)]
     if not story.findings:
-        return [*lines, "", "nothing is wrong"]
+        return [*lines, "", "no problems found"]
     for number, finding in enumerate(story.findings, 1):
         lines += ["", f"{number}. {finding.kind}: {finding.subject}"]
         lines += [f"   seen: {finding.evidence}", f"   cure: {finding.cure}"]
     return lines
 
 
-def _queue(story: QueueStory, *, unsure: bool) -> str:
+def _queue(story: QueueStory, *, unsure: bool) -> tuple[object, ...]:
     queue = story.queue
-    holder = " and ".join(story.holders) or ("?" if unsure else "nobody")
+    holder = " and ".join(story.holders) or ("?" if unsure else "no member")
     lag = "?" if story.lag is None else story.lag
-    return row(_QUEUE, queue.topic, queue.broker_name, queue.queue_id, holder, lag, story.why)
+    return (queue.topic, queue.broker_name, queue.queue_id, holder, lag, story.why)
 
 
 @admin_command("rebalance", GROUP)
 async def rebalance(admin: Admin, *, group: str) -> Shown:
-    """Ask a group's members to rebalance now; it changes nothing else."""
+    """Ask a group's members to rebalance now.
+
+    Nothing else is changed.
+    """
     views = (await admin.groups.connections(group)).some()
     if not any(view.connection_set for view in views.values()):
-        raise Absent("member", group, "the group is offline")
+        raise Absent("online member of group", group)
     done = (await admin.balance.rebalance(group)).some()
     asked = [each.place for each in done]
-    lines = [f"asked the members of {group} by way of {place.address}" for place in asked]
+    lines = [f"asked the members of {group} through {place.address}" for place in asked]
     return Shown(lines, {"group": group, "brokers": asked}, told(done.missing))
 
 
 @admin_command(
     "what-if",
     GROUP,
-    click.option("--strategy", help="The strategy in use; found out if not given."),
+    click.option("--strategy", help="Strategy in use.  [default: inferred from the assignment]"),
     event_option("--join", "ID", "A member joins."),
     event_option("--leave", "ID", "A member leaves."),
     event_option("--broker-down", "BROKER", "A broker goes down with its queues."),
-    event_option("--add-broker", "BROKER*N", "A broker comes with N queues of every topic."),
+    event_option("--add-broker", "BROKER*N", "A broker joins with N queues of every topic."),
     event_option("--add-queues", "TOPIC:BROKER*N", "A topic gets N more queues on a broker."),
     event_option("--switch-to", "NAME", "All members change to this strategy."),
     cls=EventsInOrder,
 )
 async def what_if(admin: Admin, *, group: str, strategy: str | None) -> Shown:
-    """Try events on a live group: who would hold what, and which queues would move.
+    """Simulate events on a live group.
 
-    Events happen in the order they are given. Nothing is changed.
+    Shows which member would consume which queues, and which queues would move. Events happen in the
+    given order. Nothing is changed.
     """
     if strategy is None:
         strategy = (await admin.balance.explain(group)).strategy or "AVG"
@@ -92,15 +102,4 @@ async def what_if(admin: Admin, *, group: str, strategy: str | None) -> Shown:
         event = read_event(kind, text, tuple(situation.topics))
         events.append(StrategyChanged(strategy_by_name(event)) if isinstance(event, str) else event)
     answer = try_events(situation, events)
-    return Shown(_tables(answer), answer)
-
-
-def _tables(answer: WhatIf) -> list[str]:
-    from pocketmq.cli.allocate.tables import print_answers
-
-    with redirect_stdout(StringIO()) as printed:
-        print_answers([answer])
-    return printed.getvalue().splitlines()
-
-
-COMMANDS = {"explain": explain, "rebalance": rebalance, "what-if": what_if}
+    return Shown(answer_lines(answer), answer)

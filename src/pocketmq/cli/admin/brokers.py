@@ -1,18 +1,24 @@
-"""Commands about single brokers and their settings."""
+"""Commands for brokers: figures, settings, cleaning."""
+
+from collections.abc import Awaitable, Callable
 
 from pocketmq.admin.admin import Admin
+from pocketmq.admin.gathered import Gathered
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, number, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.shown import Shown, front, row, told, when
+from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when
 from pocketmq.model.queue import sort_queues
 
 _STATS = "%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s"
-_ONE_BROKER = text("-b", "--brokerAddr", "address", help="Broker's address.", required=True)
+_ONE_BROKER = text("-b", "--brokerAddr", "address", help="Address of the broker.", required=True)
 
 
 @admin_command("brokerStatus", BROKER, CLUSTER)
 async def broker_status(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
-    """Show the figures of one broker, or of all of a cluster."""
+    """Show the runtime figures of brokers.
+
+    Of one broker, or of all of a cluster.
+    """
     one_target(cluster, address)
     found = (await admin.brokers.status(cluster, address)).some()
     lines = []
@@ -29,14 +35,21 @@ async def broker_status(admin: Admin, *, address: str | None, cluster: str | Non
 @admin_command(
     "brokerConsumeStats",
     _ONE_BROKER,
-    number("-t", "--timeoutMillis", "patience", default=50_000, least=1, help="Patience, in ms."),
-    number("-l", "--level", default=0, help="Show queues with such a lag, or more."),
+    number(
+        "-t",
+        "--timeoutMillis",
+        "patience",
+        default=50_000,
+        least=1,
+        help="Timeout in milliseconds.",
+    ),
+    number("-l", "--level", default=0, help="Only queues with at least this lag."),
     truth("-o", "--order", default=False, help="Show ordered topics instead of the others."),
 )
 async def broker_consume_stats(
     admin: Admin, *, address: str, patience: int, level: int, order: bool
 ) -> Shown:
-    """Show how far every group of a broker is."""
+    """Show the progress of every group of a broker."""
     stats = await admin.brokers.consume_stats(address, ordered=order, timeout=patience / 1000)
     heads = ("#Topic", "#Group", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset")
     lines = [row(_STATS, *heads, "#Diff", "#LastTime")]
@@ -67,7 +80,10 @@ async def broker_consume_stats(
 
 @admin_command("getBrokerConfig", BROKER, CLUSTER)
 async def get_config(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
-    """Show the settings of one broker, or of all of a cluster."""
+    """Show the settings of brokers.
+
+    Of one broker, or of all of a cluster.
+    """
     one_target(cluster, address)
     found = (await admin.brokers.config(cluster, address)).some()
     masters = {each.place.broker: each.place.address for each in found if each.place.is_master}
@@ -91,22 +107,56 @@ async def get_config(admin: Admin, *, address: str | None, cluster: str | None) 
     "updateBrokerConfig",
     BROKER,
     CLUSTER,
-    truth("-a", "--updateAllBroker", "slaves", default=False, help="Slaves, too."),
-    text("-k", "--key", help="Setting, by RocketMQ's name.", required=True),
-    text("-v", "--value", help="Its new value.", required=True),
+    truth("-a", "--updateAllBroker", "slaves", default=False, help="Change slaves, too."),
+    text("-k", "--key", help="Name of the setting.", required=True),
+    text("-v", "--value", help="New value.", required=True),
 )
 async def update_config(
     admin: Admin, *, address: str | None, cluster: str | None, slaves: bool, key: str, value: str
 ) -> Shown:
-    """Change a setting of one broker, or of all masters of a cluster, while they run."""
+    """Change a setting of running brokers.
+
+    Of one broker, or of all masters of a cluster.
+    """
     one_target(cluster, address)
     change = {key.strip(): value.strip()}
-    done = (await admin.brokers.change_config(change, cluster, address, slaves=slaves)).some()
-    lines = [f"update broker config success, {each.place.address}" for each in done]
-    changed = {"changed": change, "brokers": [each.place for each in done]}
-    return Shown(lines, changed, told(done.missing))
+    done = await admin.brokers.change_config(change, cluster, address, slaves=slaves)
+    return changed(done, "update broker config success, {}", changed=change)
 
 
-COMMANDS = {
-    each.name: each for each in (broker_status, broker_consume_stats, get_config, update_config)
-}
+Order = Callable[[str | None, str | None], Awaitable[Gathered[None]]]
+
+
+async def _clean(order: Order, cluster: str | None, address: str | None) -> Shown:
+    done = (await order(cluster, address)).some()
+    lines = ["success"] if done.complete else ["false"]
+    return Shown(lines, {"brokers": [each.place for each in done]}, told(done.missing))
+
+
+@admin_command(
+    "cleanExpiredCQ", BROKER, CLUSTER, asks="Delete index files of queues whose messages are gone?"
+)
+async def clean_queues(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
+    """Delete index files of queues without messages.
+
+    Of one broker, of a cluster, or of all brokers.
+    """
+    return await _clean(admin.brokers.clean_queues, cluster, address)
+
+
+@admin_command("cleanUnusedTopic", BROKER, CLUSTER, asks="Delete the remains of deleted topics?")
+async def clean_topics(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
+    """Delete the remains of deleted topics.
+
+    Of one broker, of a cluster, or of all brokers.
+    """
+    return await _clean(admin.brokers.clean_topics, cluster, address)
+
+
+@admin_command("deleteExpiredCommitLog", BROKER, CLUSTER, asks="Delete expired commit log files?")
+async def delete_log(admin: Admin, *, address: str | None, cluster: str | None) -> Shown:
+    """Delete expired commit log files.
+
+    Of one broker, of a cluster, or of all brokers.
+    """
+    return await _clean(admin.brokers.delete_expired_log, cluster, address)

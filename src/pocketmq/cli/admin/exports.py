@@ -1,4 +1,4 @@
-"""Commands that write what a cluster is made of to files, as JSON."""
+"""Commands that export a cluster's settings, topics, groups and figures to JSON files."""
 
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,10 @@ def _written(directory: str, name: str, value: Any, problems: tuple[str, ...]) -
 
 @admin_command("exportConfigs", _ONE_CLUSTER, _DIRECTORY)
 async def export_configs(admin: Admin, *, cluster: str, directory: str) -> Shown:
-    """Write the main settings of a cluster's masters to configs.json."""
+    """Export main settings of brokers to configs.json.
+
+    Of all masters of a cluster.
+    """
     found = (await admin.brokers.config(cluster)).some()
     masters = [each for each in found if each.place.is_master]
     value = {
@@ -71,9 +74,9 @@ async def export_configs(admin: Admin, *, cluster: str, directory: str) -> Shown
     CLUSTER,
     BROKER,
     _DIRECTORY,
-    flag("-t", "--topic", "topics_only", help="Topics alone."),
-    flag("-g", "--subscriptionGroup", "groups_only", help="Groups alone."),
-    flag("-s", "--specialTopic", "special", help="Retry and dead letter topics, too."),
+    flag("-t", "--topic", "topics_only", help="Only topics."),
+    flag("-g", "--subscriptionGroup", "groups_only", help="Only groups."),
+    flag("-s", "--specialTopic", "special", help="Include retry and dead-letter topics."),
 )
 async def export_metadata(
     admin: Admin,
@@ -85,7 +88,10 @@ async def export_metadata(
     groups_only: bool,
     special: bool,
 ) -> Shown:
-    """Write topics and groups to metadata.json; numbers of queues are summed over brokers."""
+    """Export topics and groups to metadata.json.
+
+    The numbers of queues are summed over brokers.
+    """
     one_target(cluster, address)
     topics = (await admin.topics.configs(cluster, address)).some()
     groups = (await admin.groups.configs(cluster, address)).some()
@@ -138,11 +144,14 @@ def _groups(tables: list[dict[str, GroupConfig]]) -> dict[str, Any]:
 
 @admin_command("exportMetrics", _ONE_CLUSTER, _DIRECTORY)
 async def export_metrics(admin: Admin, *, cluster: str, directory: str) -> Shown:
-    """Write figures of a cluster's masters to metrics.json; null stands for what is not known."""
+    """Export figures of brokers to metrics.json.
+
+    Of all masters of a cluster; null stands for unknown figures.
+    """
     found = (await admin.brokers.status(cluster)).some()
     masters = [each for each in found if each.place.is_master]
     if not masters:
-        raise Absent("master", cluster, "only slaves have answered")
+        raise Absent("master of cluster", cluster, "only slaves answered")
     report = {}
     for each in masters:
         report[each.place.broker] = await _report(admin, each.place, each.value)
@@ -160,7 +169,7 @@ async def export_metrics(admin: Admin, *, cluster: str, directory: str) -> Shown
 
 
 async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dict[str, Any]:
-    told_by = status.figures.get
+    figure = status.figures.get
     config = (await admin.brokers.config(address=place.address)).values()
     topics = (await admin.topics.configs(address=place.address)).all()[0]
     groups = (await admin.groups.configs(address=place.address)).all()[0]
@@ -181,12 +190,12 @@ async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dic
     return {
         "runtimeEnv": {
             "cpuNum": config[0].get("clientCallbackExecutorThreads") if config else None,
-            "totalMemKBytes": told_by("totalMemKBytes"),
+            "totalMemKBytes": figure("totalMemKBytes"),
         },
         "runtimeQuota": {
             "diskRatio": {
-                "commitLogDiskRatio": told_by("commitLogDiskRatio"),
-                "consumeQueueDiskRatio": told_by("consumeQueueDiskRatio"),
+                "commitLogDiskRatio": figure("commitLogDiskRatio"),
+                "consumeQueueDiskRatio": figure("consumeQueueDiskRatio"),
             },
             "tps": {
                 "normalInTps": status.put_tps,
@@ -200,7 +209,7 @@ async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dic
                 "transOneDayInNum": halves[1],
                 "scheduleOneDayInNum": delayed[1],
             },
-            "messageAverageSize": told_by("putMessageAverageSize"),
+            "messageAverageSize": figure("putMessageAverageSize"),
             "topicSize": len(user_topics),
             "groupSize": len(_groups([groups])),
         },
@@ -212,7 +221,7 @@ async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dic
 
 
 async def _counted(admin: Admin, topic: str, place: ServerPlace) -> tuple[float, int]:
-    """Give what came into a topic: a second, and in a day; a broker that never counted has none."""
+    """Return a topic's messages per second and per day; 0 if the broker never counted any."""
     found = (await admin.brokers.counter(TOPIC_PUT, topic, [place])).values()
     if not found:
         return 0.0, 0
@@ -222,6 +231,3 @@ async def _counted(admin: Admin, topic: str, place: ServerPlace) -> tuple[float,
 def _sum(numbers: Any) -> Any:
     known = list(numbers)
     return None if None in known else sum(known)
-
-
-COMMANDS = {each.name: each for each in (export_configs, export_metadata, export_metrics)}

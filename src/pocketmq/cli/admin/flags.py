@@ -3,13 +3,17 @@
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from pocketmq.cli.options import FiniteRange
+from pocketmq.errors import BodyMalformed
+from pocketmq.protocol.json_values import decode_body
 
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
+T = TypeVar("T")
 
 
 def java_bool(value: str | bool) -> bool:
@@ -20,7 +24,7 @@ def java_bool(value: str | bool) -> bool:
     return word == "true"
 
 
-def moment(value: str | int) -> int:
+def read_time(value: str | int) -> int:
     """Read a time: milliseconds since 1970, `yyyy-MM-dd#HH:mm:ss:SSS`, ISO 8601 or `now`."""
     text = str(value).strip()
     if text == "now":
@@ -33,52 +37,98 @@ def moment(value: str | int) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise click.BadParameter(
-            f"{value!r} is no time: give milliseconds, 2026-01-31#12:00:00:000 or now"
+            f"{value!r} is not a time; give milliseconds, 2026-01-31#12:00:00:000 or now"
         ) from None
 
 
 def text(*names: str, help: str, required: bool = False) -> Any:  # noqa: A002 - click's word
-    """Make an option that takes text."""
+    """Return an option that takes text."""
     return click.option(*names, help=help, required=required)
 
 
-def truth(*names: str, help: str, default: bool | None = None) -> Any:  # noqa: A002 - click's word
-    """Make an option that takes `true` or `false`."""
-    return click.option(*names, type=java_bool, metavar="true|false", default=default, help=help)
+def truth(*names: str, help: str, default: bool) -> Any:  # noqa: A002 - click's word
+    """Return an option that takes `true` or `false`."""
+    shown = str(default).lower()
+    return click.option(
+        *names, type=java_bool, metavar="true|false", default=shown, show_default=True, help=help
+    )
 
 
-def number(*names: str, help: str, default: int | None = None, least: int = 0) -> Any:  # noqa: A002
-    """Make an option that takes a whole number."""
-    return click.option(*names, type=click.IntRange(least), default=default, help=help)
+def number(
+    *names: str,
+    help: str,  # noqa: A002 - click's word
+    default: int | None = None,
+    least: int = 0,
+    required: bool = False,
+) -> Any:
+    """Return an option that takes a whole number."""
+    kind = click.IntRange(least)
+    shown = default is not None
+    return click.option(
+        *names,
+        type=kind,
+        metavar="N",
+        default=default,
+        show_default=shown,
+        required=required,
+        help=help,
+    )
 
 
 def at_time(
     *names: str,
     help: str,  # noqa: A002 - click's word
     required: bool = False,
-    kind: Callable[[str | int], int] = moment,
+    kind: Callable[[str | int], int] = read_time,
 ) -> Any:
-    """Make an option that takes a time, read by `kind`."""
+    """Return an option that takes a time, read by `kind`."""
     return click.option(*names, type=kind, metavar="TIME", help=help, required=required)
 
 
 def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word
-    """Make an option that takes nothing."""
+    """Return an option without a value."""
     return click.option(*names, is_flag=True, help=help)
 
 
 INTERVAL = click.option(
-    "-i", "--interval", type=FiniteRange(0.05), metavar="SECONDS", help="The same as --watch."
+    "-i", "--interval", type=FiniteRange(0.05), metavar="SECONDS", help="Same as --watch."
 )
 TOPIC = text("-t", "--topic", help="Topic.", required=True)
 GROUP = text(
     "-g", "--group", "--groupName", "--consumerGroup", "group", help="Group.", required=True
 )
 CLUSTER = text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.")
-BROKER = text("-b", "--brokerAddr", "address", help="Broker's address.")
+BROKER = text("-b", "--brokerAddr", "address", help="Address of a broker.")
+BROKER_NAME = text("-b", "--brokerName", "broker", help="Name of the broker.", required=True)
+QUEUE_ID = number("-i", "--queueId", "queue_id", help="Queue id.", required=True)
+BEGIN = at_time("-b", "--beginTimestamp", "begin", help="Only messages stored since then.")
+END = at_time("-e", "--endTimestamp", "end", help="Only messages stored until then.")
+IGNORED = "Ignored; for compatibility with mqadmin."
+"""The help of options that mqadmin has and that mean nothing here."""
+CONFIGS_FILE = click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="JSON list of settings, by RocketMQ's names.",
+)
 
 
 def one_target(cluster: str | None, address: str | None) -> None:
-    """Raise unless exactly one of a cluster and a broker is named."""
+    """Raise `click.UsageError` unless exactly one of a cluster and a broker is given."""
     if (cluster is None) is (address is None):
-        raise click.UsageError("name a cluster with -c, or a broker with -b")
+        raise click.UsageError("give either a cluster with -c, or a broker with -b")
+
+
+def names_in(given: str | None) -> list[str]:
+    """Split a list at its commas; empty names are dropped."""
+    return [name.strip() for name in (given or "").split(",") if name.strip()]
+
+
+def read_configs(file: Path, kind: type[T]) -> list[T]:
+    """Read a JSON list of settings; raises `click.UsageError`."""
+    try:
+        return decode_body(file.read_bytes(), list[kind])  # type: ignore[valid-type]
+    except BodyMalformed as error:
+        raise click.UsageError(f"{file}: {error.reason}") from None

@@ -1,31 +1,57 @@
-"""What all admin commands have in common: options, connection, output, errors, exit codes."""
+"""What all admin commands share: options, connection, output, errors, exit codes."""
 
 import asyncio
 import gc
 import logging
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
+from pocketmq import errors
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.frame import INTERRUPTED, PARTIAL, exit_code
-from pocketmq.cli.admin.shown import Shown, clean, jsonable
+from pocketmq.cli.admin.shown import Shown, jsonable
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.options import FiniteRange
-from pocketmq.errors import MQError
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import FiniteRange, all_of, json_option
+from pocketmq.cli.output import printable
+
+FAILED = 1
+WRONG_INPUT = 2
+NOT_THERE = 3
+NO_ANSWER = 4
+NOT_ALLOWED = 5
+PARTIAL = 6
+INTERRUPTED = 130
+
+LONGEST_LINE = 1000
+"""Maximal characters of an error line; it may quote a server."""
+
+_WATCH = 2.0
+_NOT_THERE_CODES = {
+    int(errors.ResponseCode.QUERY_NOT_FOUND),
+    int(errors.ResponseCode.USER_NOT_EXIST),
+    int(errors.ResponseCode.POLICY_NOT_EXIST),
+}
 
 Work = Callable[..., Awaitable[Shown]]
-_CLEAR = "\x1b[H\x1b[2J"
-_WATCH = 2.0
-LONGEST_LINE = 1000
-"""Characters of a line about a mistake; it may quote what a server said."""
+
+
+class Declared(NamedTuple):
+    """A command, and the module that declares it."""
+
+    module: str
+    command: click.Command
+
+
+COMMANDS: dict[str, Declared] = {}
+"""The commands of the modules that were imported so far, by name."""
 
 
 class Common(msgspec.Struct, frozen=True, kw_only=True):
-    """The options every command takes."""
+    """The values of the options that every command has."""
 
     namesrv: str
     as_json: bool
@@ -34,7 +60,7 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
     entry: Entry
 
     def admin(self) -> Admin:
-        """Make the admin these options describe."""
+        """Return an admin with these options."""
         return Admin(
             self.namesrv,
             credentials=self.entry.credentials,
@@ -44,34 +70,35 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_COMMON = (
+_COMMON = all_of(
     click.option(
         "-n",
         "--namesrvAddr",
         "namesrv",
         metavar="HOST:PORT",
         default="",
-        help="Name server, several joined by ';'; usually the environment's NAMESRV_ADDR.",
+        help="Name servers, separated by ';'.  [default: $NAMESRV_ADDR]",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    json_option(),
     click.option(
         "--watch",
         is_flag=False,
         flag_value=_WATCH,
         type=FiniteRange(0.05),
         metavar="[SECONDS]",
-        help="Do it again every so many seconds (2), until Ctrl-C.",
+        help=f"Repeat every SECONDS until Ctrl-C; without a number, every {_WATCH:.0f}.",
     ),
     click.option(
         "--timeout",
         type=FiniteRange(0.001),
         default=5.0,
         show_default=True,
-        help="Seconds for each question to a server.",
+        metavar="SECONDS",
+        help="Timeout of each request.",
     ),
     entry_options,
 )
-_YES = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+_YES = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def admin_command(
@@ -81,15 +108,16 @@ def admin_command(
     live: bool = False,
     cls: type[click.Command] = click.Command,
 ) -> Callable[[Work], click.Command]:
-    """Make a click command of a coroutine function that takes an admin and its options.
+    """Declare a command: a coroutine function that takes an admin and the values of its options.
 
-    A command that destroys something `asks` first, with a question made from its options. One that
-    is `live` goes on by itself on a terminal.
+    The first line of its docstring is shown in the list of commands. A destructive command `asks`
+    for confirmation, with a question made from its options. One that is `live` repeats itself on a
+    terminal.
     """
 
-    def make(work: Work) -> click.Command:
+    def declare(work: Work) -> click.Command:
         def callback(**given: Any) -> int:
-            interval = given.pop("interval", None)  # mqadmin's way to say --watch
+            interval = given.pop("interval", None)  # mqadmin's name of --watch
             if given["watch"] is None:
                 given["watch"] = interval
             if live and given["watch"] is None and not given["as_json"] and sys.stdout.isatty():
@@ -101,23 +129,21 @@ def admin_command(
             return run(common, work, given)
 
         callback.__doc__ = work.__doc__
-        decorated: Any = callback
-        for option in reversed((*options, *_COMMON, *((_YES,) if asks is not None else ()))):
-            decorated = option(decorated)
-        settings = {"help_option_names": ["-h", "--help"]}
-        made: click.Command = click.command(name, cls=cls, context_settings=settings)(decorated)
+        decorated = all_of(*options, _COMMON, *((_YES,) if asks is not None else ()))(callback)
+        made: click.Command = click.command(name, cls=cls, context_settings=HELP)(decorated)
+        COMMANDS[name] = Declared(work.__module__, made)
         return made
 
-    return make
+    return declare
 
 
 def run(common: Common, work: Work, given: dict[str, Any]) -> int:
-    """Run a command's work and give its exit code; errors become one line and a code."""
+    """Run a command and return its exit code; an error is printed as one line."""
     logging.getLogger("pocketmq").addHandler(logging.NullHandler())
     gc.enable()  # see `pocketmq.cli.main`
     try:
         return asyncio.run(_run(common, work, given))
-    except MQError as error:
+    except errors.MQError as error:
         complain(str(error))
         return exit_code(error)
     except KeyboardInterrupt:  # click would print an empty line
@@ -128,15 +154,35 @@ async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
     async with common.admin() as admin:
         if common.watch is None:
             return await _show_all(await work(admin, **given), as_json=common.as_json)
-        while True:
+
+        async def attempt() -> Shown:
             try:
-                shown = await work(admin, **given)
-            except MQError as error:
-                shown = Shown([], {"error": str(error)}, (str(error),))
-            if sys.stdout.isatty() and not common.as_json:
-                sys.stdout.write(_CLEAR)
-            await _show_all(shown, as_json=common.as_json)
+                return await work(admin, **given)
+            except errors.MQError as error:
+                return Shown([], {"error": str(error)}, (str(error),))
+
+        if sys.stdout.isatty() and not common.as_json:
+            await _show_live(attempt, common.watch)
+        while True:
+            await _show_all(await attempt(), as_json=common.as_json)
             await asyncio.sleep(common.watch)
+
+
+async def _show_live(attempt: Callable[[], Awaitable[Shown]], interval: float) -> None:
+    """Redraw the outcome in place, until the command is interrupted."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            shown = await attempt()
+            lines = [*shown.lines, *(f"pocketmq: {problem}" for problem in shown.problems)]
+            if shown.more is not None:
+                lines += [line async for part in shown.more for line in part.lines]
+            live.update(Text(_printable("\n".join(lines)), overflow="fold"), refresh=True)
+            await asyncio.sleep(interval)
 
 
 async def _show_all(shown: Shown, *, as_json: bool) -> int:
@@ -152,16 +198,14 @@ async def _show_all(shown: Shown, *, as_json: bool) -> int:
 
 
 def show(shown: Shown, *, as_json: bool) -> int:
-    """Print the outcome: the answer on stdout, what is missing on stderr."""
+    """Print an outcome: the result on stdout, what is missing on stderr. Return the exit code."""
     if as_json:
         data = jsonable(shown.data)
         if shown.problems and isinstance(data, dict):
             data = data | {"problems": list(shown.problems)}
         print(msgspec.json.encode(data).decode())
-    else:
-        text = "\n".join(shown.lines)
-        if text or shown.lines:
-            print("\n".join(map(clean, text.split("\n"))))
+    elif shown.lines:
+        print(_printable("\n".join(shown.lines)))
     sys.stdout.flush()
     for problem in shown.problems:
         complain(problem)
@@ -169,14 +213,43 @@ def show(shown: Shown, *, as_json: bool) -> int:
 
 
 def complain(problem: str) -> None:
-    """Say what is wrong, in one line on stderr."""
-    line = clean(" ".join(problem.split()))
+    """Print an error as one line on stderr."""
+    line = printable(" ".join(problem.split()), keep="\t")
     shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
     print("pocketmq:", shown, file=sys.stderr)
 
 
+def _printable(text: str) -> str:
+    return printable(text, keep="\t\n")
+
+
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Say so with --yes: there is nobody to ask")
+        raise click.UsageError(f"{question} Refusing without a terminal; pass --yes to confirm")
     if not click.confirm(question, err=True):
         raise click.Abort
+
+
+def exit_code(error: errors.MQError) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, errors.SendFailed) and error.last_error is not None:
+        return exit_code(error.last_error)
+    if isinstance(error, errors.InvalidInput | errors.CannotStart):
+        return WRONG_INPUT
+    if isinstance(
+        error,
+        errors.Absent
+        | errors.RouteNotFound
+        | errors.TopicNotFound
+        | errors.SubscriptionGroupNotFound
+        | errors.ConsumerOffline,
+    ):
+        return NOT_THERE
+    unreachable = errors.NameServersUnreachable | errors.TransportError | errors.BrokerNotFound
+    if isinstance(error, unreachable):
+        return NO_ANSWER
+    if isinstance(error, errors.NoPermission):
+        return NOT_ALLOWED
+    if isinstance(error, errors.ServerError) and error.code in _NOT_THERE_CODES:
+        return NOT_THERE
+    return FAILED

@@ -1,12 +1,14 @@
-"""Commands about the settings of groups."""
+"""Commands for the settings of groups."""
+
+from pathlib import Path
 
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, number, one_target, text, truth
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
-from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.errors import Absent
 from pocketmq.model.delay import RetryPolicy
 from pocketmq.model.groups import GroupConfig
@@ -16,20 +18,51 @@ from pocketmq.protocol.json_values import decode_body
 
 @admin_command(
     "updateSubGroup",
-    GROUP,
-    BROKER,
-    CLUSTER,
-    truth("-s", "--consumeEnable", "enable", default=True, help="It may consume."),
-    truth("-m", "--consumeFromMinEnable", "from_min", default=False, help="It may start early."),
-    truth("-d", "--consumeBroadcastEnable", "broadcast", default=False, help="It may broadcast."),
-    truth("-o", "--consumeMessageOrderly", "orderly", default=False, help="POP in order."),
-    number("-q", "--retryQueueNums", "retry_queues", default=1, help="Queues for retries."),
-    number("-r", "--retryMaxTimes", "retries", default=16, least=-1, help="Retries."),
-    text("-p", "--groupRetryPolicy", "policy", help="Pauses between retries, as JSON (5.x)."),
-    number("-i", "--brokerId", "broker_id", default=0, help="Broker to read from."),
-    number("-w", "--whichBrokerWhenConsumeSlowly", "slow_id", default=1, help="The same if slow."),
-    truth("-a", "--notifyConsumerIdsChanged", "notify", default=True, help="Tell of members."),
-    text("--attributes", "changes", help="Changes of attributes, such as +a=b,-c."),
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.truth("-s", "--consumeEnable", "enable", default=True, help="Allow consuming."),
+    flags.truth(
+        "-m",
+        "--consumeFromMinEnable",
+        "from_min",
+        default=False,
+        help="Allow starting at the first message.",
+    ),
+    flags.truth(
+        "-d", "--consumeBroadcastEnable", "broadcast", default=False, help="Allow broadcasting."
+    ),
+    flags.truth(
+        "-o", "--consumeMessageOrderly", "orderly", default=False, help="Pop messages in order."
+    ),
+    flags.number(
+        "-q", "--retryQueueNums", "retry_queues", default=1, help="Queues of the retry topic."
+    ),
+    flags.number(
+        "-r",
+        "--retryMaxTimes",
+        "retries",
+        default=16,
+        least=-1,
+        help="Retries before a message goes to the dead-letter topic.",
+    ),
+    flags.text("-p", "--groupRetryPolicy", "policy", help="Delays between retries, as JSON (5.x)."),
+    flags.number("-i", "--brokerId", "broker_id", default=0, help="Id of the broker to read from."),
+    flags.number(
+        "-w",
+        "--whichBrokerWhenConsumeSlowly",
+        "slow_id",
+        default=1,
+        help="Id of the broker to read from while lagging.",
+    ),
+    flags.truth(
+        "-a",
+        "--notifyConsumerIdsChanged",
+        "notify",
+        default=True,
+        help="Notify members of joins and leaves.",
+    ),
+    flags.text("--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
 )
 async def update_group(
     admin: Admin,
@@ -49,8 +82,11 @@ async def update_group(
     notify: bool,
     changes: str | None,
 ) -> Shown:
-    """Make or change a group on one broker, or on all masters of a cluster."""
-    one_target(cluster, address)
+    """Create or change a group.
+
+    On one broker, or on all masters of a cluster.
+    """
+    flags.one_target(cluster, address)
     config = GroupConfig(
         group_name=group,
         consume_enable=enable,
@@ -73,17 +109,20 @@ async def update_group(
 
 @admin_command(
     "deleteSubGroup",
-    GROUP,
-    BROKER,
-    CLUSTER,
-    truth("-r", "--removeOffset", "offsets", default=False, help="Its offsets, too."),
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.truth("-r", "--removeOffset", "offsets", default=False, help="Delete its offsets, too."),
     asks="Delete group {group}?",
 )
 async def delete_group(
     admin: Admin, *, group: str, address: str | None, cluster: str | None, offsets: bool
 ) -> Shown:
-    """Delete a group from one broker, or from a cluster with its retry and dead letter topics."""
-    one_target(cluster, address)
+    """Delete a group.
+
+    From one broker, or from a cluster with its retry and dead-letter topics.
+    """
+    flags.one_target(cluster, address)
     if not (await admin.groups.config(group)).answers:
         raise Absent("group", group)
     done = (await admin.groups.delete(group, cluster, address, offsets=offsets)).some()
@@ -100,12 +139,15 @@ async def delete_group(
     return Shown(lines, deleted, told(done.missing))
 
 
-@admin_command("getConsumerConfig", GROUP)
+@admin_command("getConsumerConfig", flags.GROUP)
 async def get_config(admin: Admin, *, group: str) -> Shown:
-    """Show a group's settings on every broker that has it."""
+    """Show the settings of a group.
+
+    On every broker that has it.
+    """
     found = (await admin.groups.config(group)).some()
     if not found.answers:
-        raise Absent("group", group, "no broker knows it")
+        raise Absent("group", group, "no broker has it")
     bar = "=" * 29
     lines = []
     for each in found:
@@ -118,18 +160,20 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
 
 @admin_command(
     "setConsumeMode",
-    text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
-    GROUP,
-    BROKER,
-    CLUSTER,
+    flags.text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
     click.option(
         "-m",
         "--mode",
         type=click.Choice(["PULL", "POP"]),
         required=True,
-        help="How messages come.",
+        help="How members get messages.",
     ),
-    number("-q", "--popShareQueueNum", "share", default=0, help="Queues shared when popping."),
+    flags.number(
+        "-q", "--popShareQueueNum", "share", default=0, help="Queues shared by members that pop."
+    ),
 )
 async def set_mode(
     admin: Admin,
@@ -141,8 +185,8 @@ async def set_mode(
     mode: str,
     share: int,
 ) -> Shown:
-    """Have a group pull or pop a topic's messages (5.x)."""
-    one_target(cluster, address)
+    """Make a group pull or pop a topic (5.x)."""
+    flags.one_target(cluster, address)
     wanted = MessageRequestMode(mode)
     done = await admin.groups.set_mode(topic, group, wanted, cluster, address, share=share)
     lines = [f"set consume mode to {each.place.address} success." for each in done.some()]
@@ -151,4 +195,14 @@ async def set_mode(
     return Shown(lines, data, told(done.missing))
 
 
-COMMANDS = {each.name: each for each in (update_group, delete_group, get_config, set_mode)}
+@admin_command("updateSubGroupList", flags.CONFIGS_FILE, flags.BROKER, flags.CLUSTER)
+async def update_many(
+    admin: Admin, *, file: Path, address: str | None, cluster: str | None
+) -> Shown:
+    """Create or change many groups (5.x)."""
+    flags.one_target(cluster, address)
+    configs = flags.read_configs(file, GroupConfig)
+    done = await admin.groups.create_many(configs, cluster, address)
+    word = "group" if address is not None else "subscription group"
+    line = f"submit batch of {word} config to {{}} success, please check the result later."
+    return changed(done, line, made=[each.group_name for each in configs])

@@ -4,7 +4,7 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, TraceEvent
-from pocketmq.cli.admin.flags import CLUSTER, TOPIC, at_time, flag, number, text, truth
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
@@ -15,11 +15,11 @@ from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 
-_CLIENT = text("-d", "--clientId", "client", help="Have this member handle it now, with -g.")
-_GROUP = text("-g", "--consumerGroup", "group", help="The member's group.")
-_CHARSET = text("-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK.")
-_BEGIN = at_time("-b", "--beginTimestamp", "begin", help="From this time on.")
-_END = at_time("-e", "--endTimestamp", "end", help="Up to this time.")
+_CLIENT = flags.text("-d", "--clientId", "client", help="Let this member consume it now; needs -g.")
+_GROUP = flags.text("-g", "--consumerGroup", "group", help="Group of the member; needs -d.")
+_CHARSET = flags.text(
+    "-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK."
+)
 
 
 async def _shown(
@@ -42,19 +42,19 @@ def _direct(result: DirectConsumeResult) -> str:
 
 def _check_pair(group: str | None, client: str | None) -> None:
     if (group is None) is not (client is None):
-        raise click.UsageError("-g and -d belong together: a group and one of its members")
+        raise click.UsageError("-g and -d need each other: a group and one of its members")
 
 
 @admin_command(
     "queryMsgById",
-    TOPIC,
-    text("-i", "--msgId", "ids", help="Message id, several joined by commas.", required=True),
+    flags.TOPIC,
+    flags.text("-i", "--msgId", "ids", help="Message ids, separated by commas.", required=True),
     _GROUP,
     _CLIENT,
-    truth("-s", "--sendMessage", "again", default=False, help="Send it once more."),
-    text("-u", "--unitName", "unit", help="Taken for mqadmin's sake."),
+    flags.truth("-s", "--sendMessage", "again", default=False, help="Send a copy of it."),
+    flags.text("-u", "--unitName", "unit", help=flags.IGNORED),
     _CHARSET,
-    CLUSTER,
+    flags.CLUSTER,
 )
 async def by_id(
     admin: Admin,
@@ -68,7 +68,10 @@ async def by_id(
     charset: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Find messages by id, have a member handle them, or send them once more."""
+    """Find messages by id.
+
+    Shows them, lets a member consume them, or sends copies of them.
+    """
     del unit, cluster
     _check_pair(group, client)
     lines: list[str] = []
@@ -98,21 +101,24 @@ async def by_id(
 
 @admin_command(
     "queryMsgByKey",
-    TOPIC,
-    text("-k", "--msgKey", "key", help="Key.", required=True),
-    _BEGIN,
-    _END,
-    number("-m", "--maxNum", "limit", default=64, least=1, help="So many at most."),
+    flags.TOPIC,
+    flags.text("-k", "--msgKey", "key", help="Key.", required=True),
+    flags.BEGIN,
+    flags.END,
+    flags.number(
+        "-m", "--maxNum", "limit", default=64, least=1, help="Maximal number of messages."
+    ),
     click.option(
         "-p",
         "--keyType",
         "kind",
         type=click.Choice(["K", "T"]),
         default="K",
-        help="T: by tag, on 5.5 brokers with a RocksDB index.",
+        show_default=True,
+        help="K finds by key; T by tag, on 5.5 brokers with a RocksDB index.",
     ),
-    text("-l", "--lastKey", "last", help="Go on behind this index key, with the same brokers."),
-    CLUSTER,
+    flags.text("-l", "--lastKey", "last", help="Continue after this index key."),
+    flags.CLUSTER,
 )
 async def by_key(
     admin: Admin,
@@ -142,7 +148,7 @@ async def by_key(
     pattern = "%-50s %4s %40s %s"
     lines = [row(pattern, "#Message ID", "#QID", "#Offset", "#IndexKey")]
     for each in found.messages:
-        # The key of 5.5's RocksDB index, whatever index the broker has.
+        # The key in 5.5's RocksDB index, whatever index the broker has.
         hour = each.store_timestamp_ms // 3_600_000 * 3_600_000
         index = f"{hour}@{topic}@{kind}@{key}@{each.message_id}@{each.commit_log_offset}"
         lines.append(row(pattern, each.message_id, each.queue_id, each.queue_offset, index))
@@ -151,14 +157,14 @@ async def by_key(
 
 @admin_command(
     "queryMsgByUniqueKey",
-    TOPIC,
-    text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    flags.TOPIC,
+    flags.text("-i", "--msgId", "message_id", help="Message id.", required=True),
     _GROUP,
     _CLIENT,
-    flag("-a", "--showAll", "everything", help="Retries of it, too."),
-    at_time("-s", "--startTime", "begin", help="From this time on."),
-    at_time("-e", "--endTime", "end", help="Up to this time."),
-    CLUSTER,
+    flags.flag("-a", "--showAll", "everything", help="Show its retries, too."),
+    flags.at_time("-s", "--startTime", "begin", help="Only messages stored since then."),
+    flags.at_time("-e", "--endTime", "end", help="Only messages stored until then."),
+    flags.CLUSTER,
 )
 async def by_unique_key(
     admin: Admin,
@@ -172,7 +178,10 @@ async def by_unique_key(
     end: int | None,
     cluster: str | None,
 ) -> Shown:
-    """Find a message by the id its producer gave, or have a member handle it."""
+    """Find a message by its unique id.
+
+    Shows it, or lets a member consume it.
+    """
     del cluster
     _check_pair(group, client)
     if group is not None and client is not None:
@@ -193,14 +202,12 @@ async def by_unique_key(
 
 @admin_command(
     "queryMsgByOffset",
-    TOPIC,
-    text("-b", "--brokerName", "broker", help="Broker's name.", required=True),
-    click.option(
-        "-i", "--queueId", "queue_id", type=click.IntRange(0), required=True, help="Queue."
-    ),
-    click.option("-o", "--offset", type=click.IntRange(0), required=True, help="Offset."),
+    flags.TOPIC,
+    flags.BROKER_NAME,
+    flags.QUEUE_ID,
+    flags.number("-o", "--offset", help="Offset in the queue.", required=True),
     _CHARSET,
-    text("-r", "--routeTopic", "parent", help="Taken for mqadmin's sake."),
+    flags.text("-r", "--routeTopic", "parent", help=flags.IGNORED),
 )
 async def by_offset(
     admin: Admin,
@@ -212,7 +219,7 @@ async def by_offset(
     charset: str | None,
     parent: str | None,
 ) -> Shown:
-    """Find a message by its place in a queue."""
+    """Find a message by its offset in a queue."""
     del parent
     queue = MessageQueue(topic, broker, queue_id)
     message = await admin.messages.by_offset(queue, offset)
@@ -221,11 +228,11 @@ async def by_offset(
 
 @admin_command(
     "queryMsgTraceById",
-    text("-i", "--msgId", "message_id", help="Message id.", required=True),
-    text("-t", "--traceTopic", "trace_topic", help=f"Trace topic, usually {TRACE_TOPIC}."),
-    _BEGIN,
-    _END,
-    number("-c", "--maxNum", "limit", default=64, least=1, help="So many records at most."),
+    flags.text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    flags.text("-t", "--traceTopic", "trace_topic", help=f"Trace topic.  [default: {TRACE_TOPIC}]"),
+    flags.BEGIN,
+    flags.END,
+    flags.number("-c", "--maxNum", "limit", default=64, least=1, help="Maximal number of records."),
 )
 async def trace(
     admin: Admin,
@@ -236,7 +243,7 @@ async def trace(
     end: int | None,
     limit: int,
 ) -> Shown:
-    """Tell what happened to a message, as far as its clients trace."""
+    """Show the trace of a message, if its clients trace."""
     events = await admin.messages.trace(
         message_id,
         trace_topic or TRACE_TOPIC,
@@ -245,7 +252,7 @@ async def trace(
         end_ms=FOR_EVER if end is None else end,
     )
     if not events:
-        raise Absent("trace of message", message_id, "did its clients trace?")
+        raise Absent("trace of message", message_id, "do its clients trace?")
     return Shown(_trace_lines(events), events)
 
 
@@ -270,10 +277,8 @@ def _trace_lines(events: list[TraceEvent]) -> list[str]:
         elif isinstance(event, TracedHandling):
             group, began = groups.get(event.request_id, (event.group, event.time_ms))
             status = "success" if event.ok else "failed"
-            moment = when(event.time_ms or began)
-            line = row(
-                pattern, "Sub", event.group or group, host, moment, f"{event.cost_ms}ms", status
-            )
+            at = when(event.time_ms or began)
+            line = row(pattern, "Sub", event.group or group, host, at, f"{event.cost_ms}ms", status)
             handled.setdefault(event.group or group, []).append(line)
     for parts in handled.values():
         lines.append(row(pattern, "#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", *tail))
@@ -282,19 +287,17 @@ def _trace_lines(events: list[TraceEvent]) -> list[str]:
 
 
 @admin_command(
-    "decodeMessageId", text("-i", "--messageId", "message_id", help="Message id.", required=True)
+    "decodeMessageId",
+    flags.text("-i", "--messageId", "message_id", help="Message id.", required=True),
 )
 async def decode_id(admin: Admin, *, message_id: str) -> Shown:
-    """Tell what the id a producer gave says: its address, and when in this month."""
+    """Decode a message id: producer address and time."""
     from pocketmq.protocol.message_ids import month_span, parse_unique_id
 
     read = parse_unique_id(message_id)
     now_ms = admin.now_ms()
     start, _ = month_span(now_ms, 0)
     made = start + read.ms_of_month
-    if made > now_ms + 86_400_000:  # it is of the month before
+    if made > now_ms + 86_400_000:  # it is of the previous month
         made = month_span(start - 1, 0)[0] + read.ms_of_month
     return Shown([f"ip={read.ip}date={when(made)}"], {"ip": read.ip, "made_ms": made})
-
-
-COMMANDS = {each.name: each for each in (by_id, by_key, by_unique_key, by_offset, trace, decode_id)}

@@ -1,23 +1,23 @@
-"""Commands about name servers."""
+"""Commands for name servers."""
 
 import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.name_servers import ORDER_NAMESPACE
-from pocketmq.cli.admin.flags import TOPIC, text
+from pocketmq.cli.admin.flags import BROKER_NAME, TOPIC, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.errors import Absent
 
 _NAMESPACE = text("-s", "--namespace", help="Namespace.", required=True)
 _KEY = text("-k", "--key", help="Key.", required=True)
 _VALUE = text("-v", "--value", help="Value.", required=True)
-_BROKER_NAME = text("-b", "--brokerName", "broker", help="Broker's name.", required=True)
 
 
 @admin_command("getNamesrvConfig")
 async def get_config(admin: Admin) -> Shown:
-    """Show the settings of every name server."""
+    """Show the settings of name servers."""
     found = (await admin.name_servers.config()).some()
     lines = []
     for each in found:
@@ -29,7 +29,7 @@ async def get_config(admin: Admin) -> Shown:
 
 @admin_command("updateNamesrvConfig", _KEY, _VALUE)
 async def update_config(admin: Admin, *, key: str, value: str) -> Shown:
-    """Change a setting of every name server, while it runs."""
+    """Change a setting of running name servers."""
     done = (await admin.name_servers.change_config({key: value})).some()
     servers = [each.place.address for each in done]
     lines = [f"update name server config success![{', '.join(servers)}]", f"{key} : {value}"]
@@ -57,7 +57,7 @@ async def delete_value(admin: Admin, *, namespace: str, key: str) -> Shown:
 @admin_command(
     "updateOrderConf",
     TOPIC,
-    text("-v", "--orderConf", "order", help="Such as broker-a:4;broker-b:4."),
+    text("-v", "--orderConf", "order", help="Brokers and queues, such as broker-a:4;broker-b:4."),
     click.option(
         "-m",
         "--method",
@@ -71,8 +71,6 @@ async def update_order(admin: Admin, *, topic: str, order: str | None, method: s
     if method == "get":
         known = await admin.name_servers.get(ORDER_NAMESPACE, topic)
         if known is None:
-            from pocketmq.errors import Absent
-
             raise Absent("order configuration for topic", topic)
         line = f"get orderConf success. topic=[{topic}], orderConf=[{known}] "
         return Shown([line], {"topic": topic, "order": known})
@@ -82,23 +80,21 @@ async def update_order(admin: Admin, *, topic: str, order: str | None, method: s
             [f"delete orderConf success. topic=[{topic}]"], {"topic": topic}, told(done.missing)
         )
     if not (order or "").strip():
-        raise click.UsageError("say the order with -v, such as broker-a:4;broker-b:4")
+        raise click.UsageError("no order; give -v, such as broker-a:4;broker-b:4")
     done = (await admin.name_servers.put(ORDER_NAMESPACE, topic, order or "")).some()
     line = f"update orderConf success. topic=[{topic}], orderConf=[{order}]"
     return Shown([line], {"topic": topic, "order": order}, told(done.missing))
 
 
-@admin_command(
-    "wipeWritePerm", _BROKER_NAME, asks="Have producers pass over broker {broker} from now on?"
-)
+@admin_command("wipeWritePerm", BROKER_NAME, asks="Disable writes to broker {broker}?")
 async def wipe(admin: Admin, *, broker: str) -> Shown:
-    """Have producers pass over a broker, as every name server tells them."""
+    """Disable writes to a broker."""
     return _changed("wipe", broker, await admin.name_servers.wipe_write_permission(broker))
 
 
-@admin_command("addWritePerm", _BROKER_NAME)
+@admin_command("addWritePerm", BROKER_NAME)
 async def add(admin: Admin, *, broker: str) -> Shown:
-    """Let producers use a broker again, as every name server tells them."""
+    """Enable writes to a broker."""
     return _changed("add", broker, await admin.name_servers.add_write_permission(broker))
 
 
@@ -107,17 +103,3 @@ def _changed(verb: str, broker: str, done: Gathered[int]) -> Shown:
     lines = [f"{said}[{each.place.address}] OK, {each.value}" for each in done.some()]
     data = {"broker": broker, "topics": {each.place.address: each.value for each in done}}
     return Shown(lines, data, told(done.missing))
-
-
-COMMANDS = {
-    each.name: each
-    for each in (
-        get_config,
-        update_config,
-        update_value,
-        delete_value,
-        update_order,
-        wipe,
-        add,
-    )
-}

@@ -1,29 +1,29 @@
-"""Commands that move groups."""
+"""Commands that change the offsets of groups."""
 
 import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.offsets import LATEST, ResetResult
-from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, number, read_time, text, truth
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told
 from pocketmq.errors import Absent
 from pocketmq.model.queue import MessageQueue
 
-_FORCE = truth("-f", "--force", default=True, help="false: never skip messages.")
+_FORCE = flags.truth("-f", "--force", default=True, help="With false, never skip messages.")
 
 
 def _time_or_end(value: str | int) -> int:
-    """Read a time. `now` is the end of each queue: by the time, brokers before 5.3 miss it."""
-    return LATEST if str(value).strip() == "now" else read_time(value)
+    """Read a time; `now` is the end of each queue, which brokers before 5.3 miss by time."""
+    return LATEST if str(value).strip() == "now" else flags.read_time(value)
 
 
-_TIME = at_time(
+_TIME = flags.at_time(
     "-s",
     "--timestamp",
     "time_ms",
-    help="now, milliseconds, 2026-01-31#12:00:00:000.",
+    help="now, milliseconds, or 2026-01-31#12:00:00:000.",
     required=True,
     kind=_time_or_end,
 )
@@ -44,7 +44,7 @@ def _table(result: ResetResult, last: str) -> list[str]:
     lines = [row(pattern, *heads, last)]
     for queue, each in result.queues.items():
         numbers = (each.broker_offset, each.consumer_offset, each.found_offset, each.offset)
-        shown = ["?" if number is None else number for number in numbers]
+        shown = ["?" if offset is None else offset for offset in numbers]
         lines.append(row(pattern, front(queue.broker_name, 32), queue.queue_id, *shown))
     return lines
 
@@ -60,15 +60,15 @@ def _told_time(time_ms: int) -> str:
 
 @admin_command(
     "resetOffsetByTime",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _TIME,
     _FORCE,
-    CLUSTER,
-    text("-b", "--broker", "address", help="One broker's address, with -q."),
-    number("-q", "--queue", help="One queue, with -b."),
-    number("-o", "--offset", help="An offset for that queue instead of a time."),
-    asks="Move group {group} in topic {topic} to another place?",
+    flags.CLUSTER,
+    flags.text("-b", "--broker", "address", help="Address of one broker; needs -q."),
+    flags.number("-q", "--queue", help="Queue id; needs -b."),
+    flags.number("-o", "--offset", help="Offset for that queue instead of a time."),
+    asks="Reset the offsets of group {group} in topic {topic}?",
 )
 async def reset(
     admin: Admin,
@@ -82,10 +82,13 @@ async def reset(
     queue: int | None,
     offset: int | None,
 ) -> Shown:
-    """Move a group to a time: its members at once if they are online, else where it begins."""
-    del cluster  # topics have names of their own
+    """Reset a group's offsets to a time.
+
+    Members that are online continue from there at once.
+    """
+    del cluster  # a topic is found by its name alone
     if (address is None) is not (queue is None):
-        raise click.UsageError("-b and -q belong together: a broker and one of its queues")
+        raise click.UsageError("-b and -q need each other: a broker and one of its queues")
     if address is not None and queue is not None:
         place = await _queue_at(admin, topic, address, queue)
         target = offset if offset is not None else await _offset_at(admin, place, time_ms)
@@ -98,7 +101,7 @@ async def reset(
             [said, f"reset consumer offset to {target}"], {"queue": place, "offset": target}
         )
     if offset is not None:
-        raise click.UsageError("-o is an offset of one queue: name it with -b and -q")
+        raise click.UsageError("-o is an offset of one queue; give it with -b and -q")
     result = await admin.offsets.reset(group, topic, time_ms, back_only=not force)
     if result.online:
         head = "start reset consumer offset by specified, group"
@@ -110,18 +113,21 @@ async def reset(
 
 @admin_command(
     "resetOffsetByTimeOld",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _TIME,
     _FORCE,
-    CLUSTER,
-    asks="Move group {group} in topic {topic} to another place?",
+    flags.CLUSTER,
+    asks="Reset the offsets of group {group} in topic {topic}?",
 )
 async def reset_old(
     admin: Admin, *, group: str, topic: str, time_ms: int, force: bool, cluster: str | None
 ) -> Shown:
-    """Move a group to a time while it is offline; members that run would overwrite it."""
-    del cluster  # topics have names of their own
+    """Reset the stored offsets of an offline group.
+
+    Running members would overwrite them.
+    """
+    del cluster  # a topic is found by its name alone
     result = await admin.offsets.reset_stored(group, topic, time_ms, back_only=not force)
     head = "reset consumer offset by specified consumerGroup"
     lines = [_said(group, topic, time_ms, force=force, word=head), *_table(result, "#resetOffset")]
@@ -130,29 +136,29 @@ async def reset_old(
 
 @admin_command(
     "skipAccumulatedMessage",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _FORCE,
-    CLUSTER,
-    asks="Have group {group} skip all messages of topic {topic} that wait?",
+    flags.CLUSTER,
+    asks="Skip all waiting messages of topic {topic} for group {group}?",
 )
 async def skip(admin: Admin, *, group: str, topic: str, force: bool, cluster: str | None) -> Shown:
-    """Move a group behind the last message."""
-    del cluster  # topics have names of their own
+    """Reset a group's offsets to the end of the queues."""
+    del cluster  # a topic is found by its name alone
     result = await admin.offsets.reset(group, topic, LATEST, back_only=not force)
     return Shown(_table(result, "#rollbackOffset"), result, told(result.missing))
 
 
 @admin_command(
     "cloneGroupOffset",
-    text("-s", "--srcGroup", "source", help="Group to copy from.", required=True),
-    text("-d", "--destGroup", "destination", help="Group to copy to.", required=True),
-    TOPIC,
-    truth("-o", "--offline", default=False, help="Taken for mqadmin's sake; it changes nothing."),
-    asks="Move group {destination} in topic {topic} to where {source} is?",
+    flags.text("-s", "--srcGroup", "source", help="Group to copy from.", required=True),
+    flags.text("-d", "--destGroup", "destination", help="Group to copy to.", required=True),
+    flags.TOPIC,
+    flags.truth("-o", "--offline", default=False, help=flags.IGNORED),
+    asks="Overwrite the offsets of group {destination} in topic {topic} with those of {source}?",
 )
 async def clone(admin: Admin, *, source: str, destination: str, topic: str, offline: bool) -> Shown:
-    """Have a group go on where another is in a topic."""
+    """Copy a group's offsets to another group."""
     del offline
     offsets = await admin.offsets.clone(source, destination, topic)
     line = (
@@ -172,6 +178,3 @@ async def _queue_at(admin: Admin, topic: str, address: str, queue: int) -> Messa
         if place.address == address:
             return MessageQueue(topic, place.broker, queue)
     raise Absent("broker", address, f"with topic {topic!r}")
-
-
-COMMANDS = {each.name: each for each in (reset, reset_old, skip, clone)}

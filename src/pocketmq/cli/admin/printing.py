@@ -1,4 +1,4 @@
-"""Commands that print the messages of a topic."""
+"""Commands that print the messages of a topic, of a queue, or the dead letters of a group."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -6,19 +6,30 @@ from collections.abc import AsyncIterator
 import click
 
 from pocketmq.admin.admin import Admin
+from pocketmq.admin.messages import original_topic
 from pocketmq.admin.reading import Page, PageStatus
-from pocketmq.cli.admin.flags import TOPIC, at_time, number, text, truth
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import body_text, one_line
-from pocketmq.cli.admin.shown import Shown, row
+from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
+from pocketmq.cli.output import TableColumn
+from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage
 
-_CHARSET = text("-c", "--charsetName", "charset", help="Character set of bodies, such as GBK.")
-_EXPRESSION = text("-s", "--subExpression", "expression", help="Tags, such as 'a || b'.")
-_BEGIN = at_time("-b", "--beginTimestamp", "begin", help="From this time on.")
-_END = at_time("-e", "--endTimestamp", "end", help="Up to this time.")
-_MOST = 32
+_CHARSET = flags.text(
+    "-c", "--charsetName", "charset", help="Character set of bodies, such as GBK."
+)
+_EXPRESSION = flags.text(
+    "-s", "--subExpression", "expression", help="Only these tags, such as 'a || b'."
+)
+_PAGE = 32
+_DEAD_LETTERS = (
+    TableColumn("#Message ID", least=32),
+    TableColumn("#Dead Since", least=24),
+    TableColumn("#Topic", least=24),
+    TableColumn("#Body"),
+)
 
 
 async def _bounds(
@@ -35,9 +46,9 @@ async def _bounds(
 async def _pages(
     admin: Admin, queue: MessageQueue, first: int, last: int, expression: str | None
 ) -> AsyncIterator[Page]:
-    """Give pages until a queue is read, or until it gives no more."""
+    """Yield pages until a queue is read up to `last`."""
     while first < last:
-        page = await admin.messages.page(queue, first, _MOST, expression or "*")
+        page = await admin.messages.page(queue, first, _PAGE, expression or "*")
         yield page
         if page.status in {PageStatus.NO_NEW_MSG, PageStatus.OFFSET_ILLEGAL}:
             return
@@ -48,13 +59,13 @@ async def _pages(
 
 @admin_command(
     "printMsg",
-    TOPIC,
+    flags.TOPIC,
     _CHARSET,
     _EXPRESSION,
-    _BEGIN,
-    _END,
-    truth("-d", "--printBody", "bodies", default=True, help="false: without bodies."),
-    text("-l", "--lmqParentTopic", "parent", help="Taken for mqadmin's sake."),
+    flags.BEGIN,
+    flags.END,
+    flags.truth("-d", "--printBody", "bodies", default=True, help="Print bodies."),
+    flags.text("-l", "--lmqParentTopic", "parent", help=flags.IGNORED),
 )
 async def print_topic(
     admin: Admin,
@@ -67,7 +78,10 @@ async def print_topic(
     bodies: bool,
     parent: str | None,
 ) -> Shown:
-    """Print the messages of a topic, queue by queue; with --json, an object a line."""
+    """Print the messages of a topic, queue by queue.
+
+    With --json, one object per line.
+    """
     del parent
     route = await admin.topics.route(topic)
     queues = sort_queues(route.subscribe_queues(topic))
@@ -88,7 +102,7 @@ async def print_topic(
 
 
 def _remark(queue: MessageQueue, page: Page) -> list[str]:
-    """Say why a page has no messages."""
+    """Return mqadmin's remark on a page without messages."""
     if page.status is PageStatus.FOUND:
         return []
     said = "no matched msg." if page.status is PageStatus.NO_MATCHED_MSG else "print msg finished."
@@ -97,18 +111,18 @@ def _remark(queue: MessageQueue, page: Page) -> list[str]:
 
 @admin_command(
     "printMsgByQueue",
-    TOPIC,
-    text("-a", "--brokerName", "broker", help="Broker's name.", required=True),
-    click.option(
-        "-i", "--queueId", "queue_id", type=click.IntRange(0), required=True, help="Queue."
-    ),
+    flags.TOPIC,
+    flags.text("-a", "--brokerName", "broker", help="Name of the broker.", required=True),
+    flags.QUEUE_ID,
     _CHARSET,
     _EXPRESSION,
-    _BEGIN,
-    _END,
-    truth("-p", "--printMsg", "--print-msg", "messages", default=False, help="Print the messages."),
-    truth("-d", "--printBody", "bodies", default=False, help="With their bodies."),
-    truth("-f", "--calculate", "count", default=False, help="Count them by tag."),
+    flags.BEGIN,
+    flags.END,
+    flags.truth(
+        "-p", "--printMsg", "--print-msg", "messages", default=False, help="Print the messages."
+    ),
+    flags.truth("-d", "--printBody", "bodies", default=False, help="Print their bodies."),
+    flags.truth("-f", "--calculate", "count", default=False, help="Count messages by tag."),
 )
 async def print_queue(
     admin: Admin,
@@ -124,7 +138,10 @@ async def print_queue(
     bodies: bool,
     count: bool,
 ) -> Shown:
-    """Print the messages of a queue, or count them by tag; with --json, an object a line."""
+    """Print or count the messages of a queue.
+
+    With --json, one object per line.
+    """
     queue = MessageQueue(topic, broker, queue_id)
     first, last = await _bounds(admin, queue, begin, end)
 
@@ -143,21 +160,23 @@ async def print_queue(
         if count:
             counted = tags.most_common()
             lines = [row("Tag: %-30s Count: %s", *pair) for pair in counted]
-            yield Shown(lines, [{"tag": tag, "count": number} for tag, number in counted])
+            yield Shown(lines, [{"tag": tag, "count": total} for tag, total in counted])
 
     return Shown([], [], more=shown())
 
 
 @admin_command(
     "consumeMessage",
-    TOPIC,
-    text("-b", "--brokerName", "broker", help="Broker's name."),
-    number("-i", "--queueId", "queue_id", help="Queue, with -b."),
-    number("-o", "--offset", help="Offset, with -i."),
-    text("-g", "--consumerGroup", "group", help="Taken for mqadmin's sake: nothing is committed."),
-    at_time("-s", "--beginTimestamp", "begin", help="From this time on."),
-    _END,
-    number("-c", "--MessageNumber", "limit", default=128, least=1, help="So many at most."),
+    flags.TOPIC,
+    flags.text("-b", "--brokerName", "broker", help="Name of the broker."),
+    flags.number("-i", "--queueId", "queue_id", help="Queue id; needs -b."),
+    flags.number("-o", "--offset", help="First offset; needs -i."),
+    flags.text("-g", "--consumerGroup", "group", help=flags.IGNORED),
+    flags.at_time("-s", "--beginTimestamp", "begin", help="Only messages stored since then."),
+    flags.END,
+    flags.number(
+        "-c", "--MessageNumber", "limit", default=128, least=1, help="Maximal number of messages."
+    ),
 )
 async def consume(
     admin: Admin,
@@ -171,14 +190,17 @@ async def consume(
     end: int | None,
     limit: int,
 ) -> Shown:
-    """Print messages from a place or time on; no group, nothing is committed."""
+    """Print messages from an offset or time on.
+
+    No group is joined, nothing is committed.
+    """
     del group
     if queue_id is not None and broker is None:
-        raise click.UsageError("name the broker of the queue with -b")
+        raise click.UsageError("-i needs the queue's broker; give -b")
     if offset is not None and queue_id is None:
-        raise click.UsageError("name the queue of the offset with -i")
+        raise click.UsageError("-o needs the offset's queue; give -i")
     if begin is not None and end is not None and begin > end:
-        raise click.UsageError("the time to begin with is after the one to end with")
+        raise click.UsageError("-s is after -e; give an earlier time")
     route = await admin.topics.route(topic)
     queues = [
         queue
@@ -202,4 +224,52 @@ async def consume(
     return Shown(lines, found)
 
 
-COMMANDS = {each.name: each for each in (print_topic, print_queue, consume)}
+@admin_command(
+    "deadLetters",
+    flags.GROUP,
+    flags.number(
+        "-m",
+        "--maxNum",
+        "limit",
+        default=64,
+        least=1,
+        help="Maximal number of messages of each queue.",
+    ),
+    flags.flag("--resend", help="Send copies to their original topics."),
+    flags.text("-i", "--msgId", "message_id", help="Only this message."),
+)
+async def dead_letters(
+    admin: Admin, *, group: str, limit: int, resend: bool, message_id: str | None
+) -> Shown:
+    """Show or resend the dead letters of a group.
+
+    Resent messages stay in the dead-letter topic, too.
+    """
+    try:
+        found = await admin.messages.dead_letters(group, limit)
+    except RouteNotFound:
+        raise Absent("dead letter of group", group) from None
+    messages = [
+        each for each in found.messages if message_id is None or each.message_id == message_id
+    ]
+    if message_id is not None and not messages:
+        raise Absent("dead letter", message_id, f"in group {group!r}")
+    if not resend:
+        rows = [
+            (
+                each.message_id,
+                when_exactly(each.store_timestamp_ms),
+                original_topic(each),
+                body_text(each)[:100],
+            )
+            for each in messages
+        ]
+        return Shown(table_lines(_DEAD_LETTERS, rows), messages, told(found.missing))
+    sent = await admin.messages.resend(messages)
+    lines = [
+        f"resent {each.message_id} to {each.topic} as {each.receipt.message_id}"
+        for each in sent
+        if each.receipt is not None
+    ]
+    problems = [f"{each.message_id}: {each.error}" for each in sent if each.receipt is None]
+    return Shown(lines, sent, (*told(found.missing), *problems))

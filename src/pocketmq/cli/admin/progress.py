@@ -1,4 +1,4 @@
-"""`consumerProgress`: how far groups are."""
+"""`consumerProgress`: the offsets and lag of groups."""
 
 from collections.abc import Mapping
 
@@ -23,15 +23,15 @@ _UNKNOWN = "?"
 
 @admin_command(
     "consumerProgress",
-    text("-g", "--groupName", "group", help="Group; without it, all at a glance."),
-    text("-t", "--topicName", "--topic", "topic", help="One topic of the group."),
-    truth("-s", "--showClientIP", "clients", default=False, help="Who holds each queue."),
+    text("-g", "--groupName", "group", help="Group.  [default: a line per group]"),
+    text("-t", "--topicName", "--topic", "topic", help="Only this topic of the group."),
+    truth("-s", "--showClientIP", "clients", default=False, help="Show the owner of each queue."),
     CLUSTER,
 )
 async def consumer_progress(
     admin: Admin, *, group: str | None, topic: str | None, clients: bool, cluster: str | None
 ) -> Shown:
-    """Show how far a group is in each queue, or all groups at a glance."""
+    """Show offsets and lag of a group, or of all groups."""
     if group is None:
         return await _all_groups(admin, cluster)
     progress = await admin.groups.progress(group, topic)
@@ -93,7 +93,7 @@ async def _all_groups(admin: Admin, cluster: str | None) -> Shown:
 
 
 def _glance(glance: Glance) -> str:
-    """Write a group's line; `?` stands for what is not known."""
+    """Return the line of a group; `?` stands for unknown figures."""
     count, version = _UNKNOWN, _UNKNOWN
     if glance.members is not None:
         count = str(len(glance.members))
@@ -108,6 +108,3 @@ def _glance(glance: Glance) -> str:
     tps = _UNKNOWN if progress is None else str(int(progress.consume_tps))
     lag = _UNKNOWN if progress is None else str(progress.lag)
     return row(_GROUPS, front(glance.group, 64), count, version, kind, model, tps, lag)
-
-
-COMMANDS = {"consumerProgress": consumer_progress}

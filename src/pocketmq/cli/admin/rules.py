@@ -1,31 +1,29 @@
-"""Commands about what users may do on clusters with access control (5.x)."""
+"""Commands for the rules of clusters with access control (5.x)."""
 
 from pocketmq.admin.access import rules_for
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.gathered import Gathered
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target, text
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, names_in, one_target, text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.errors import Absent
 from pocketmq.protocol.requests.access import Acl
 
 _COLUMNS = "%-16s  %-10s  %-22s  %-20s  %-24s  %-10s"
 _HEAD = row(_COLUMNS, "#Subject", "#PolicyType", "#Resource", "#Actions", "#SourceIp", "#Decision")
-_SUBJECT = text("-s", "--subject", help="Such as User:alice.", required=True)
-_RESOURCES = text("-r", "--resources", help="Such as Topic:orders,Group:*.", required=True)
-_ACTIONS = text("-a", "--actions", help="Such as Pub,Sub.", required=True)
+_SUBJECT = text("-s", "--subject", help="Subject, such as User:alice.", required=True)
+_RESOURCES = text(
+    "-r", "--resources", help="Resources, such as Topic:orders,Group:*.", required=True
+)
+_ACTIONS = text("-a", "--actions", help="Actions, such as Pub,Sub.", required=True)
 _DECISION = text("-d", "--decision", help="Allow or Deny.", required=True)
-_SOURCES = text("-i", "--sourceIp", "sources", help="Addresses, such as 10.0.0.0/8.")
-
-
-def _names(given: str | None) -> list[str]:
-    return [name.strip() for name in (given or "").split(",") if name.strip()]
+_SOURCES = text(
+    "-i", "--sourceIp", "sources", help="Only from these addresses, such as 10.0.0.0/8."
+)
 
 
 def _done(verb: str, done: Gathered[None], subject: str) -> Shown:
-    lines = [f"{verb} acl to {each.place.address} success." for each in done.some()]
-    data = {"subject": subject, "brokers": [each.place for each in done]}
-    return Shown(lines, data, told(done.missing))
+    return changed(done, f"{verb} acl to {{}} success.", subject=subject)
 
 
 def _lines(rules: Acl) -> list[str]:
@@ -62,10 +60,13 @@ async def create(
     address: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Give a subject rules on one broker, or on all of a cluster."""
+    """Create the rules of a subject.
+
+    On one broker, or on all of a cluster.
+    """
     one_target(cluster, address)
-    addresses = _names(sources) or None
-    rules = rules_for(subject, _names(resources), _names(actions), decision, addresses)
+    addresses = names_in(sources) or None
+    rules = rules_for(subject, names_in(resources), names_in(actions), decision, addresses)
     return _done("create", await admin.access.create_rules(rules, cluster, address), subject)
 
 
@@ -81,17 +82,17 @@ async def update(
     address: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Change a subject's rules for some resources, or add them."""
+    """Change or add rules of a subject."""
     one_target(cluster, address)
-    addresses = _names(sources) or None
-    rules = rules_for(subject, _names(resources), _names(actions), decision, addresses)
+    addresses = names_in(sources) or None
+    rules = rules_for(subject, names_in(resources), names_in(actions), decision, addresses)
     return _done("update", await admin.access.update_rules(rules, cluster, address), subject)
 
 
 @admin_command(
     "deleteAcl",
     _SUBJECT,
-    text("-r", "--resources", "resource", help="One resource."),
+    text("-r", "--resources", "resource", help="Only the rules for this resource."),
     BROKER,
     CLUSTER,
     asks="Delete the rules of {subject}?",
@@ -99,7 +100,7 @@ async def update(
 async def delete(
     admin: Admin, *, subject: str, resource: str | None, address: str | None, cluster: str | None
 ) -> Shown:
-    """Delete a subject's rules, or those for one resource."""
+    """Delete the rules of a subject."""
     one_target(cluster, address)
     done = await admin.access.delete_rules(subject, resource, cluster, address)
     return _done("delete", done, subject)
@@ -107,20 +108,20 @@ async def delete(
 
 @admin_command("getAcl", _SUBJECT, BROKER, CLUSTER)
 async def get(admin: Admin, *, subject: str, address: str | None, cluster: str | None) -> Shown:
-    """Show a subject's rules as each broker knows them."""
+    """Show the rules of a subject on each broker."""
     one_target(cluster, address)
     found = (await admin.access.rules(subject, cluster, address)).some()
     known = [rules for rules in found.values() if rules is not None]
     if not known:
-        raise Absent("rules of", subject)
+        raise Absent("rule of", subject)
     lines = [line for rules in known for line in (_HEAD, *_lines(rules))]
     return Shown(lines, known, told(found.missing))
 
 
 @admin_command(
     "listAcl",
-    text("-s", "--subject", help="Part of the subjects."),
-    text("-r", "--resource", help="Part of the resources."),
+    text("-s", "--subject", help="Only subjects that contain this."),
+    text("-r", "--resource", help="Only resources that contain this."),
     BROKER,
     CLUSTER,
 )
@@ -132,7 +133,7 @@ async def list_rules(
     address: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Show all rules as each broker knows them."""
+    """List the rules of each broker."""
     one_target(cluster, address)
     found = (await admin.access.all_rules(subject, resource, cluster, address)).some()
     lines: list[str] = []
@@ -145,15 +146,14 @@ async def list_rules(
 
 @admin_command(
     "copyAcl",
-    text("-f", "--fromBroker", "source", help="Broker to copy from.", required=True),
-    text("-t", "--toBroker", "destination", help="Broker to copy to.", required=True),
-    text("-s", "--subjects", help="Some subjects, joined by commas."),
+    text("-f", "--fromBroker", "source", help="Address of the broker to copy from.", required=True),
+    text(
+        "-t", "--toBroker", "destination", help="Address of the broker to copy to.", required=True
+    ),
+    text("-s", "--subjects", help="Subjects, separated by commas.  [default: all]"),
 )
 async def copy(admin: Admin, *, source: str, destination: str, subjects: str | None) -> Shown:
     """Copy rules from one broker to another."""
-    copied = await admin.access.copy_rules(source, destination, _names(subjects))
+    copied = await admin.access.copy_rules(source, destination, names_in(subjects))
     lines = [f"copy acl of {name} from {source} to {destination} success." for name in copied]
     return Shown(lines, copied)
-
-
-COMMANDS = {each.name: each for each in (create, update, delete, get, list_rules, copy)}

@@ -1,4 +1,4 @@
-"""Commands that send messages, and measure how long that takes."""
+"""Commands that send messages, and measure how long sends take."""
 
 import asyncio
 import time
@@ -16,8 +16,8 @@ from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 
 _COLUMNS = "%-32s  %-4s  %-20s    %s"
-_AMOUNT = number("-a", "--amount", default=100, least=1, help="So many messages.")
-_SIZE = number("-s", "--size", default=128, help="Bytes of a body.")
+_AMOUNT = number("-a", "--amount", default=100, least=1, help="Number of messages.")
+_SIZE = number("-s", "--size", default=128, help="Bytes of each body.")
 
 
 def _producer(admin: Admin, group: str, *, trace: bool = False) -> Producer:
@@ -27,12 +27,12 @@ def _producer(admin: Admin, group: str, *, trace: bool = False) -> Producer:
 @admin_command(
     "sendMessage",
     TOPIC,
-    text("-p", "--body", help="Body.", required=True),
-    text("-k", "--key", "keys", help="Keys, joined by blanks."),
+    text("-p", "--body", help="Body of the message.", required=True),
+    text("-k", "--key", "keys", help="Keys, separated by spaces."),
     text("-c", "--tags", "tag", help="Tag."),
-    text("-b", "--broker", help="Broker's name, with -i."),
-    number("-i", "--qid", "queue_id", help="Queue, with -b."),
-    truth("-m", "--msgTraceEnable", "trace", default=False, help="Trace it."),
+    text("-b", "--broker", help="Name of the broker to send to."),
+    number("-i", "--qid", "queue_id", help="Queue id; needs -b."),
+    truth("-m", "--msgTraceEnable", "trace", default=False, help="Trace the message."),
 )
 async def send_message(
     admin: Admin,
@@ -47,7 +47,7 @@ async def send_message(
 ) -> Shown:
     """Send a message."""
     if queue_id is not None and broker is None:
-        raise click.UsageError("name the broker of the queue with -b")
+        raise click.UsageError("-i needs the queue's broker; give -b")
     message = Message(topic, body.encode(), tag=tag, keys=(keys or "").split())
     queue = None
     if broker is not None and queue_id is not None:
@@ -56,7 +56,9 @@ async def send_message(
         if broker is not None and queue is None:
             queue = next((q for q in await producer.queues(topic) if q.broker_name == broker), None)
             if queue is None:
-                raise click.UsageError(f"topic {topic!r} has no queue to write to on {broker!r}")
+                raise click.UsageError(
+                    f"topic {topic!r} has no writable queue on broker {broker!r}"
+                )
         receipt = await producer.send(message, queue=queue)
     lines = [row(_COLUMNS, "#Broker Name", "#QID", "#Send Result", "#MsgId")]
     at = receipt.queue
@@ -68,7 +70,7 @@ async def send_message(
 
 @admin_command("checkMsgSendRT", TOPIC, _AMOUNT, _SIZE)
 async def check_times(admin: Admin, *, topic: str, amount: int, size: int) -> Shown:
-    """Measure how long sends to a topic take, queue by queue in turn; in milliseconds."""
+    """Measure sends to the queues of a topic, in ms."""
     message = Message(topic, b"a" * size)
     lines = [row(_COLUMNS, "#Broker Name", "#QID", "#Send Result", "#RT")]
     sends = []
@@ -80,7 +82,9 @@ async def check_times(admin: Admin, *, topic: str, amount: int, size: int) -> Sh
             sends.append({"queue": queue, "ok": ok, "ms": spent})
             said = "true" if ok else "false"
             lines.append(row(_COLUMNS, queue.broker_name, queue.queue_id, said, round(spent)))
-    counted = [each["ms"] for each in sends[1:]] or [sends[0]["ms"]]  # the first one connects
+    counted = [each["ms"] for each in sends[1:]] or [
+        sends[0]["ms"]
+    ]  # without the first one, which connects
     average = sum(float(str(each)) for each in counted) / len(counted)
     lines.append(f"Avg RT: {average:.2f}")
     return Shown(lines, {"sends": sends, "average_ms": average})
@@ -99,9 +103,15 @@ async def _timed(producer: Producer, message: Message, queue: MessageQueue) -> t
 
 @admin_command(
     "sendMsgStatus",
-    text("-b", "--brokerName", "broker", help="Broker's name, which is a topic.", required=True),
-    number("-s", "--messageSize", "size", default=128, help="Bytes of a body."),
-    number("-c", "--count", default=50, least=1, help="So many messages."),
+    text(
+        "-b",
+        "--brokerName",
+        "broker",
+        help="Name of the broker, which is also its topic.",
+        required=True,
+    ),
+    number("-s", "--messageSize", "size", default=128, help="Bytes of each body."),
+    number("-c", "--count", default=50, least=1, help="Number of messages."),
 )
 async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Shown:
     """Send messages to a broker and show the receipts."""
@@ -124,13 +134,16 @@ async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Sh
     _SIZE,
     CLUSTER,
     INTERVAL,
-    truth("-p", "--printLog", "as_log", default=False, help="As lines for a log."),
-    text("-m", "--machineRoom", "room", help="Name of the room, for the log."),
+    truth("-p", "--printLog", "as_log", default=False, help="Print lines for a log."),
+    text("-m", "--machineRoom", "room", help="Machine room to print in the log."),
 )
 async def cluster_times(
     admin: Admin, *, amount: int, size: int, cluster: str | None, as_log: bool, room: str | None
 ) -> Shown:
-    """Measure how long sends to every broker take, once; use --watch to go on."""
+    """Measure sends to every broker, in ms.
+
+    Once; --watch repeats it.
+    """
     pattern = "%-24s  %-24s  %-4s  %-8s  %-8s"
     lines = [row(pattern, "#Cluster Name", "#Broker Name", "#RT", "#successCount", "#failCount")]
     places = await admin.brokers.masters(cluster)
@@ -157,6 +170,3 @@ async def cluster_times(
             lines.append(row(pattern, *where, f"{average:.2f}", good, bad))
         data.append({"place": place, "ms": average, "sent": good, "failed": bad})
     return Shown(lines, {"at": when(admin.now_ms()), "brokers": data})
-
-
-COMMANDS = {each.name: each for each in (send_message, check_times, send_status, cluster_times)}

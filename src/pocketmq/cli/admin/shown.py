@@ -1,13 +1,18 @@
-"""What a command shows: lines for people, a value for programs, and who is missing."""
+"""What a command shows: lines for people, a value for programs, and which servers are missing.
+
+Most lines are mqadmin's, byte for byte, so they are laid out by Java's patterns (`row`), not by
+rich; only commands that mqadmin does not have use `table_lines`.
+"""
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 import msgspec
 
-from pocketmq.admin.gathered import Missing
+from pocketmq.admin.gathered import Gathered, Missing
+from pocketmq.cli.output import TableColumn, TextPage
 from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -16,50 +21,60 @@ from pocketmq.protocol.received import ReceivedMessage
 class Shown(msgspec.Struct, frozen=True):
     """The outcome of a command.
 
-    `problems` are told on stderr besides, and make the exit code 6: it was done in part.
+    `problems` are printed on stderr, and make the exit code 6: partly done.
     """
 
     lines: list[str]
     data: Any
     problems: tuple[str, ...] = ()
     more: AsyncIterator["Shown"] | None = None
-    """What follows, shown as it comes; as JSON, the items of all `data` one a line."""
+    """What follows, shown as it arrives; as JSON, one line per item of each `data`."""
 
 
 def told(missing: Iterable[Missing]) -> tuple[str, ...]:
-    """Say which servers' part is unknown."""
-    return tuple(f"no answer of {each}" for each in missing)
+    """Return the problems to report for servers that did not answer."""
+    return tuple(f"no answer from {each}" for each in missing)
+
+
+def changed(done: Gathered[None], line: str, **data: object) -> Shown:
+    """Return the outcome of a change: `line` for each broker, its address put in for `{}`.
+
+    Raises the first error if no broker answered.
+    """
+    places = [each.place for each in done.some()]
+    lines = [line.format(place.address) for place in places]
+    return Shown(lines, {**data, "brokers": places}, told(done.missing))
 
 
 def row(pattern: str, *values: object) -> str:
-    """Lay a line out by a pattern such as `%-20s  %4d`, the same as Java's."""
+    """Return a line laid out by a pattern such as `%-20s  %4d`, the same as Java's."""
     return pattern % values
 
 
+def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return the lines of a table that mqadmin does not have."""
+    page = TextPage(styled=False)
+    page.table(columns, rows)
+    return page.lines()
+
+
 def front(text: str, size: int) -> str:
-    """Give the beginning of a text that is too long for its column."""
+    """Return the start of a text that is too long for its column."""
     return text[:size]
 
 
 def when(time_ms: int) -> str:
-    """Write a time as `2026-01-31 12:00:00`."""
+    """Return a time as `2026-01-31 12:00:00`."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
 
 
 def when_exactly(time_ms: int) -> str:
-    """Write a time as `2026-01-31 12:00:00,123`."""
+    """Return a time as `2026-01-31 12:00:00,123`."""
     return f"{when(time_ms)},{time_ms % 1000:03d}"
 
 
-def clean(text: str) -> str:
-    """Escape what a terminal would obey: names and bodies come from anybody."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
-
-
 def jsonable(value: Any) -> Any:
-    """Turn a value into what JSON can say; queues that are keys become fields of their entries."""
+    """Return a value as JSON types; queues that are keys become fields of their entries."""
     if isinstance(value, ReceivedMessage):
         return message_value(value)
     if isinstance(value, MQError):
@@ -83,7 +98,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def message_value(message: ReceivedMessage) -> dict[str, Any]:
-    """Give a message's fields for JSON; a body that is not text stands in `body_base64`."""
+    """Return a message's fields for JSON; a body that is not text is in `body_base64`."""
     body = message.body
     try:
         content = {"body": body.decode()}

@@ -1,31 +1,26 @@
-"""Commands about topics."""
+"""Commands that show topics: names, routes, queues."""
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import (
-    BROKER,
-    CLUSTER,
-    TOPIC,
-    flag,
-    number,
-    one_target,
-    text,
-    truth,
-)
+from pocketmq.cli.admin.flags import CLUSTER, TOPIC, flag, names_in, number, text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.java_text import attributes, pretty_json, topic_text
+from pocketmq.cli.admin.java_text import java_word, pretty_json
 from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
-from pocketmq.cli.admin.topics import route_table
-from pocketmq.errors import Absent, RouteNotFound
+from pocketmq.errors import Absent
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model.route import TopicRoute
+from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry
 from pocketmq.protocol.json_values import encode_body
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"
+_BAR = "=" * 38
+_TABLE = "%-45s %-32s %-50s %-10s %-11s %-5s"
 
 
-@admin_command("topicList", flag("-c", "--clusterModel", "detailed", help="With cluster, groups."))
+@admin_command(
+    "topicList", flag("-c", "--clusterModel", "detailed", help="Show clusters and groups, too.")
+)
 async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
-    """Name all topics."""
+    """List topics."""
     names = await admin.topics.names()
     if not detailed:
         return Shown(names, names)
@@ -41,16 +36,18 @@ async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
     return Shown(lines, found, tuple(dict.fromkeys(problems)))
 
 
-@admin_command("topicRoute", TOPIC, flag("-l", "--list", "as_list", help="As a table."))
+@admin_command(
+    "topicRoute", TOPIC, flag("-l", "--list", "as_list", help="Print a table instead of JSON.")
+)
 async def topic_route(admin: Admin, *, topic: str, as_list: bool) -> Shown:
-    """Show where a topic lives."""
+    """Show the brokers and queues of a topic."""
     route = await admin.topics.route(topic)
     return Shown(route_table(route) if as_list else [pretty_json(route)], route)
 
 
 @admin_command("topicStatus", TOPIC, CLUSTER)
 async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Shown:
-    """Show what a topic's queues hold."""
+    """Show the offsets of a topic's queues."""
     if cluster is not None and cluster not in await admin.topics.clusters(topic):
         raise Absent("topic", topic, f"in cluster {cluster!r}")
     status = await admin.topics.status(topic)
@@ -73,140 +70,94 @@ async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Show
 
 @admin_command("topicClusterList", TOPIC)
 async def topic_clusters(admin: Admin, *, topic: str) -> Shown:
-    """Name the clusters a topic lives in."""
+    """List the clusters of a topic."""
     clusters = await admin.topics.clusters(topic)
     return Shown(clusters, clusters)
 
 
 @admin_command(
-    "updateTopic",
+    "allocateMQ",
     TOPIC,
-    BROKER,
-    CLUSTER,
-    number("-r", "--readQueueNums", "read", default=8, help="Queues to read from."),
-    number("-w", "--writeQueueNums", "write", default=8, help="Queues to write to."),
-    number("-p", "--perm", default=6, help="2 write, 4 read, 6 both."),
-    truth("-o", "--order", default=False, help="Ordered, also while a broker is down."),
-    truth("-u", "--unit", default=False, help="A topic of a unit."),
-    truth("-s", "--hasUnitSub", "unit_sub", default=False, help="Subscribed by units."),
-    text("-a", "--attributes", "changes", help="Changes of attributes, such as +a=b,-c."),
-)
-async def update_topic(
-    admin: Admin,
-    *,
-    topic: str,
-    address: str | None,
-    cluster: str | None,
-    read: int,
-    write: int,
-    perm: int,
-    order: bool,
-    unit: bool,
-    unit_sub: bool,
-    changes: str | None,
-) -> Shown:
-    """Make or change a topic on one broker, or on all masters of a cluster."""
-    one_target(cluster, address)
-    config = TopicConfig(
-        topic_name=topic,
-        read_queue_nums=read,
-        write_queue_nums=write,
-        perm=perm,
-        order=order,
-        topic_sys_flag=unit | unit_sub << 1,
-        attributes=attributes(changes),
-    )
-    done = (await admin.topics.create(config, cluster, address)).some()
-    lines = [f"create topic to {each.place.address} success." for each in done]
-    if order:
-        where = "broker" if address is not None else "cluster"
-        conf = ";".join(f"{each.place.broker}:{write}" for each in done)
-        said = f"set {where} orderConf. isOrder=true, orderConf=[{conf}]"
-        lines = [said, *lines] if address is not None else [*lines, said]
-    lines.append(topic_text(config))
-    made = {"topic": config, "brokers": [each.place for each in done]}
-    return Shown(lines, made, told(done.missing))
-
-
-@admin_command(
-    "deleteTopic",
-    TOPIC,
-    text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.", required=True),
-    asks="Delete topic {topic} and its messages from cluster {cluster}?",
-)
-async def delete_topic(admin: Admin, *, topic: str, cluster: str) -> Shown:
-    """Delete a topic and its messages."""
-    try:
-        known = cluster in await admin.topics.clusters(topic)
-    except RouteNotFound:
-        known = False
-    places = await admin.brokers.masters(cluster)
-    if not known and places:
-        raise Absent("topic", topic, f"in cluster {cluster!r}")
-    done = (await admin.topics.delete(topic, cluster)).some()
-    lines = []
-    if done.complete:
-        lines = [
-            f"delete topic [{topic}] from cluster [{cluster}] success.",
-            f"delete topic [{topic}] from NameServer success.",
-        ]
-    deleted = {"topic": topic, "brokers": [each.place for each in done]}
-    return Shown(lines, deleted, told(done.missing))
-
-
-@admin_command(
-    "updateTopicPerm",
-    TOPIC,
-    BROKER,
-    CLUSTER,
-    number("-p", "--perm", help="2 write, 4 read, 6 both."),
-)
-async def update_permission(
-    admin: Admin, *, topic: str, address: str | None, cluster: str | None, perm: int | None
-) -> Shown:
-    """Say what a topic may be used for, on one broker or on all masters of a cluster."""
-    one_target(cluster, address)
-    if perm is None:
-        import click
-
-        raise click.UsageError("say the permission with -p: 2 write, 4 read, 6 both")
-    done = (await admin.topics.set_permission(topic, perm, cluster, address)).some()
-    if not done.answers:
-        raise Absent("topic", topic, f"on {address or cluster}")
-    lines = []
-    for each in done:
-        before, where = each.value.before, each.place.address
-        lines.append(f"update topic perm from {before} to {perm} in {where} success.")
-        if address is not None:
-            lines.append(f"{topic_text(each.value.config)}.")
-    return Shown(lines, done.answers, told(done.missing))
-
-
-@admin_command(
-    "allocateMQ", TOPIC, text("-i", "--ipList", "members", help="Members' ids.", required=True)
+    text("-i", "--ipList", "members", help="Client ids, separated by commas.", required=True),
 )
 async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
-    """Show how a topic's queues would be shared among clients, by averaging."""
+    """Preview the allocation of a topic's queues (AVG)."""
     from pocketmq.balance.allocation import Average, allocate
     from pocketmq.model.queue import sort_queues
 
     route = await admin.topics.route(topic)
     queues = sort_queues(route.subscribe_queues(topic))
-    names = [name.strip() for name in members.split(",") if name.strip()]
+    names = names_in(members)
     data = {"result": {name: allocate(Average(), "aa", name, queues, names) for name in names}}
     return Shown([encode_body(data).decode()], data)
 
 
-COMMANDS = {
-    each.name: each
-    for each in (
-        topic_list,
-        topic_route,
-        topic_status,
-        topic_clusters,
-        update_topic,
-        delete_topic,
-        update_permission,
-        allocate_queues,
+def route_table(route: TopicRoute) -> list[str]:
+    """Return a route as a table, one broker per line."""
+    queues = {data.broker_name: data for data in route.queue_datas}
+    lines = [
+        row(
+            _TABLE,
+            "#ClusterName",
+            "#BrokerName",
+            "#BrokerAddrs",
+            "#ReadQueue",
+            "#WriteQueue",
+            "#Perm",
+        )
+    ]
+    for broker in sorted(route.broker_datas, key=lambda data: data.broker_name):
+        data = queues.get(broker.broker_name)
+        addresses = ", ".join(f"{key}={each}" for key, each in sorted(broker.broker_addrs.items()))
+        numbers: tuple[object, ...] = ("", "", "")
+        if data is not None:
+            numbers = (data.read_queue_nums, data.write_queue_nums, data.perm)
+        lines.append(row(_TABLE, broker.cluster, broker.broker_name, f"{{{addresses}}}", *numbers))
+    read = sum(data.read_queue_nums for data in queues.values())
+    write = sum(data.write_queue_nums for data in queues.values())
+    return [*lines, "-" * 158, row(_TABLE, "Total:", len(queues), "", read, write, "")]
+
+
+@admin_command(
+    "queryCq",
+    TOPIC,
+    number("-q", "--queue", help="Queue id.", required=True),
+    number("-i", "--index", help="First entry.", required=True),
+    number("-c", "--count", default=10, least=1, help="Number of entries."),
+    text("-b", "--broker", "address", help="Address of the broker.  [default: the topic's first]"),
+    text("-g", "--consumer", "group", help="Apply the filter of this group."),
+)
+async def query(
+    admin: Admin,
+    *,
+    topic: str,
+    queue: int,
+    index: int,
+    count: int,
+    address: str | None,
+    group: str | None,
+) -> Shown:
+    """Show entries of a queue's index."""
+    if address is None:
+        address = (await admin.topics.places(topic))[0].address
+    page = await admin.topics.index(topic, address, queue, index, count, group=group)
+    lines: list[str] = []
+    if page.subscription_data is not None:
+        lines += ["Subscription data:", pretty_json(page.subscription_data), _BAR]
+    if page.filter_data is not None:
+        lines += ["Filter data:", page.filter_data, _BAR]
+    lines.append("Queue data:")
+    lines += [f"max: {page.max_queue_index}, min: {page.min_queue_index}", _BAR]
+    for step, each in enumerate(page.queue_data or ()):
+        lines += [f"idx: {index + step}", _entry(each), _BAR]
+    return Shown(lines, page)
+
+
+def _entry(entry: ConsumeQueueEntry) -> str:
+    return (
+        f"ConsumeQueueData{{physicOffset={entry.physic_offset}, "
+        f"physicSize={entry.physic_size}, tagsCode={entry.tags_code}, "
+        f"extendDataJson='{java_word(entry.extend_data_json)}', "
+        f"bitMap='{java_word(entry.bit_map)}', eval={java_word(entry.eval)}, "
+        f"msg='{java_word(entry.msg)}'}}"
     )
-}

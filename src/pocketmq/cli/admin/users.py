@@ -1,22 +1,22 @@
-"""Commands about users of clusters with access control (5.x)."""
+"""Commands for the users of clusters with access control (5.x)."""
 
 import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.gathered import Gathered
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, names_in, one_target, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
-from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.errors import Absent
 from pocketmq.protocol.requests.access import User
 
 _COLUMNS = "%-16s  %-22s  %-22s  %-22s"
 _HEAD = row(_COLUMNS, "#UserName", "#Password", "#UserType", "#UserStatus")
-_USERNAME = text("-u", "--username", help="User.", required=True)
+_USERNAME = text("-u", "--username", help="User name.", required=True)
 _TYPE = text("-t", "--userType", "kind", help="Super or Normal.")
-_SHOW = flag("--show-password", "open_", help="Print passwords; they are hidden otherwise.")
+_SHOW = flag("--show-password", "open_", help="Print passwords instead of hiding them.")
 _PASSWORD_FILE = text(
     "--password-file", "password_file", help="File whose first line is the password."
 )
@@ -28,9 +28,7 @@ def _password(given: str | None, file: str | None) -> str | None:
 
 
 def _done(verb: str, done: Gathered[None], username: str) -> Shown:
-    lines = [f"{verb} user to {each.place.address} success." for each in done.some()]
-    data = {"user": username, "brokers": [each.place for each in done]}
-    return Shown(lines, data, told(done.missing))
+    return changed(done, f"{verb} user to {{}} success.", user=username)
 
 
 def _line(user: User, *, open_: bool) -> str:
@@ -51,7 +49,7 @@ def _value(user: User, *, open_: bool) -> dict[str, str | None]:
 @admin_command(
     "createUser",
     _USERNAME,
-    text("-p", "--password", help="Password; without it, or for -, you are asked."),
+    text("-p", "--password", help="Password; - prompts for it.  [default: prompt]"),
     _PASSWORD_FILE,
     _TYPE,
     BROKER,
@@ -67,7 +65,10 @@ async def create(
     address: str | None,
     cluster: str | None,
 ) -> Shown:
-    """Make a user on one broker, or on all of a cluster."""
+    """Create a user.
+
+    On one broker, or on all of a cluster.
+    """
     one_target(cluster, address)
     password = _password(password, password_file) or ask_secret(f"user {username}", confirm=True)
     user = User(username=username, password=password, user_type=kind)
@@ -77,7 +78,7 @@ async def create(
 @admin_command(
     "updateUser",
     _USERNAME,
-    text("-p", "--password", help="New password; - to be asked for it."),
+    text("-p", "--password", help="New password; - prompts for it."),
     _PASSWORD_FILE,
     _TYPE,
     text("-s", "--userStatus", "status", help="enable or disable."),
@@ -99,14 +100,17 @@ async def update(
     one_target(cluster, address)
     password = _password(password, password_file)
     if password is None and kind is None and status is None:
-        raise click.UsageError("say what to change: -p password, -t type or -s status")
+        raise click.UsageError("nothing to change; give -p password, -t type or -s status")
     user = User(username=username, password=password, user_type=kind, user_status=status)
     return _done("update", await admin.access.update_user(user, cluster, address), username)
 
 
 @admin_command("deleteUser", _USERNAME, BROKER, CLUSTER, asks="Delete user {username}?")
 async def delete(admin: Admin, *, username: str, address: str | None, cluster: str | None) -> Shown:
-    """Delete a user from one broker, or from all of a cluster."""
+    """Delete a user.
+
+    From one broker, or from all of a cluster.
+    """
     one_target(cluster, address)
     return _done("delete", await admin.access.delete_user(username, cluster, address), username)
 
@@ -126,12 +130,19 @@ async def get(
 
 
 @admin_command(
-    "listUser", text("-f", "--filter", "part", help="Part of the names."), BROKER, CLUSTER, _SHOW
+    "listUser",
+    text("-f", "--filter", "part", help="Only names that contain this."),
+    BROKER,
+    CLUSTER,
+    _SHOW,
 )
 async def list_users(
     admin: Admin, *, part: str | None, address: str | None, cluster: str | None, open_: bool
 ) -> Shown:
-    """Show all users of a broker, or of a cluster's first broker that has any."""
+    """List users.
+
+    Of one broker, or of the first broker of a cluster that has any.
+    """
     one_target(cluster, address)
     found = (await admin.access.users(part, cluster, address)).some()
     lines, data = [], []
@@ -147,16 +158,14 @@ async def list_users(
 
 @admin_command(
     "copyUser",
-    text("-f", "--fromBroker", "source", help="Broker to copy from.", required=True),
-    text("-t", "--toBroker", "destination", help="Broker to copy to.", required=True),
-    text("-u", "--usernames", "names", help="Some users, joined by commas."),
+    text("-f", "--fromBroker", "source", help="Address of the broker to copy from.", required=True),
+    text(
+        "-t", "--toBroker", "destination", help="Address of the broker to copy to.", required=True
+    ),
+    text("-u", "--usernames", "names", help="Users, separated by commas.  [default: all]"),
 )
 async def copy(admin: Admin, *, source: str, destination: str, names: str | None) -> Shown:
     """Copy users from one broker to another."""
-    wanted = [name.strip() for name in (names or "").split(",") if name.strip()]
-    copied = await admin.access.copy_users(source, destination, wanted)
+    copied = await admin.access.copy_users(source, destination, names_in(names))
     lines = [f"copy user of {name} from {source} to {destination} success." for name in copied]
     return Shown(lines, copied)
-
-
-COMMANDS = {each.name: each for each in (create, update, delete, get, list_users, copy)}

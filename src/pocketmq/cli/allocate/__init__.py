@@ -1,10 +1,9 @@
-"""`pocketmq allocate`: who would consume what, before anything is started.
+"""`pocketmq allocate`: which member would consume which queues, without a cluster.
 
-Owns the options. Reading their values is in `reading`, the tables in `tables`, the check of
-vector files in `vectors`; the answers come from `pocketmq.balance`.
+Owns the options. Their values are read in `reading`, the tables are in `tables`, the check of
+vector files is in `vectors`; the answers come from `pocketmq.balance`.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +13,15 @@ import msgspec
 from pocketmq.balance.allocation import StrategySettings
 from pocketmq.balance.what_if import WhatIf, what_if
 from pocketmq.cli.allocate.reading import AllocateOptions, AllocationPlan, make_plan
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import json_option
+from pocketmq.cli.output import print_json
 
 EVENT_OPTIONS = ("join", "leave", "broker_down", "add_broker", "add_queues", "switch_to")
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `--json` prints: the situation asked about, and one answer for each strategy."""
+    """What `--json` prints: the situation, and one answer per strategy."""
 
     topics: dict[str, int]
     members: tuple[str, ...]
@@ -27,10 +29,10 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class EventsInOrder(click.Command):
-    """A command that remembers the order of its event options, which click itself forgets."""
+    """A command that keeps the order of its event options, which click does not."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note the events, then parse as always."""
+        """Record the events, then parse as usual."""
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         waiting = {name: iter(values.get(name) or ()) for name in EVENT_OPTIONS}
         ctx.meta["events"] = [
@@ -40,15 +42,15 @@ class EventsInOrder(click.Command):
 
 
 def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
-    """Make an option that says an event; `EventsInOrder` gathers them."""
+    """Return an option for an event; `EventsInOrder` gathers them."""
     return click.option(name, multiple=True, expose_value=False, metavar=metavar, help=text)
 
 
 @click.command(
     "allocate",
     cls=EventsInOrder,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Events happen in the order they are given, with a complete rebalance after each.",
+    context_settings=HELP,
+    epilog="Events happen in the given order, with a complete rebalance after each.",
 )
 @click.option(
     "--topic",
@@ -60,46 +62,47 @@ def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
 @click.option(
     "--members",
     metavar="N|ID,ID,...",
-    help="The members' ids, or how many there are (3 stands for c1,c2,c3).",
+    help="Ids of the members, or their number (3 stands for c1,c2,c3).",
 )
 @click.option(
     "--strategy",
     "strategies",
     multiple=True,
     metavar="NAME,...",
-    help="Strategies to show; default AVG,AVG_BY_CIRCLE,CONSISTENT_HASH.",
+    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
 )
 @event_option("--join", "ID", "Event: a member joins.")
 @event_option("--leave", "ID", "Event: a member leaves.")
 @event_option("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
-@event_option("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
+@event_option("--add-broker", "BROKER*N", "Event: a broker joins with N queues of every topic.")
 @event_option("--add-queues", "TOPIC:BROKER*N", "Event: a topic gets N more queues on a broker.")
 @event_option("--switch-to", "NAME", "Event: all members change to this strategy.")
 @click.option(
     "--rooms",
     metavar="ROOM,...",
     default="",
-    help="MACHINE_ROOM: the rooms whose queues are shared out.",
+    help="MACHINE_ROOM: the rooms whose queues are allocated.",
 )
 @click.option(
     "--room",
     "room_items",
     multiple=True,
     metavar="ROOM=NAME,...",
-    help="MACHINE_ROOM_NEARBY: brokers and members in a room; others are named ROOM@NAME.",
+    help="MACHINE_ROOM_NEARBY: brokers and members of a room.  [default: as in ROOM@NAME]",
 )
 @click.option(
     "--virtual-nodes",
     type=click.IntRange(0, 10_000),
+    metavar="N",
     default=10,
     show_default=True,
-    help="CONSISTENT_HASH: places of each member on the ring.",
+    help="CONSISTENT_HASH: points of each member on the ring.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option()
 @click.option(
     "--vectors",
     metavar="FILE",
-    help="Check a file of allocations computed by Java, one JSON object a line.",
+    help="Check allocations computed by Java, a file of JSON lines.",
 )
 @click.pass_context
 def command(
@@ -117,19 +120,21 @@ def command(
     """Preview and compare allocations, without a cluster.
 
     Shows which member would consume which queues under each strategy and, if events are given,
-    which queues change hands and how few would have had to.
+    which queues move and how few would have had to.
     """
     events: list[tuple[str, str]] = ctx.meta["events"]
     if vectors is not None:
         if topics or members is not None or strategies or events:
-            raise click.UsageError("--vectors stands alone: the file has topics and members")
+            raise click.UsageError(
+                "--vectors cannot be combined with topics, members, strategies or events"
+            )
         return _check_vectors(vectors, rooms, virtual_nodes, as_json)
     plan = make_plan(
         AllocateOptions(topics, members, strategies, events, rooms, room_items, virtual_nodes)
     )
     answers = [what_if(situation, plan.events) for situation in plan.situations]
     if as_json:
-        _print_json(_report(plan, answers))
+        print_json(_report(plan, answers))
     else:
         from pocketmq.cli.allocate.tables import print_answers
 
@@ -159,13 +164,7 @@ def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> 
     except click.UsageError as problem:
         raise click.UsageError(f"{path}: {problem.message}") from problem
     if as_json:
-        _print_json(tallies)
+        print_json(tallies)
     else:
         print_tallies(tallies)
     return 0 if all(tally.equal == tally.total for tally in tallies) else 1
-
-
-def _print_json(value: Any) -> None:
-    rest = memoryview(msgspec.json.encode(value) + b"\n")
-    while rest:  # an unbuffered stream may take a part only
-        rest = rest[sys.stdout.buffer.write(rest) :]

@@ -1,4 +1,4 @@
-"""Read the options of `pocketmq allocate` into situations and events.
+"""Reading the options of `pocketmq allocate` into situations and events.
 
 Every mistake becomes a `click.UsageError` of one sentence that says what to write instead.
 """
@@ -32,19 +32,19 @@ from pocketmq.model.names import check_topic
 from pocketmq.model.queue import MessageQueue
 
 COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-# Far beyond any real group, and still answered within a minute.
+# Far beyond any real group, and still computed within a minute.
 MAX_QUEUES = 1_000_000
 MAX_MEMBERS = 10_000
 MAX_RING = 1_000_000
 MAX_SHOWN = 10_000_000
-"""Members and queues after every event, all events together."""
+"""Members and queues after every event, summed over all events."""
 
 _NUMBER = re.compile(r"-?[0-9]+\Z")
 _COUNT = re.compile(r"[0-9]{1,9}\Z")
 
 
-class Wishes(msgspec.Struct, frozen=True):
-    """The options as they were written."""
+class AllocateOptions(msgspec.Struct, frozen=True):
+    """The options as they were given."""
 
     topics: tuple[str, ...]
     members: str | None
@@ -55,30 +55,32 @@ class Wishes(msgspec.Struct, frozen=True):
     virtual_nodes: int
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What to compute: one situation for each strategy, and the events that befall them all."""
+class AllocationPlan(msgspec.Struct, frozen=True):
+    """What to compute: one situation per strategy, and the events that happen in each."""
 
     situations: list[Situation]
     events: list[Event]
 
 
-def make_plan(wishes: Wishes) -> Plan:
+def make_plan(options: AllocateOptions) -> AllocationPlan:
     """Read all options; raises `click.UsageError`, or `InvalidInput` from the rules themselves."""
-    if not wishes.topics:
-        raise click.UsageError("give at least one --topic, such as orders:broker-a*8,broker-b*8")
-    if wishes.members is None:
-        raise click.UsageError("give --members: how many, or their ids with commas between")
-    sizes = _read_topics(wishes.topics)
-    members = _read_members(wishes.members)
-    changes = [read_event(kind, text, tuple(sizes)) for kind, text in wishes.events]
-    _check_sizes(sizes, members, changes, wishes.virtual_nodes)
+    if not options.topics:
+        raise click.UsageError("no topic; give --topic, such as orders:broker-a*8,broker-b*8")
+    if options.members is None:
+        raise click.UsageError(
+            "no members; give --members with their number, or ids separated by commas"
+        )
+    sizes = _read_topics(options.topics)
+    members = _read_members(options.members)
+    changes = [read_event(kind, text, tuple(sizes)) for kind, text in options.events]
+    _check_sizes(sizes, members, changes, options.virtual_nodes)
     names = [
         name
-        for text in wishes.strategies or COMPARED_BY_DEFAULT
+        for text in options.strategies or COMPARED_BY_DEFAULT
         for name in split_names("--strategy", text)
     ]
     all_names = _check_strategies([*names, *(name for name in changes if isinstance(name, str))])
-    settings = _settings(wishes, all_names, sizes, members, changes)
+    settings = _settings(options, all_names, sizes, members, changes)
     events: list[Event] = [
         StrategyChanged(strategy_by_name(change, settings)) if isinstance(change, str) else change
         for change in changes
@@ -96,17 +98,17 @@ def make_plan(wishes: Wishes) -> Plan:
     situations = [
         msgspec.structs.replace(first, strategy=strategy) for strategy in strategies.values()
     ]
-    return Plan(situations, events)
+    return AllocationPlan(situations, events)
 
 
 def split_names(option: str, text: str) -> list[str]:
-    """Split at commas; raises for empty names and for what no terminal should be shown."""
+    """Split at commas; raises for empty names and for unprintable characters."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if not name:
-            raise click.UsageError(f"{option} {text!r} has an empty name in it")
+            raise click.UsageError(f"{option} {text!r} contains an empty name")
         if not name.isprintable():
-            raise click.UsageError(f"{option} {name!r} holds characters that cannot be printed")
+            raise click.UsageError(f"{option} {name!r} contains unprintable characters")
     return names
 
 
@@ -140,7 +142,7 @@ def _read_broker(option: str, text: str) -> tuple[str, int]:
 def _read_members(text: str) -> list[str]:
     if _NUMBER.match(text):
         if text.startswith("-") or not text.strip("0"):
-            raise click.UsageError(f"--members {text}: a group without members consumes nothing")
+            raise click.UsageError(f"--members {text}: a group needs at least one member")
         if not _COUNT.match(text) or int(text) > MAX_MEMBERS:
             raise click.UsageError(f"--members: at most {MAX_MEMBERS} members can be shown")
         count = int(text)
@@ -158,7 +160,9 @@ def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
     option = "--" + kind.replace("_", "-")
     names = split_names(option, text)
     if len(names) > 1:
-        raise click.UsageError(f"{option} takes one at a time: repeat it instead of using commas")
+        raise click.UsageError(
+            f"{option} takes one value; repeat the option instead of using commas"
+        )
     match kind:
         case "join":
             return MemberJoined(names[0])
@@ -179,12 +183,12 @@ def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
 
 
 def _check_strategies(names: Iterable[str]) -> list[str]:
-    """Give the names as Java writes them; raises for those unknown, or that need no preview."""
+    """Return the names as Java writes them; raises for unknown ones, and for CONFIG."""
     any_settings = StrategySettings(rooms=frozenset({"any"}))
     known = [strategy_by_name(name, any_settings).name for name in names]
     for name in known:
         if name.endswith("CONFIG"):
-            reason = f"{name} gives each member the queues it was configured with: nothing to show"
+            reason = f"{name} uses the configured queues of each member: nothing to show"
             raise click.UsageError(reason)
     return known
 
@@ -208,7 +212,9 @@ def _check_sizes(
         reason = f"{len(members)} members with {virtual_nodes} virtual nodes each are too many"
         raise click.UsageError(reason)
     if len(changes) * (queues + len(members)) > MAX_SHOWN:
-        raise click.UsageError(f"{len(changes)} events are too many for so many queues and members")
+        raise click.UsageError(
+            f"{len(changes)} events are too many for this number of queues and members"
+        )
     present = set(members)
     for change in changes:
         if isinstance(change, MemberJoined):
@@ -220,29 +226,29 @@ def _check_sizes(
 
 
 def _settings(
-    wishes: Wishes,
+    options: AllocateOptions,
     names: list[str],
     sizes: dict[str, dict[str, int]],
     members: list[str],
     changes: Sequence[Event | str],
 ) -> StrategySettings:
-    rooms = frozenset(split_names("--rooms", wishes.rooms)) if wishes.rooms else frozenset()
+    rooms = frozenset(split_names("--rooms", options.rooms)) if options.rooms else frozenset()
     if not rooms and any(name.endswith("MACHINE_ROOM") for name in names):
-        raise click.UsageError("MACHINE_ROOM needs --rooms: the rooms whose queues are shared out")
+        raise click.UsageError("MACHINE_ROOM needs --rooms, the rooms whose queues are allocated")
     brokers = {broker for counts in sizes.values() for broker in counts}
     brokers |= {change.broker for change in changes if isinstance(change, BrokerAdded)}
-    people = set(members)
-    people |= {change.member for change in changes if isinstance(change, MemberJoined)}
-    table = _room_table(wishes.room_items, brokers, people)
+    everyone = set(members)
+    everyone |= {change.member for change in changes if isinstance(change, MemberJoined)}
+    table = _room_table(options.room_items, brokers, everyone)
     if any(name.startswith(NEARBY) for name in names):
-        for name in (*sorted(brokers - set(table.brokers)), *sorted(people - set(table.members))):
-            reason = f"the room of {name} is not known: add --room ROOM={name}"
+        for name in (*sorted(brokers - set(table.brokers)), *sorted(everyone - set(table.members))):
+            reason = f"the room of {name} is unknown; add --room ROOM={name}"
             raise click.UsageError(reason)
-    return StrategySettings(virtual_nodes=wishes.virtual_nodes, rooms=rooms, resolver=table)
+    return StrategySettings(virtual_nodes=options.virtual_nodes, rooms=rooms, resolver=table)
 
 
 def _room_table(items: Iterable[str], brokers: set[str], members: set[str]) -> RoomTable:
-    """Give everyone the room it was given by option, else the one its name begins with."""
+    """Return the room of each broker and member: by option, else by the prefix of its name."""
     by_name = RoomInName()
     rooms = {name: by_name.room_of_member(name) for name in brokers | members}
     for text in items:

@@ -1,22 +1,19 @@
 """The tables of `pocketmq allocate`, for people.
 
 Plain words and ASCII, so that they read the same on a narrow terminal, without colour and in a
-file. Piped output is never wrapped: one member is one line for each of its topics.
+file. Many queues are named in few words: `broker-a 0-3,7  broker-b 0-1`. Piped output is never
+wrapped: one member is one line for each of its topics.
 """
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
-from pocketmq.cli.allocate.tables import compact_topics
+from pocketmq.balance.what_if import Move, Movement, Ownership, Step, WhatIf
+from pocketmq.cli.output import TableColumn, TextPage, numbers
 from pocketmq.model.queue import MessageQueue
 
 MAX_ROWS = 100
-UNWRAPPED = 1_000_000
-NUMBERS = {"total", "count", "spread", "unowned", "moved", "had to"}
+MAX_RUNS = 24
+"""Ranges of queues in one cell at most; `--json` has them all."""
 
 _HAPPENED = {
     "member_joined": "joins",
@@ -30,35 +27,40 @@ _HAPPENED = {
 
 def print_answers(answers: Sequence[WhatIf]) -> None:
     """Print each strategy's tables, and how they compare if there are several."""
-    terminal = Console().is_terminal
-    console = Console(
-        highlight=False, markup=False, emoji=False, width=None if terminal else UNWRAPPED
-    )
-    with console.capture() as printed:
-        for answer in answers:
-            _print_line(console, answer.strategy, "bold")
-            _print_ownership(console, answer.before)
-            for step in answer.steps:
-                _print_step(console, step)
-        if len(answers) > 1:
-            _print_comparison(console, answers)
-    for line in printed.get().rstrip().split("\n"):
-        print(line.rstrip())
+    _page(answers, styled=True).print()
 
 
-def _print_ownership(console: Console, ownership: Ownership) -> None:
+def answer_lines(answer: WhatIf) -> list[str]:
+    """Return one strategy's tables as plain lines."""
+    return _page([answer], styled=False).lines()
+
+
+def _page(answers: Sequence[WhatIf], *, styled: bool) -> TextPage:
+    page = TextPage(styled=styled)
+    for answer in answers:
+        page.line(answer.strategy, "bold")
+        _add_ownership(page, answer.before)
+        for step in answer.steps:
+            _add_step(page, step)
+    if len(answers) > 1:
+        _add_comparison(page, answers)
+    return page
+
+
+def _add_ownership(page: TextPage, ownership: Ownership) -> None:
     several = len(ownership.topics) > 1
     if not ownership.shares:
-        _print_line(console, f"no member is left to consume {_count(len(ownership.unowned))}\n")
+        page.line(f"no member is left to consume {_count(len(ownership.unowned))}\n")
         return
-    table = _table("member", "total", "queues")
-    for share in ownership.shares[:MAX_ROWS]:
-        queues = compact_topics(share.queues, with_topic=several)
-        table.add_row(Text(share.member), str(share.total), Text(queues))
-    _print_table(console, table, len(ownership.shares), "members")
+    rows = [
+        (share.member, share.total, compact_topics(share.queues, with_topic=several))
+        for share in ownership.shares[:MAX_ROWS]
+    ]
+    page.table([TableColumn("member"), *numbers("total"), TableColumn("queues")], rows)
+    _add_rest(page, len(ownership.shares), "members")
     for line in _balance_lines(ownership):
-        _print_line(console, line)
-    _print_line(console, "")
+        page.line(line)
+    page.line()
 
 
 def _balance_lines(ownership: Ownership) -> Iterable[str]:
@@ -73,12 +75,12 @@ def _balance_lines(ownership: Ownership) -> Iterable[str]:
         yield f"nobody consumes {_count(len(ownership.unowned))}: {queues}"
 
 
-def _print_step(console: Console, step: WhatIfStep) -> None:
+def _add_step(page: TextPage, step: Step) -> None:
     change = step.movement
-    _print_line(console, f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
-    _print_ownership(console, step.after)
+    page.line(f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
+    _add_ownership(page, step.after)
     if change.moves or change.added or change.removed:
-        _print_moves(console, change, with_topic=len(step.after.topics) > 1)
+        _add_moves(page, change, with_topic=len(step.after.topics) > 1)
 
 
 def _summary(change: Movement) -> str:
@@ -90,18 +92,20 @@ def _summary(change: Movement) -> str:
     return text
 
 
-def _print_moves(console: Console, change: Movement, *, with_topic: bool) -> None:
-    table = _table("from", "to", "count", "queues")
+def _add_moves(page: TextPage, change: Movement, *, with_topic: bool) -> None:
     groups = [
         *_grouped(change.moves, "nobody", "nobody"),
         *_grouped(change.added, "new", "nobody"),
         *_grouped(change.removed, "nobody", "gone"),
     ]
-    for previous, owner, queues in groups[:MAX_ROWS]:
-        text = compact_topics(queues, with_topic=with_topic)
-        table.add_row(Text(previous), Text(owner), str(len(queues)), Text(text))
-    _print_table(console, table, len(groups), "rows")
-    _print_line(console, "")
+    rows = [
+        (previous, owner, len(queues), compact_topics(queues, with_topic=with_topic))
+        for previous, owner, queues in groups[:MAX_ROWS]
+    ]
+    columns = [TableColumn("from"), TableColumn("to"), *numbers("count"), TableColumn("queues")]
+    page.table(columns, rows)
+    _add_rest(page, len(groups), "rows")
+    page.line()
 
 
 def _grouped(
@@ -115,37 +119,68 @@ def _grouped(
     return [(*pair, groups[pair]) for pair in sorted(groups)]
 
 
-def _print_comparison(console: Console, answers: Sequence[WhatIf]) -> None:
+def _add_comparison(page: TextPage, answers: Sequence[WhatIf]) -> None:
     moving = bool(answers[0].steps)
-    table = _table("strategy", "spread", "unowned", *(["moved", "had to"] if moving else []))
+    names = ["spread", "unowned", *(["moved", "had to"] if moving else [])]
+    rows: list[list[object]] = []
     for answer in answers:
         last = answer.steps[-1].after if moving else answer.before
-        numbers = [last.spread, len(last.unowned)]
+        counts = [last.spread, len(last.unowned)]
         if moving:
             changes = [step.movement for step in answer.steps]
-            numbers.append(sum(change.moved for change in changes))
-            numbers.append(sum(change.minimum for change in changes))
-        table.add_row(Text(answer.strategy), *map(str, numbers))
-    _print_line(console, "compared, after all events" if moving else "compared", "bold")
-    console.print(table)
+            counts.append(sum(change.moved for change in changes))
+            counts.append(sum(change.minimum for change in changes))
+        rows.append([answer.strategy, *counts])
+    page.line("compared, after all events" if moving else "compared", "bold")
+    page.table([TableColumn("strategy"), *numbers(*names)], rows)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, justify="right" if column in NUMBERS else "left", overflow="fold")
-    return table
-
-
-def _print_table(console: Console, table: Table, rows: int, what: str) -> None:
-    console.print(table)
+def _add_rest(page: TextPage, rows: int, what: str) -> None:
     if rows > MAX_ROWS:
-        _print_line(console, f"and {rows - MAX_ROWS} more {what}; --json shows all")
-
-
-def _print_line(console: Console, line: str, style: str = "") -> None:
-    console.print(Text(line, style=style, overflow="fold"))
+        page.line(f"and {rows - MAX_ROWS} more {what}; --json shows all")
 
 
 def _count(queues: int) -> str:
     return f"{queues} queue" if queues == 1 else f"{queues} queues"
+
+
+def compact(queues: Iterable[MessageQueue]) -> str:
+    """Name queues of one topic by broker, with neighbouring numbers as ranges."""
+    brokers: dict[str, list[str]] = {}
+    shown = left_out = 0
+    for broker, first, last in _runs(queues):
+        if shown == MAX_RUNS:
+            left_out += last - first + 1
+            continue
+        shown += 1
+        brokers.setdefault(broker, []).append(str(first) if first == last else f"{first}-{last}")
+    text = "  ".join(f"{broker} {','.join(runs)}" for broker, runs in brokers.items())
+    return f"{text}  and {left_out} more" if left_out else text or "-"
+
+
+def compact_topics(queues: Iterable[MessageQueue], *, with_topic: bool) -> str:
+    """Name queues of several topics, a line for each topic."""
+    by_topic: dict[str, list[MessageQueue]] = {}
+    for queue in queues:
+        by_topic.setdefault(queue.topic, []).append(queue)
+    if not by_topic:
+        return "-"
+    lines = [
+        f"{topic}: {compact(some)}" if with_topic else compact(some)
+        for topic, some in by_topic.items()
+    ]
+    return "\n".join(lines)
+
+
+def _runs(queues: Iterable[MessageQueue]) -> Iterable[tuple[str, int, int]]:
+    """Join neighbours on one broker into (broker, first, last)."""
+    run: tuple[str, int, int] | None = None
+    for queue in queues:
+        if run and queue.broker_name == run[0] and queue.queue_id == run[2] + 1:
+            run = run[0], run[1], queue.queue_id
+            continue
+        if run:
+            yield run
+        run = queue.broker_name, queue.queue_id, queue.queue_id
+    if run:
+        yield run

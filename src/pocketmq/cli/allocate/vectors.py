@@ -1,11 +1,11 @@
-"""Check files of allocations that Java computed: `pocketmq allocate --vectors FILE`.
+"""Checking files of allocations that Java computed: `pocketmq allocate --vectors FILE`.
 
-A line is a JSON object. `topic`, `cid` (who asks), `cids` (all members) and `mqs` (queues as
-[broker, id]) put the question, in any order of members and queues; `rooms` (for MACHINE_ROOM),
+A line is a JSON object. `topic`, `cid` (the member), `cids` (all members) and `mqs` (queues as
+[broker, id]) are the question, in any order of members and queues; `rooms` (for MACHINE_ROOM),
 `virtualNodes`, `hash` ("md5" or "hashCode") and `config` (for CONFIG) may add to it. Every other
 field is named like a strategy and holds Java's answer: queues in Java's order, or {"error": ...}
 where Java throws. `NEARBY` is short for MACHINE_ROOM_NEARBY-AVG. Rooms of brokers and members
-stand before the first `@` of their names.
+are the part of their names before the first `@`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,10 +28,10 @@ from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.queue import MessageQueue
 
-# What lines without `rooms` were computed with, unless an option says otherwise.
+# The rooms of lines without `rooms`, unless the option says otherwise.
 DEFAULT_ROOMS = frozenset({"room0", "room2"})
 
-# A line for a thousand brokers has a megabyte; what is no file of lines ends here, too.
+# A line for a thousand brokers has a megabyte; a file without line ends is refused, too.
 MAX_LINE = 16 * 1024 * 1024
 MAX_RING = 200_000
 
@@ -59,8 +59,8 @@ class JavaError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str
 
 
-class Tally(msgspec.Struct, frozen=True):
-    """How many answers of one strategy are equal, and where the first is not."""
+class VectorTally(msgspec.Struct, frozen=True):
+    """The number of equal answers of one strategy, and its first difference."""
 
     strategy: str
     equal: int
@@ -75,7 +75,7 @@ _answers = msgspec.json.Decoder(list[Queue] | JavaError)
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Read line by line; raises `click.UsageError` for one that is too long to be meant."""
+    """Yield the lines; raises `click.UsageError` for one that is too long."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
@@ -84,9 +84,9 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tally]:
-    """Compute every answer again and compare; raises `click.UsageError` for a malformed line."""
-    tallies: dict[str, Tally] = {}
+def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[VectorTally]:
+    """Recompute every answer and compare; raises `click.UsageError` for a malformed line."""
+    tallies: dict[str, VectorTally] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -95,11 +95,13 @@ def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tall
             for name, expected in answers.items():
                 computed = _answer(_strategy(name, question, settings), question)
                 difference = _difference(question, expected, computed)
-                tallies[name] = _count(tallies.get(name) or Tally(name, 0, 0), number, difference)
+                tallies[name] = _count(
+                    tallies.get(name) or VectorTally(name, 0, 0), number, difference
+                )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidInput) as problem:
             raise click.UsageError(f"line {number}: {problem}") from problem
     if not tallies:
-        raise click.UsageError("there is nothing to check in it")
+        raise click.UsageError("it contains no allocations to check")
     return list(tallies.values())
 
 
@@ -112,8 +114,8 @@ def _read(line: bytes) -> tuple[Question, dict[str, list[Queue] | JavaError]]:
     return _questions.decode(line), answers
 
 
-def print_tallies(tallies: list[Tally]) -> None:
-    """Print a line for each strategy, then the first difference of each that has one."""
+def print_tallies(tallies: list[VectorTally]) -> None:
+    """Print a line per strategy, then the first difference of each that has one."""
     width = max(len(tally.strategy) for tally in tallies)
     for tally in tallies:
         print(f"{tally.strategy:<{width}}  {tally.equal} of {tally.total} equal")
@@ -150,7 +152,7 @@ def _queues(topic: str, queues: Iterable[Queue]) -> tuple[MessageQueue, ...]:
 
 
 def _answer(strategy: Strategy, question: Question) -> list[Queue] | None:
-    """Compute our answer; None where we refuse."""
+    """Return our answer; None where we raise an error."""
     queues = _queues(question.topic, question.mqs)
     try:
         share = allocate(strategy, "group", question.cid, queues, question.cids)
@@ -171,9 +173,9 @@ def _difference(
     )
 
 
-def _count(tally: Tally, line: int, difference: str | None) -> Tally:
+def _count(tally: VectorTally, line: int, difference: str | None) -> VectorTally:
     first = tally.first_difference or (difference and f"line {line}, {difference}")
-    return Tally(tally.strategy, tally.equal + (not difference), tally.total + 1, first)
+    return VectorTally(tally.strategy, tally.equal + (not difference), tally.total + 1, first)
 
 
 def _shown(topic: str, queues: list[Queue] | None) -> str:

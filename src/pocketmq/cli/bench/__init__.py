@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.options import FiniteRange, prepare_client
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import FiniteRange, json_option, namesrv_option, prepare_client
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import BenchPlan, Measurement
@@ -16,44 +17,44 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 20
 
 
-@click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("bench", context_settings=HELP)
+@namesrv_option()
 @click.option(
-    "-n",
-    "--namesrv",
-    metavar="HOST:PORT",
-    default="",
-    help="Name server, several joined by ';'; usually the environment's NAMESRV_ADDR.",
+    "-t", "--topic", default="pocketmq_bench", show_default=True, help="Topic to send to."
 )
-@click.option("-t", "--topic", default="pocketmq_bench", show_default=True, help="Topic to fill.")
 @click.option(
     "--size",
     type=click.IntRange(8, _LARGEST),
+    metavar="BYTES",
     default=100,
     show_default=True,
-    help="Bytes of a message's body.",
+    help="Size of a message body.",
 )
 @click.option(
     "--seconds",
     type=FiniteRange(0.1, 3600),
+    metavar="SECONDS",
     default=5.0,
     show_default=True,
-    help="Seconds for each kind of send, and for the way from end to end.",
+    help="Duration of each kind of send, and of the end-to-end measurement.",
 )
 @click.option(
     "--in-flight",
     type=click.IntRange(1, 4096),
+    metavar="N",
     default=64,
     show_default=True,
-    help="Sends at the same time.",
+    help="Concurrent sends.",
 )
 @click.option(
     "--batch",
     type=click.IntRange(1, 1024),
+    metavar="N",
     default=256,
     show_default=True,
-    help="Messages of a batch; fewer if they take more than 4 MiB.",
+    help="Messages per batch; fewer if they exceed 4 MiB.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each measurement.")
+@json_option("Print one JSON object per measurement.")
 @entry_options
 def command(
     *,
@@ -66,9 +67,10 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Measure what a cluster does for this client: sends, a backlog consumed, the way end to end.
+    """Measure sends, consumption of a backlog, and end-to-end latency.
 
-    The topic is made if it is not there; what is sent stays in it. CPU is this client's own.
+    The topic is created if it does not exist; the messages stay in it. CPU is this client's time
+    per message.
     """
     from pocketmq.cli.bench.measuring import BenchPlan
     from pocketmq.client.options import ClientOptions
@@ -80,12 +82,15 @@ def command(
     try:
         asyncio.run(_show(client, plan, as_json=as_json))
     except TimeoutError:
-        raise click.ClickException(f"the messages of topic {topic!r} did not come back") from None
+        raise click.ClickException(
+            f"timed out waiting for the messages of topic {topic!r}"
+        ) from None
 
 
-async def _show(client: "ClientOptions", plan: "Plan", *, as_json: bool) -> None:
+async def _show(client: "ClientOptions", plan: "BenchPlan", *, as_json: bool) -> None:
     from pocketmq.cli.bench.measuring import measure
 
+    # Lines of our own, not a rich table: each is printed as soon as it is measured.
     if not as_json:
         print(f"{f'{plan.size} B':<26}{'messages/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU µs':>9}")
         sys.stdout.flush()
@@ -93,12 +98,12 @@ async def _show(client: "ClientOptions", plan: "Plan", *, as_json: bool) -> None
         print(_json(row) if as_json else _line(row), flush=True)
 
 
-def _line(row: "Row") -> str:
+def _line(row: "Measurement") -> str:
     times = "".join("" if t is None else f"{t:9.2f}" for t in (row.p50_ms, row.p99_ms))
     return f"{row.what:<26}{row.rate:>12,.0f}{times:>18}{row.cpu_us:>9.1f}"
 
 
-def _json(row: "Row") -> str:
+def _json(row: "Measurement") -> str:
     import msgspec
 
     fields = {"rate": round(row.rate, 1)} | msgspec.structs.asdict(row)

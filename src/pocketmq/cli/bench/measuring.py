@@ -1,7 +1,6 @@
-"""What a cluster does for this client: sends, a backlog consumed, the way from end to end.
+"""Measuring a cluster from this client: sends, consumption of a backlog, end-to-end latency.
 
-Everything goes through the asyncio clients, as a program would. Owns the measuring; options and
-tables are beside it.
+Everything goes through the asyncio clients, as in a program.
 """
 
 import asyncio
@@ -25,21 +24,21 @@ from pocketmq.protocol.received import ReceivedMessage
 GROUP = "pocketmq_bench"
 QUEUES = 8
 RATE = 200
-"""Messages a second while the way from end to end is measured."""
+"""Messages per second of the end-to-end measurement."""
 LEAST_SIZE = 8
 _LEAD = 1.5
-"""Seconds of such messages that do not count: a member's first pulls begin late, as Java's do."""
+"""Seconds at its start that do not count: a member's first pulls are late, as in Java."""
 _PATIENCE = 60.0
-_MOMENT = struct.Struct(">d")
+_TIME = struct.Struct(">d")
 NOT_COUNTED = 0.0
 _BATCH_SIZE = 4 << 20
-"""Bytes that brokers take in one request, as they are usually set up."""
+"""Bytes that brokers accept in one request by default."""
 _ENTRY = 200
-"""Bytes of a message in a batch besides its body, at most."""
+"""Maximal bytes of a message in a batch besides its body."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be measured, and how."""
+class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of all measurements."""
 
     topic: str
     size: int
@@ -48,8 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One measurement; times are milliseconds of a send or of a message's way."""
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one measurement; times are of a send, or from send to handler."""
 
     what: str
     messages: int
@@ -57,18 +56,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     p50_ms: float | None = None
     p99_ms: float | None = None
     cpu_us: float
-    """Processor time of this client for each message."""
+    """Processor time of this client per message, in microseconds."""
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         return self.messages / self.seconds
 
 
-async def measure(client: ClientOptions, plan: Plan) -> AsyncIterator[Row]:
-    """Measure one thing after the other. The topic is made if it is not there.
+async def measure(client: ClientOptions, plan: BenchPlan) -> AsyncIterator[Measurement]:
+    """Yield one measurement after the other. The topic is created if it does not exist.
 
-    What is sent stays in the topic; the group ends behind it.
+    The messages stay in the topic; the group's offsets end after them.
     """
     async with Admin(options=client) as admin, Producer(options=client, group=GROUP) as producer:
         queues = await _queues(admin, plan.topic)
@@ -87,26 +86,26 @@ async def measure(client: ClientOptions, plan: Plan) -> AsyncIterator[Row]:
 
 
 class _Bench:
-    """Sends in several ways for a while."""
+    """Sends in several ways, each for the planned time."""
 
-    def __init__(self, producer: Producer, plan: Plan) -> None:
+    def __init__(self, producer: Producer, plan: BenchPlan) -> None:
         self._producer = producer
         self._plan = plan
         self._message = Message(plan.topic, bytes(plan.size))
 
     async def warm_up(self) -> None:
-        """Have connections and routes ready."""
+        """Open connections and fetch routes."""
         for _ in range(2 * QUEUES):
             await self._producer.send(self._message)
 
-    async def one_at_a_time(self) -> Row:
+    async def one_at_a_time(self) -> Measurement:
         return await self._for_a_while("send, one at a time", self._send, 1, 1)
 
-    async def in_flight(self) -> Row:
+    async def in_flight(self) -> Measurement:
         count = self._plan.in_flight
         return await self._for_a_while(f"send, {count} in flight", self._send, 1, count)
 
-    async def batches(self) -> Row:
+    async def batches(self) -> Measurement:
         count = min(self._plan.batch, _BATCH_SIZE // (self._plan.size + _ENTRY))
         batch = [self._message] * count
 
@@ -120,7 +119,7 @@ class _Bench:
 
     async def _for_a_while(
         self, what: str, send: Callable[[], Awaitable[None]], each: int, workers: int
-    ) -> Row:
+    ) -> Measurement:
         taken: list[float] = []
         clock, cpu = time.perf_counter, -time.process_time()
         start = clock()
@@ -137,7 +136,7 @@ class _Bench:
 
 
 async def _together(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for all; if one fails the others end, and its error is raised as it is."""
+    """Wait for all tasks; if one fails, cancel the others and raise its error unchanged."""
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -146,8 +145,8 @@ async def _together(tasks: list[asyncio.Task[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
-    """Consume what was sent: from the first message to the last."""
+async def backlog(client: ClientOptions, plan: BenchPlan, count: int) -> Measurement:
+    """Measure the consumption of everything that was sent, from first message to last."""
     seen, enough = 0, asyncio.Event()
     start = cpu = 0.0
 
@@ -169,14 +168,14 @@ async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
     return _row("consume a backlog", seen, elapsed, used, ())
 
 
-async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
-    """Measure the way of single messages from the send to a handler, at a steady rate."""
+async def live(client: ClientOptions, producer: Producer, plan: BenchPlan) -> Measurement:
+    """Measure the time of single messages from send to handler, at a steady rate."""
     lead, wanted = int(_LEAD * RATE), max(1, int(plan.seconds * RATE))
     taken: list[float] = []
     arrived = asyncio.Event()
 
     async def handle(message: ReceivedMessage) -> None:
-        (sent,) = _MOMENT.unpack_from(message.body)
+        (sent,) = _TIME.unpack_from(message.body)
         if sent != NOT_COUNTED:
             taken.append(time.monotonic() - sent)
         if len(taken) == wanted:
@@ -195,16 +194,16 @@ async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
             await asyncio.sleep(start + number / RATE - time.monotonic())
             if number == lead:
                 began, cpu = time.monotonic(), -time.process_time()
-                start = began - lead / RATE  # what was late before is not made up for
-            moment = NOT_COUNTED if number < lead else time.monotonic()
-            await producer.send(Message(plan.topic, _MOMENT.pack(moment) + filling))
+                start = began - lead / RATE  # a late lead-in is not caught up
+            sent = NOT_COUNTED if number < lead else time.monotonic()
+            await producer.send(Message(plan.topic, _TIME.pack(sent) + filling))
         await arrived.wait()
         elapsed, used = time.monotonic() - began, cpu + time.process_time()
     return _row(f"end to end, {RATE} a second", wanted, elapsed, used, taken)
 
 
 async def _queues(admin: Admin, topic: str) -> list[MessageQueue]:
-    """Give a topic's queues; the topic is made on all clusters if it is not there."""
+    """Return a topic's queues; the topic is created on all clusters if it does not exist."""
     try:
         route = await admin.topics.route(topic)
     except RouteNotFound:
@@ -217,11 +216,11 @@ async def _queues(admin: Admin, topic: str) -> list[MessageQueue]:
 
 def _row(
     what: str, count: int, elapsed: float, cpu: float, taken: "list[float] | tuple[()]"
-) -> Row:
+) -> Measurement:
     ordered = sorted(taken)
     middle = ordered[len(ordered) // 2] * 1000 if ordered else None
     late = ordered[len(ordered) * 99 // 100] * 1000 if ordered else None
-    return Row(
+    return Measurement(
         what=what,
         messages=count,
         seconds=elapsed,

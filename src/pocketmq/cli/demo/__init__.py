@@ -1,7 +1,7 @@
 """`pocketmq demo`: load balancing made visible, on a cluster of its own.
 
-Owns the command. The play is in `play`, its cast in `cast` and `member`, what is seen of it in
-`view`, what Spark makes of it in `spark_part`, the proof at the end in `proof`.
+Owns the command, and the scenes of `--offline`. The play and its proof are in `play`, the
+processes in `cast` and `member`, the display in `view`, Spark's part in `spark_part`.
 """
 
 import tempfile
@@ -10,42 +10,71 @@ from pathlib import Path
 
 import click
 
+from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange
 
+SCENES = (
+    (
+        "Two brokers with eight queues each, three consumers. Who owns what?",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--strategy", "AVG"),
+    ),
+    (
+        "A fourth consumer joins. How many queues move, and how few would have had to?",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--join", "c4",
+         "--strategy", "AVG,CONSISTENT_HASH"),
+    ),
+    (
+        "One broker dies under four consumers.",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "4",
+         "--broker-down", "broker-b", "--strategy", "AVG"),
+    ),
+)  # fmt: skip
 
-@click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
+
+def show_scenes() -> None:
+    """Show allocations, and how they change when members and brokers join and leave."""
+    from pocketmq.cli.allocate import command as allocate
+
+    for number, (title, arguments) in enumerate(SCENES, 1):
+        click.secho(f"[{number}/{len(SCENES)}] {title}", bold=True)
+        click.secho("$ pocketmq allocate " + " ".join(arguments), dim=True)
+        allocate.main(list(arguments), prog_name="pocketmq allocate", standalone_mode=False)
+        click.echo()
+    click.echo("Java's client computes the same allocations, so both can be members of one group.")
+
+
+@click.command("demo", context_settings=HELP)
 @click.option("--offline", is_flag=True, help="Only show allocations, without a cluster.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the report and the Parquet files go; usually a new directory for temporary files.",
+    help="Directory for the report and the Parquet files.  [default: a new temporary one]",
 )
-@click.option("--no-spark", is_flag=True, help="Leave the Spark part out.")
+@click.option("--no-spark", is_flag=True, help="Skip the Spark part.")
 @click.option(
     "--pace",
     type=FiniteRange(0, 60),
     default=3.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long each act is shown once the group has settled.",
+    help="Pause after each act, once the group has settled.",
 )
 @click.option(
     "--rate",
     type=click.IntRange(1, 5000),
     default=300,
     show_default=True,
-    help="Messages sent a second.",
+    metavar="N",
+    help="Messages sent per second.",
 )
 def command(*, offline: bool, out: Path | None, no_spark: bool, pace: float, rate: int) -> int:
-    """See load balancing at work.
+    """Watch load balancing at work.
 
     Two brokers with eight queues each, producers, and a group of consumer processes that join,
-    leave and die; a broker is killed and comes back. Spark copies the messages to Parquet and makes
-    a health report of the rebalances. At the end it is shown that every message was consumed.
+    leave and crash; a broker is killed and restarted. Spark copies the messages to Parquet and
+    makes a health report of the rebalances. At the end every message is proved to be consumed.
     """
     if offline:
-        from pocketmq.cli.demo import show_scenes
-
         show_scenes()
         return 0
     from pocketmq.cli.demo.play import run_play
@@ -58,5 +87,5 @@ def command(*, offline: bool, out: Path | None, no_spark: bool, pace: float, rat
     except OSError as problem:
         raise click.UsageError(f"cannot write to {out}: {problem.strerror}") from problem
     if any(out.iterdir()):
-        raise click.UsageError(f"{out} is not empty: name another directory with --out")
+        raise click.UsageError(f"{out} is not empty; give another directory with --out")
     return run_play(out, with_spark=not no_spark, pace=pace, rate=rate)

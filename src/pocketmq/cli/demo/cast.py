@@ -1,6 +1,6 @@
-"""The demo's cast: members in processes of their own, producers, an observer of offsets.
+"""The demo's cast: consumers in processes of their own, producers, an observer of offsets.
 
-Owns what each does and what is known of it; when it does so is the play's business.
+Owns what each does and reports; when it does so is decided by the play.
 """
 
 import json
@@ -28,8 +28,8 @@ TOPIC, GROUP, EVENTS = "orders", "billing", "rebalances"
 _PATIENCE = 20.0
 
 
-class Member:
-    """A member's process, and what it said so far."""
+class ConsumerProcess:
+    """A consumer's process, and what it has reported so far."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
@@ -44,14 +44,14 @@ class Member:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for the play, which ends its members in order
+            start_new_session=True,  # Ctrl-C is for the play, which stops its members gracefully
         )
         self._reader = threading.Thread(target=self._read, name=f"demo-{name}", daemon=True)
         self._reader.start()
 
     @property
     def there(self) -> bool:
-        """Whether it runs and has not been told to go."""
+        """Whether it is running and was not asked to leave."""
         return self.state in ("joining", "member")
 
     def _read(self) -> None:
@@ -77,13 +77,13 @@ class Member:
             )  # fmt: skip
 
     def leave(self) -> None:
-        """Let it leave the group in order."""
+        """Make it leave the group gracefully."""
         self.state = "left"
         self._end(lambda: None)
         self.holds = frozenset()
 
     def kill(self) -> None:
-        """End it without warning."""
+        """Kill it without warning."""
         self.state = "killed"
         self._end(lambda: os.kill(self._process.pid, signal.SIGKILL))
         self.holds = frozenset()
@@ -105,7 +105,7 @@ class Member:
 
 
 class Producers:
-    """Sends orders at a rate, from two threads; knows which were acknowledged. Used with `with`."""
+    """Sends orders at a rate, from two threads; keeps the acknowledged ones. Used with `with`."""
 
     def __init__(self, address: str, rate: int) -> None:
         self.acknowledged: list[int] = []
@@ -133,7 +133,7 @@ class Producers:
         self._producer.close()
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._stop.set()
         for thread in self._threads:
             thread.join(_PATIENCE)
@@ -154,18 +154,18 @@ class Producers:
                 self._producer.send(Message(TOPIC, body, tag="order", keys=[str(number)]))
                 self.acknowledged.append(number)
             except MQError:
-                self.unsure += 1  # it may or may not be stored: nothing is claimed of it
+                self.unsure += 1  # it may or may not be stored, so it is not counted
             number += 2
 
 
 class Observer:
-    """Samples the group's offsets, and keeps them. Used with `with`."""
+    """Samples the group's offsets and keeps them. Used with `with`."""
 
     def __init__(self, address: str) -> None:
         self.samples: list[OffsetSample] = []
         self.lag = 0
         self.rounds = 0
-        """How often it has looked."""
+        """The number of samples so far."""
         self._sampler = OffsetSampler(address, [(GROUP, TOPIC)])
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
@@ -193,7 +193,7 @@ class Observer:
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:
-    """Write values as JSON lines."""
+    """Write values to a file, as JSON lines."""
     encode = msgspec.json.Encoder().encode
     file: IO[bytes]
     with path.open("wb") as file:

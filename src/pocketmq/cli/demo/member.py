@@ -2,9 +2,9 @@
 
     python -m pocketmq.cli.demo.member NAME_SERVER NAME GROUP TOPIC EVENTS_TOPIC
 
-Tells on stdout, a JSON list a line, what it holds (`["holds", ["broker-0:1", …]]`) and what it was
-given (`["got", time, broker, queue, [[offset, number], …]]`). Publishes its rebalances to a topic.
-Leaves the group when its standard input ends.
+Prints on stdout, one JSON list per line, the queues assigned to it (`["holds", ["broker-0:1", …]]`)
+and the messages it received (`["got", time, broker, queue, [[offset, number], …]]`). Publishes its
+rebalances to a topic. Leaves the group when its standard input ends.
 """
 
 import json
@@ -18,13 +18,13 @@ import msgspec
 from pocketmq import V5, ClientOptions, PushConsumer, ReceivedMessage
 
 QUICK = msgspec.structs.replace(V5, rebalance_on_route_change=True, rebalance_interval=5.0)
-"""As Java's client, but looking for changes every few seconds: a demo has no half minutes."""
+"""Java's behaviour with short intervals, so that a viewer need not wait half a minute."""
 
 _lock = threading.Lock()
 
 
 def quick_options(name: str) -> ClientOptions:
-    """Give the options of a client that a viewer can wait for."""
+    """Return the options of a client that reacts within seconds."""
     return ClientOptions(
         client_ip=name,
         instance_name="demo",
@@ -37,14 +37,14 @@ def quick_options(name: str) -> ClientOptions:
     )
 
 
-def _say(line: list[object]) -> None:
+def _report(line: list[object]) -> None:
     text = json.dumps(line)
     with _lock:
         print(text, flush=True)
 
 
 def main() -> None:
-    """Consume until told to leave."""
+    """Consume until standard input ends."""
     address, name, group, topic, events = sys.argv[1:]
     consumer = PushConsumer(
         address,
@@ -59,11 +59,11 @@ def main() -> None:
     def handle(messages: Sequence[ReceivedMessage]) -> None:
         first = messages[0]  # all are of one queue
         given = [[message.queue_offset, int(message.keys[0])] for message in messages]
-        _say(["got", time.time(), first.broker_name, first.queue_id, given])
+        _report(["got", time.time(), first.broker_name, first.queue_id, given])
 
     def changed(_: object) -> None:
         held = consumer.assignment().get(topic, ()) if consumer.running else ()
-        _say(["holds", [f"{queue.broker_name}:{queue.queue_id}" for queue in held]])
+        _report(["holds", [f"{queue.broker_name}:{queue.queue_id}" for queue in held]])
 
     consumer.subscribe(topic, "*", handle, batch=True)
     consumer.on_assigned(changed)

@@ -1,20 +1,21 @@
-"""The demo's play: act after act, each until the group has settled."""
+"""The demo's play, act by act until the group has settled, and the proof at its end."""
 
 import logging
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
 from pocketmq import Cluster
 from pocketmq.cli.demo.cast import EVENTS, TOPIC, ConsumerProcess, Observer, Producers, write_lines
-from pocketmq.cli.demo.play import Proof, prove
 from pocketmq.cli.demo.spark_part import (
     SparkInBackground,
     events_by_ourselves,
@@ -32,9 +33,56 @@ BROKERS = ("broker-0", "broker-1")
 _PATIENCE = 30.0
 
 
+class Proof(msgspec.Struct, frozen=True):
+    """The counts of messages and those missing, if any; `ingested` is None without Spark."""
+
+    acknowledged: int
+    consumed: int
+    twice: int
+    lost: list[int]
+    ingested: int | None
+    not_ingested: list[int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every message sent was consumed, and copied if Spark took part."""
+        return self.acknowledged > 0 and not self.lost and not self.not_ingested
+
+    def lines(self) -> list[str]:
+        """Return the result as sentences."""
+        said = [
+            f"{self.acknowledged:,} messages were sent and acknowledged",
+            f"{self.consumed:,} of them were consumed, {self.twice:,} more than once",
+        ]
+        if self.ingested is not None:
+            said.append(f"{self.ingested:,} of them are in Parquet files")
+        if self.lost:
+            said.append(f"LOST: {len(self.lost):,} were not consumed, such as {self.lost[:5]}")
+        if self.not_ingested:
+            said.append(
+                f"NOT INGESTED: {len(self.not_ingested):,}, such as {self.not_ingested[:5]}"
+            )
+        if self.holds:
+            said.append("proved: every message sent was consumed")
+        return said
+
+
+def prove(acknowledged: Sequence[int], consumed: Iterable[int], ingested: set[int] | None) -> Proof:
+    """Compare the messages sent with those consumed and ingested."""
+    sent, times = set(acknowledged), Counter(consumed)
+    return Proof(
+        acknowledged=len(sent),
+        consumed=len(sent & times.keys()),
+        twice=sum(times[number] > 1 for number in sent),
+        lost=sorted(sent - times.keys()),
+        ingested=None if ingested is None else len(sent & ingested),
+        not_ingested=[] if ingested is None else sorted(sent - ingested),
+    )
+
+
 def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
-    """Run the whole demo; give 0 if its claim is proved, else 1."""
-    with _noise_to(out / "demo.log"), ExitStack() as stack:
+    """Run the whole demo; return 0 if every message was consumed, else 1."""
+    with _stderr_to(out / "demo.log"), ExitStack() as stack:
         spark = SparkInBackground() if with_spark else None
         if spark is not None:
             stack.callback(spark.stop)
@@ -42,9 +90,9 @@ def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
         cluster = stack.enter_context(Cluster(brokers=len(BROKERS), data=data, in_process=False))
         stage = Stage(cluster, pace)
         stack.callback(stage.clear)
-        with View(stage.picture) as view:
+        with View(stage.state) as view:
             try:
-                stage.play(view, rate, at_first=None if spark is None else spark.rehearse_with)
+                stage.play(view, rate, at_first=None if spark is None else spark.warm_up_with)
             except KeyboardInterrupt:
                 view.tell("stopping")
                 raise
@@ -63,7 +111,7 @@ def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
 
 
 class Stage:
-    """The cluster with all that act on it."""
+    """The cluster, and the clients that act on it."""
 
     def __init__(self, cluster: Cluster, pace: float) -> None:
         self.cluster = cluster
@@ -75,8 +123,8 @@ class Stage:
         self.acknowledged: list[int] = []
         self.ended = 0.0
 
-    def picture(self) -> DemoState:
-        """Give the state, to be drawn."""
+    def state(self) -> DemoState:
+        """Return the state to draw."""
         sent = 0 if self._sending is None else len(self._sending.acknowledged)
         numbers = {
             "sent": sent,
@@ -86,7 +134,7 @@ class Stage:
         return DemoState(list(self.members), self.up, QUEUES, numbers)
 
     def play(self, view: View, rate: int, *, at_first: Callable[[str], None] | None = None) -> None:
-        """Let everything happen; `at_first` is told the address once messages flow."""
+        """Run all acts; `at_first` is called with the address once messages flow."""
         view.act("two brokers, eight queues each")
         self.cluster.create_topic(TOPIC, QUEUES)
         self.cluster.create_topic(EVENTS, 1)
@@ -97,16 +145,16 @@ class Stage:
                 at_first(address)
             self._act(view, "c3 joins", self._join)
             self._act(view, "c4 joins", self._join)
-            self._act(view, "c2 leaves in order", self.members[1].leave)
-            self._act(view, "c1 is killed: no good-bye", self.members[0].kill)
+            self._act(view, "c2 leaves gracefully", self.members[1].leave)
+            self._act(view, "c1 is killed without leaving the group", self.members[0].kill)
             self._act(view, "broker-1 is killed with its queues", self._lose_broker)
-            self._act(view, "broker-1 comes back, with all it had stored", self._restore_broker)
+            self._act(view, "broker-1 restarts with everything it had stored", self._restore_broker)
             self._act(view, "c5 joins", self._join)
-            view.act("the producers stop; what was sent is consumed to the end")
+            view.act("the producers stop; the group consumes the rest")
             self._sending.stop()
             self.acknowledged = list(self._sending.acknowledged)
             if self._sending.unsure:
-                view.tell(f"{self._sending.unsure} sends failed and are not counted as sent")
+                view.tell(f"{self._sending.unsure} sends failed and are not counted")
             self._until(view, lambda: not self.missing())
             rounds = self._observer.rounds
             self._until(view, lambda: self._caught_up(rounds))
@@ -117,22 +165,22 @@ class Stage:
             )
 
     def _caught_up(self, rounds: int) -> bool:
-        """Tell whether the offsets of the last messages are stored, and sampled since."""
+        """Return whether the last messages are committed, and sampled since."""
         return self.observer.rounds > rounds and self.observer.lag == 0
 
     def missing(self) -> set[int]:
-        """Give what was acknowledged and is not consumed yet."""
+        """Return the acknowledged messages that are not consumed yet."""
         return set(self.acknowledged).difference(*(member.numbers for member in self.members))
 
     def clear(self) -> None:
-        """Leave no process behind."""
+        """Kill the members that still run."""
         for member in self.members:
             if member.there:
                 member.kill()
 
     @property
     def observer(self) -> Observer:
-        """Who sampled the offsets."""
+        """The observer that sampled the offsets."""
         assert self._observer is not None
         return self._observer
 
@@ -149,7 +197,7 @@ class Stage:
         time.sleep(self._pace)
 
     def _settled(self) -> bool:
-        """Tell whether every queue that is there has one owner, and shares are fair."""
+        """Return whether every available queue has one owner, and the shares are even."""
         shares = [member.holds for member in self.members if member.there]
         queues = {f"{b}:{n}" for b, up in self.up.items() if up for n in range(QUEUES)}
         sizes = [len(share) for share in shares]
@@ -184,7 +232,7 @@ class Stage:
 def _afterwards(
     stage: Stage, view: View, out: Path, spark: SparkInBackground | None
 ) -> tuple[HealthReport, Proof]:
-    """Make the report and the Parquet files, and compare the numbers."""
+    """Write the report and the Parquet files, and compare the counts."""
     address = stage.cluster.address
     deliveries = [delivery for member in stage.members for delivery in member.got]
     write_lines(out / "deliveries.jsonl", deliveries)
@@ -199,12 +247,12 @@ def _afterwards(
             view.act("Spark makes a report of the rebalances")
             observed = events_by_spark(session, address, observed)
         except MQError as problem:
-            view.tell(f"  without Spark: {problem}")
+            view.tell(f"  continuing without Spark: {problem}")
     if not observed.events:
-        view.act("the rebalances become a report")
+        view.act("the report of the rebalances is made")
         observed = events_by_ourselves(address, observed)
     write_lines(out / "events.jsonl", observed.events)
-    # That everybody goes home at the end is no rebalance.
+    # The members leaving at the end is not a rebalance of the play.
     events = [event for event in observed.events if event.started < stage.ended]
     report = examine(Observations(events, observed.offsets, observed.deliveries, observed.bad))
     (out / "report.html").write_bytes(page(report, title="PocketMQ demo").encode())
@@ -215,8 +263,8 @@ def _afterwards(
 
 
 @contextmanager
-def _noise_to(path: Path) -> Iterator[None]:
-    """Have what brokers, members and Java say on stderr in a file: it would spoil the picture."""
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Redirect stderr of brokers, members and Java to a file: it would garble the display."""
     sys.stderr.flush()
     kept = os.dup(2)
     with path.open("ab") as file:

@@ -1,7 +1,7 @@
-"""Spark's part in the demo: the messages to Parquet, the rebalances to a report.
+"""Spark's part in the demo: messages to Parquet, rebalances to a report.
 
-A session takes its time to start, so it does in the background while the play is on. Without Spark
-the events are read by a consumer of our own, and only the Parquet files are missing.
+A session takes long to start, so it starts in the background during the play. Without Spark a
+consumer of ours reads the events, and only the Parquet files are missing.
 """
 
 import logging
@@ -28,12 +28,12 @@ SCHEMA = "number BIGINT, customer STRING, amount DOUBLE, sent DOUBLE"
 
 
 class SparkInBackground:
-    """A session that a thread starts and rehearses with, while others are on the stage."""
+    """A session that a thread starts and warms up during the play."""
 
     def __init__(self) -> None:
         self._address = ""
         self._started = threading.Event()
-        self._ready_to_rehearse = threading.Event()
+        self._ready_to_warm_up = threading.Event()
         self._session: SparkSession | None = None
         self._problem: MQError | None = None
         self._thread = threading.Thread(target=self._start, name="demo-spark", daemon=True)
@@ -43,39 +43,39 @@ class SparkInBackground:
         try:
             from pocketmq.spark.engine import TUNED, spark_session
 
-            # Compiled once and not again: the session does not live long enough for more.
+            # Compile quickly: the session is too short for optimisation to pay off.
             java = f"{TUNED['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
             config = {"spark.driver.extraJavaOptions": java, "spark.driver.memory": "1g"}
             self._session = spark_session("pocketmq demo", config=config)
             self._started.set()
-            self._rehearse(self._session)
+            self._warm_up(self._session)
         except MQError as problem:
             self._problem = problem
         except ImportError as problem:
             reason = f"{problem.name} is not installed; pip install 'pocketmq[spark]'"
             self._problem = CannotStart("Spark", reason)
-        except Exception as problem:  # whatever py4j and Java come up with
-            logger.exception("Spark's session")
+        except Exception as problem:  # py4j and Java raise all kinds
+            logger.exception("the Spark session failed")
             self._problem = CannotStart("Spark", f"{type(problem).__name__}, see demo.log")
         finally:
             self._started.set()
 
-    def rehearse_with(self, address: str) -> None:
-        """Say where messages are to rehearse with: the first query of a session is the slowest."""
+    def warm_up_with(self, address: str) -> None:
+        """Set the cluster to warm up with: the first query of a session is the slowest."""
         self._address = address
-        self._ready_to_rehearse.set()
+        self._ready_to_warm_up.set()
 
-    def _rehearse(self, spark: "SparkSession") -> None:
-        self._ready_to_rehearse.wait()
+    def _warm_up(self, spark: "SparkSession") -> None:
+        self._ready_to_warm_up.wait()
         if not self._address:
             return
-        # A broker may be killed meanwhile: that is part of the play.
+        # A broker may be killed meanwhile, as part of the play.
         with tempfile.TemporaryDirectory(prefix="pocketmq-demo-") as place, suppress(MQError):
             ingest_orders(spark, self._address, Path(place) / "parquet")
 
     def session(self) -> "SparkSession":
-        """Wait for the session; raises `CannotStart` if there is none."""
-        self._ready_to_rehearse.set()
+        """Wait for the session; raises `CannotStart` if it failed."""
+        self._ready_to_warm_up.set()
         self._thread.join()
         if self._problem is not None:
             raise self._problem
@@ -83,15 +83,15 @@ class SparkInBackground:
         return self._session
 
     def stop(self) -> None:
-        """End the session, once it has started: Java would outlive one that is left alone."""
+        """Stop the session once it has started: Java would outlive an abandoned one."""
         self._started.wait(_PATIENCE)
-        self._ready_to_rehearse.set()
+        self._ready_to_warm_up.set()
         if self._session is not None:
             self._session.stop()
 
 
 def ingest_orders(spark: "SparkSession", address: str, place: Path) -> set[int]:
-    """Copy the orders to Parquet, and give the numbers that are there."""
+    """Copy the orders to Parquet, and return the numbers of those stored."""
     from pocketmq.pipelines.ingest import IngestSettings, compact, ingest, ingested_values
 
     settings = IngestSettings(once=True, schema=SCHEMA)
@@ -101,14 +101,14 @@ def ingest_orders(spark: "SparkSession", address: str, place: Path) -> set[int]:
 
 
 def events_by_spark(spark: "SparkSession", address: str, observed: Observations) -> Observations:
-    """Add the rebalance events that the topic holds."""
-    from pocketmq.pipelines.health.observed import read_topics
+    """Return the observations with the rebalance events of the topic, read by Spark."""
+    from pocketmq.pipelines.health.from_topics import read_topics
 
     return read_topics(spark, observed, name_server=address, topics={"events": EVENTS})
 
 
 def events_by_ourselves(address: str, observed: Observations) -> Observations:
-    """Add the events without Spark."""
+    """Return the observations with the rebalance events, read without Spark."""
     bad: list[BadLine] = []
     lines: list[tuple[str, bytes]] = []
     with PullConsumer(address, group="demo-report") as consumer:

@@ -1,4 +1,4 @@
-"""What is seen of the demo: a live picture on a terminal, plain lines elsewhere."""
+"""The display of the demo: live on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ _NEWS = 6
 
 
 class View:
-    """Shows the play; `picture` is asked for the state whenever it is drawn. Used with `with`."""
+    """Shows the play; `state` returns what to draw, at every refresh. Used with `with`."""
 
-    def __init__(self, picture: "Callable[[], Picture]") -> None:
+    def __init__(self, state: "Callable[[], DemoState]") -> None:
         self._console = Console(highlight=False)
         self._live = self._console.is_terminal
-        self._picture = picture
+        self._state = state
         self._began = time.monotonic()
         self._news: list[str] = []
         self._shown: Live | None = None
@@ -50,30 +50,30 @@ class View:
                 self._console.print(Text(line))
 
     def act(self, title: str) -> None:
-        """Begin an act."""
+        """Start an act."""
         self.title = title
         self.tell(title)
 
     def tell(self, text: str) -> None:
-        """Say what happened."""
+        """Report an event."""
         line = f"{time.monotonic() - self._began:5.1f} s  {text}"
         self._news.append(line)
         if self._shown is None:
             self._console.print(Text(line))
 
     def _draw(self) -> RenderableType:
-        picture = self._picture()
+        state = self._state()
         head = Text.assemble(
             (f"{time.monotonic() - self._began:5.1f} s  ", "dim"), (self.title, "bold")
         )
         news = Text("\n".join(self._news[-_NEWS:]), style="dim")
         return Group(
-            head, Text(""), picture.queues(), Text(""), picture.members(), picture.summary(), news
+            head, Text(""), state.queues(), Text(""), state.members(), state.summary(), news
         )
 
 
-class Picture:
-    """The state of the play at a moment."""
+class DemoState:
+    """A snapshot of the play, and how it is drawn."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Picture:
         self._numbers = numbers
 
     def queues(self) -> Table:
-        """Draw each broker's queues in the colour of their owner."""
+        """Return the queues of each broker in the colours of their owners."""
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
         for broker, up in self._brokers.items():
             cells = [Text(broker, style="bold" if up else "dim strike")]
@@ -107,7 +107,7 @@ class Picture:
         return Text(f"{names:^6}", style=f"{style} blink" if len(owners) > 1 else style)
 
     def members(self) -> Table:
-        """List the members."""
+        """Return the table of members."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("member")
         table.add_column("")
@@ -123,6 +123,6 @@ class Picture:
         return table
 
     def summary(self) -> Text:
-        """Give the numbers of the whole."""
+        """Return the totals."""
         text = "   ".join(f"{name} {value:,}" for name, value in self._numbers.items())
         return Text(f"\n{text}\n", style="bold")

@@ -1,4 +1,4 @@
-"""The two clusters of a migration as options: where they are, and how to be let in."""
+"""The two clusters of a migration, as options."""
 
 from typing import Any, Self
 
@@ -8,41 +8,35 @@ import msgspec
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.wire import AdminOptions
 from pocketmq.cli.entry import TO, Entry, entry_options, target_entry_options
+from pocketmq.cli.options import all_of
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import InvalidInput
 
 _TIMEOUT = 5.0
-"""Seconds for each question to a server."""
+"""Seconds for each request to a server."""
 
-
-_OPTIONS = (
+ends_options = all_of(
     click.option(
         "-n",
         "--namesrv",
         metavar="HOST:PORT",
         envvar="NAMESRV_ADDR",
         required=True,
-        help="Name server of the source; or NAMESRV_ADDR.",
+        help="Name servers of the source, separated by ';'.  [default: $NAMESRV_ADDR]",
     ),
-    click.option("--cluster", help="Cluster of the source, if its name server knows several."),
+    click.option("--cluster", help="Cluster of the source, if its name server has several."),
     click.option(
-        "--to", "to", metavar="HOST:PORT", required=True, help="Name server of the target."
+        "--to", "to", metavar="HOST:PORT", required=True, help="Name servers of the target."
     ),
-    click.option("--to-cluster", help="Cluster of the target, if its name server knows several."),
+    click.option("--to-cluster", help="Cluster of the target, if its name server has several."),
     entry_options,
     target_entry_options,
 )
-
-
-def ends_options(command: Any) -> Any:
-    """Add the options that an `Ends` is made of."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The options that an `Ends` is made of."""
 
 
 class Ends(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a migration begins and ends."""
+    """The source and the target of a migration."""
 
     source: str
     target: str
@@ -53,7 +47,7 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
-        """Take them out of all the options that a command was given."""
+        """Take them out of all the options of a command. Raises `InvalidInput`."""
         entry = Entry.taken_from(given)
         to_entry = Entry.taken_from(given, TO)
         source, target = given.pop("namesrv"), given.pop("to")
@@ -69,7 +63,7 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def sides(self) -> tuple[Side, Side]:
-        """Make the source and the target."""
+        """Return the source and the target."""
         return (
             _side(self.source, self.cluster, self.entry),
             _side(self.target, self.to_cluster, self.to_entry),

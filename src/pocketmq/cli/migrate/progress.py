@@ -1,65 +1,72 @@
-"""Seeing a copy at work, and ending it: one line on a terminal, Ctrl-C after what is under way."""
+"""The progress of a copy on stderr: rich's bar on a terminal, one line when piped."""
 
 import asyncio
-import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from pocketmq.admin.migration.copy_run import MigrationProgress
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 _EVERY = 0.5
-_CLEAR = "\r\x1b[K"
-
-
-@contextmanager
-def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Have the first Ctrl-C or SIGTERM ask for an end, and the second one be one."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def asked() -> None:
-        stop.set()
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-    for number in numbers:
-        loop.add_signal_handler(number, asked)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 @asynccontextmanager
-async def showing_progress(progress: MigrationProgress, *, following: bool) -> AsyncIterator[None]:
-    """Show how far it is while it runs: often on a terminal, once it has caught up elsewhere."""
-    task = asyncio.create_task(_show(progress, following=following))
-    try:
+async def showing_progress(counts: MigrationProgress, *, following: bool) -> AsyncIterator[None]:
+    """Show how far a copy is while it runs."""
+    bar = _bar() if sys.stderr.isatty() else None
+    if bar is None and not following:
         yield
-    finally:
-        task.cancel()
-        if sys.stderr.isatty():
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
+        return
+    with nullcontext() if bar is None else bar:
+        work = _announce(counts) if bar is None else _draw(counts, bar, following=following)
+        task = asyncio.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
 
 
-async def _show(progress: MigrationProgress, *, following: bool) -> None:
+def _bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:,} of {task.total:,} messages, {task.fields[rate]:,.0f}/s"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+async def _draw(counts: MigrationProgress, bar: "Progress", *, following: bool) -> None:
+    task = bar.add_task("copying", total=counts.behind, rate=0.0)
     loop = asyncio.get_running_loop()
-    told, before, then = False, 0, loop.time()
+    before, then = counts.copied, loop.time()
     while True:
         await asyncio.sleep(_EVERY)
         now = loop.time()
-        rate = (progress.copied - before) / (now - then)
-        before, then = progress.copied, now
-        if sys.stderr.isatty():
-            text = f"{progress.copied} messages copied, {progress.behind} to go, {rate:.0f}/s" + (
-                ", following" if following and progress.caught_up else ""
-            )
-            sys.stderr.write(_CLEAR + text)
-            sys.stderr.flush()
-        elif following and progress.caught_up and not told:
-            told = True
-            sys.stderr.write(f"caught up after {progress.copied} messages; following\n")
-            sys.stderr.flush()
+        rate = (counts.copied - before) / (now - then)
+        before, then = counts.copied, now
+        bar.update(
+            task,
+            description="following" if following and counts.caught_up else "copying",
+            completed=counts.copied,
+            total=counts.copied + counts.behind,
+            rate=rate,
+        )
+
+
+async def _announce(counts: MigrationProgress) -> None:
+    """Report once that a copy has caught up."""
+    while True:
+        await asyncio.sleep(_EVERY)
+        if counts.caught_up:
+            break
+    sys.stderr.write(f"caught up after {counts.copied} messages; following\n")
+    sys.stderr.flush()

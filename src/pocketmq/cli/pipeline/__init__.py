@@ -1,56 +1,32 @@
-"""`pocketmq pipeline`: jobs over whole topics and estates.
-
-Owns the table of pipelines and what they have in common; each is in a module of its own, imported
-only when it is called.
-"""
-
-from importlib import import_module
+"""`pocketmq pipeline`: jobs over whole topics and estates. Owns the list of pipelines."""
 
 import click
 
-from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 from pocketmq.errors import CannotStart
 
-# name -> (module, one line for `pocketmq pipeline --help`)
 PIPELINES = {
-    "copy": ("pocketmq.cli.pipeline.copy", "Messages from topic to topic, cluster to cluster."),
-    "fleet": ("pocketmq.cli.pipeline.fleet", "What if, for a whole estate of groups."),
-    "health": ("pocketmq.cli.pipeline.health", "How rebalances went: owners, pauses, moves, lag."),
-    "ingest": ("pocketmq.cli.pipeline.ingest", "Topics to Parquet, each message exactly once."),
+    "copy": Listed("pocketmq.cli.pipeline.copy", "Copy messages between topics or clusters."),
+    "fleet": Listed("pocketmq.cli.pipeline.fleet", "Compare strategies over many groups."),
+    "health": Listed("pocketmq.cli.pipeline.health", "Report how rebalances went."),
+    "ingest": Listed("pocketmq.cli.pipeline.ingest", "Write topics to Parquet, exactly once."),
 }
 
 
-class Pipelines(CommandGroup):
-    """A group that knows its commands by name and imports them on demand."""
+class Pipelines(LazyGroup):
+    """The group of pipelines."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name the pipelines."""
-        return sorted(PIPELINES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one pipeline."""
-        if cmd_name not in PIPELINES:
-            return None
+    def load(self, module: str, name: str) -> click.Command:
+        """Import a pipeline; raises `CannotStart` if the packages it needs are not installed."""
         try:
-            command = import_module(PIPELINES[cmd_name][0]).command
+            return super().load(module, name)
         except ModuleNotFoundError as missing:
             if (missing.name or "").partition(".")[0] not in ("numpy", "pyarrow", "pyspark"):
                 raise
             reason = f"{missing.name} is not installed; pip install 'pocketmq[spark]'"
-            raise CannotStart(f"pipeline {cmd_name}", reason) from missing
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the pipelines without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, PIPELINES[name][1]) for name in sorted(PIPELINES)])
+            raise CannotStart(f"pipeline {name}", reason) from missing
 
 
-@click.command(
-    "pipeline",
-    cls=Pipelines,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.command("pipeline", cls=Pipelines, listed=lambda: PIPELINES, context_settings=HELP)
 def command() -> None:
     """Run a pipeline: on this machine, or on a Spark cluster with --master."""

@@ -1,4 +1,4 @@
-"""`pocketmq pipeline copy`: messages from topic to topic."""
+"""`pocketmq pipeline copy`: copy messages between topics or clusters."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import TO, Entry, target_entry_options
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import print_json
 from pocketmq.cli.pipeline.streams import (
     ReachedCluster,
@@ -24,27 +26,23 @@ from pocketmq.pipelines.copy import (
 )
 
 
-@click.command("copy", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("copy", context_settings=HELP)
+@namesrv_option(what="Name servers to copy from")
 @click.option(
-    "-n",
-    "--namesrv",
-    metavar="HOST:PORT",
-    default="",
-    help="Name server to copy from; or NAMESRV_ADDR.",
+    "--to", "to_namesrv", metavar="HOST:PORT", help="Name servers to copy to.  [default: the same]"
 )
-@click.option(
-    "--to", "to_namesrv", metavar="HOST:PORT", help="Name server to copy to; usually the same."
-)
-@click.option("--to-topic", metavar="TOPIC", help="Topic for all; usually the same name.")
+@click.option("--to-topic", metavar="TOPIC", help="Topic to copy to.  [default: the same name]")
 @click.option(
     "--checkpoint",
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Where it notes how far it has come; a run that finds its own goes on.",
+    help="Directory for the progress; a later run with it resumes.",
 )
-@click.option("--keep-order", is_flag=True, help="Each queue to one queue, in order.")
-@click.option("--exactly-once", is_flag=True, help="Each message once, whatever breaks; slower.")
+@click.option("--keep-order", is_flag=True, help="Copy each queue to one queue, in order.")
+@click.option(
+    "--exactly-once", is_flag=True, help="Copy each message once, also after failures; slower."
+)
 @stream_options(every=1.0)
 @target_entry_options
 def command(
@@ -58,12 +56,12 @@ def command(
     exactly_once: bool,
     **given: Any,
 ) -> None:
-    """Copy messages from topic to topic, on one cluster or from one to another.
+    """Copy messages between topics, in one cluster or from one to another.
 
-    Without --once it runs until Ctrl-C; a run that follows goes on where it ended.
+    Without --once it runs until Ctrl-C; a later run resumes where it stopped.
     """
     if not run.topics:
-        raise click.UsageError("name at least one topic with -t")
+        raise click.UsageError("no topic; give at least one with -t")
     to_entry = Entry.taken_from(given, TO)
     if to_namesrv is None:
         to_namesrv, to_entry = namesrv, to_entry.or_else(run.entry)
@@ -103,10 +101,10 @@ def command(
     if run.as_json:
         print_json(result)
     else:
-        print(_told(result, to_topic or "topics of the same names"))
+        print(_summary(result, to_topic or "topics of the same names"))
 
 
-def _told(result: CopyResult, where: str) -> str:
+def _summary(result: Copied, where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

@@ -1,7 +1,6 @@
-"""`pocketmq pipeline fleet`: every group of an estate under every strategy, event after event."""
+"""`pocketmq pipeline fleet`: all groups of an estate, under each strategy and event."""
 
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,19 @@ from typing import Any
 import click
 
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
-from pocketmq.cli.allocate import EventsInOrder
+from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.output import ProgressLine, print_json, print_table, printable
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import json_option
+from pocketmq.cli.output import (
+    ProgressLine,
+    TableColumn,
+    numbers,
+    print_json,
+    print_table,
+    printable,
+)
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.pipelines.fleet import (
@@ -37,21 +45,17 @@ _QUEUES = re.compile(r"(?:([^:*]+):)?(?:([^:*]+)\*)?([1-9][0-9]{0,5})\Z")
 _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
 
 
-def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
-    return click.option(name, multiple=True, expose_value=False, metavar=metavar, help=text)
-
-
 @click.command(
     "fleet",
     cls=EventsInOrder,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Events happen in the order they are given, with a complete rebalance after each.",
+    context_settings=HELP,
+    epilog="Events happen in the given order, with a complete rebalance after each.",
 )
 @click.argument("estate", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--uniform",
     metavar="GROUPS,QUEUES,MEMBERS",
-    help="Instead of a file: equal groups, each with a topic of its own.",
+    help="Instead of a file: equal groups, each with its own topic.",
 )
 @click.option(
     "-n",
@@ -64,34 +68,39 @@ def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     "strategies",
     multiple=True,
     metavar="NAME,...",
-    help="Strategies to compare; default AVG,AVG_BY_CIRCLE,CONSISTENT_HASH.",
+    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
 )
-@_event("--join", "ID", "Event: a member joins every group.")
-@_event("--leave", "N|ID", "Event: a group's member leaves, the N-th (-1 is the last) or by id.")
-@_event("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
-@_event("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
-@_event(
+@event_option("--join", "ID", "Event: a member joins every group.")
+@event_option(
+    "--leave", "N|ID", "Event: a member leaves every group, by position (-1 is the last) or id."
+)
+@event_option("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
+@event_option("--add-broker", "BROKER*N", "Event: a broker joins with N queues of every topic.")
+@event_option(
     "--add-queues",
     "[TOPIC:][BROKER*]N",
     "Event: N more queues, of one topic or all, on one broker or all.",
 )
-@_event("--switch-to", "NAME", "Event: all members change to this strategy.")
-@click.option("--rooms", metavar="ROOM,...", default="", help="MACHINE_ROOM: the rooms.")
+@event_option("--switch-to", "NAME", "Event: all members change to this strategy.")
+@click.option(
+    "--rooms", metavar="ROOM,...", default="", help="MACHINE_ROOM: the rooms to allocate."
+)
 @click.option(
     "--virtual-nodes",
     type=click.IntRange(0, 10_000),
+    metavar="N",
     default=10,
     show_default=True,
-    help="CONSISTENT_HASH: places of each member on the ring.",
+    help="CONSISTENT_HASH: points of each member on the ring.",
 )
 @click.option(
     "--details",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write every group's numbers there, as Parquet.",
+    help="Write the numbers of every group to DIR, as Parquet.",
 )
-@click.option("--master", metavar="URL", help="Compute on a Spark cluster, or local[*].")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--master", metavar="URL", help="Compute with Spark: a cluster's URL, or local[*].")
+@json_option()
 @entry_options
 @click.pass_context
 def command(
@@ -147,15 +156,13 @@ def command(
 
 def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: Entry) -> Estate:
     if sum(way is not None for way in (path, uniform, namesrv)) != 1:
-        raise click.UsageError(
-            "give an estate's file or directory, or --uniform, or -n; one of them"
-        )
+        raise click.UsageError("give exactly one of: an estate's file or directory, --uniform, -n")
     if path is not None:
         return read_estate(path)
     if namesrv is not None:
         estate, missing = cluster_estate(options=ReachedCluster.by(namesrv, entry).client)
         for what in missing:
-            click.echo(f"pocketmq: not learnt: {printable(what)}", err=True)
+            click.echo(f"pocketmq: not included: {printable(what)}", err=True)
         return estate
     assert uniform is not None
     found = _UNIFORM.match(uniform.replace(" ", ""))
@@ -170,7 +177,7 @@ def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: 
 def _strategy(name: str, settings: StrategySettings) -> Strategy:
     strategy = strategy_by_name(name, settings)
     if strategy.name.endswith("CONFIG"):
-        reason = f"{name} gives each member the queues it was configured with: nothing to compare"
+        reason = f"{name} uses the configured queues of each member: nothing to compare"
         raise click.UsageError(reason)
     return strategy
 
@@ -179,7 +186,9 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
     option = "--" + kind.replace("_", "-")
     [name] = split_names(option, text) if "," not in text else [""]
     if not name:
-        raise click.UsageError(f"{option} takes one at a time: repeat it instead of using commas")
+        raise click.UsageError(
+            f"{option} takes one value; repeat the option instead of using commas"
+        )
     match kind:
         case "join":
             return Join(name)
@@ -203,11 +212,8 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
 
 
 def _print(report: FleetReport, details: Path | None) -> None:
-    columns = [
-        ("event", "left"), ("strategy", "left"), ("queues", "right"), ("unowned", "right"),
-        ("uneven groups", "right"), ("mean spread", "right"), ("99 %", "right"),
-        ("largest", "right"), ("moved", "right"), ("had to", "right"),
-    ]  # fmt: skip
+    sizes = numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
+    columns = [TableColumn("event"), TableColumn("strategy"), *sizes, *numbers("moved", "had to")]
     rows = [
         (
             step.event, step.strategy, f"{step.queues:,}", f"{step.unowned:,}", f"{step.uneven:,}",
@@ -224,8 +230,6 @@ def _print(report: FleetReport, details: Path | None) -> None:
     ]
     if len(report.strategies[0].steps) > 1:
         print()
-        print_table(
-            "all events", [("strategy", "left"), ("moved", "right"), ("had to", "right")], totals
-        )
-    where = f"; every group's numbers are in {details}" if details is not None else ""
+        print_table("all events", [TableColumn("strategy"), *numbers("moved", "had to")], totals)
+    where = f"; the numbers of every group are in {details}" if details is not None else ""
     print(f"\n{report.groups:,} groups computed in {report.seconds:.1f} s{where}")

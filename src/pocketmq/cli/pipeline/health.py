@@ -1,4 +1,4 @@
-"""`pocketmq pipeline health`: how rebalances went, as a table, as JSON, as a page."""
+"""`pocketmq pipeline health`: report rebalances as a table, as JSON or as a page."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,16 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.options import FiniteRange
-from pocketmq.cli.output import ProgressLine, print_json, print_table, write_whole
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
+from pocketmq.cli.output import (
+    ProgressLine,
+    TableColumn,
+    numbers,
+    print_json,
+    print_table,
+    write_whole,
+)
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.pipelines.health import (
@@ -26,43 +34,45 @@ _FILE = click.Path(path_type=Path)
 MOST_ROWS = 40
 
 
-@click.command("health", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("health", context_settings=HELP)
 @click.option(
-    "--events", type=_FILE, help="Rebalance events: a file of JSON lines, or a directory."
+    "--events", type=_FILE, help="Rebalance events: a file of JSON lines, or a directory of them."
 )
-@click.option("--offsets", type=_FILE, help="Samples of offsets, JSON lines; for the lag.")
+@click.option("--offsets", type=_FILE, help="Offset samples as JSON lines, for the lag.")
 @click.option(
-    "--deliveries", type=_FILE, help="What handlers were given, JSON lines; for duplicates."
+    "--deliveries", type=_FILE, help="Deliveries to handlers as JSON lines, for duplicates."
 )
+@namesrv_option(what="Name servers for topics and --watch")
 @click.option(
-    "-n",
-    "--namesrv",
-    metavar="HOST:PORT",
-    default="",
-    help="Name server, for topics and --watch; or NAMESRV_ADDR.",
+    "--events-topic", metavar="TOPIC", help="Topic that members publish their history to."
 )
-@click.option("--events-topic", metavar="TOPIC", help="Topic the members publish their history to.")
-@click.option("--offsets-topic", metavar="TOPIC", help="Topic with samples of offsets.")
+@click.option("--offsets-topic", metavar="TOPIC", help="Topic with offset samples.")
 @click.option("--deliveries-topic", metavar="TOPIC", help="Topic with deliveries.")
 @click.option(
     "--watch",
     type=FiniteRange(0, 86_400),
     metavar="SECONDS",
-    help="Sample the groups' offsets at the brokers for so long first.",
+    help="First sample the groups' offsets at the brokers for SECONDS.",
 )
-@click.option("-g", "--group", "groups", multiple=True, help="Group to report on; usually all.")
+@click.option(
+    "-g", "--group", "groups", multiple=True, help="Group to report on; repeatable.  [default: all]"
+)
 @click.option(
     "--quiet",
     type=FiniteRange(0.01, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time without a change that ends a rebalance of the group.",
+    help="Time without a change that ends a rebalance.",
 )
-@click.option("--html", type=_FILE, metavar="FILE", help="Write a page with plots.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page with charts.")
+@json_option()
 @click.option(
-    "--master", metavar="URL", default="local[*]", help="Spark, for topics; usually local."
+    "--master",
+    metavar="URL",
+    default="local[*]",
+    show_default=True,
+    help="Spark master, for topics.",
 )
 @entry_options
 def command(
@@ -82,13 +92,13 @@ def command(
     master: str,
     **given: Any,
 ) -> None:
-    """Report how a group's rebalances went.
+    """Report how the rebalances of groups went.
 
-    Who owned which queue when, time without owner and with two, pauses, duplicates, queues moved
-    against the fewest possible, balance, lag and its spikes, flapping.
+    Owners of each queue over time, time without an owner or with two, pauses, duplicates, queues
+    moved against the fewest possible, balance, lag and its spikes, flapping.
     """
     if (events is None) == (events_topic is None):
-        raise click.UsageError("give --events, or --events-topic with -n, one of them")
+        raise click.UsageError("give either --events, or --events-topic with -n")
     bad: list[BadLine] = []
     topics = {
         kind: topic
@@ -124,7 +134,7 @@ def command(
     else:
         print_report(report)
         if html is not None:
-            print(f"\nthe page is {html}")
+            print(f"\npage     {html}")
 
 
 def _with_topics(
@@ -177,13 +187,13 @@ def print_report(report: HealthReport) -> None:
         _print_group(group)
     if report.bad:
         rows = [(line.where, line.reason) for line in report.bad[:MOST_ROWS]]
-        print_table("\nnot readable", [("where", "left"), ("reason", "left")], rows)
+        print_table("\nunreadable", [TableColumn("where"), TableColumn("reason")], rows)
 
 
 def _print_group(group: GroupHealth) -> None:
     print_table(
-        f"group {group.group}, {', '.join(group.strategies)}", [("", "left"), ("", "left")],
-        _numbers(group),
+        f"group {group.group}, {', '.join(group.strategies)}", [TableColumn(""), TableColumn("")],
+        _facts(group),
     )  # fmt: skip
     print()
     rows = [
@@ -193,22 +203,20 @@ def _print_group(group: GroupHealth) -> None:
         )
         for one in group.rebalances[:MOST_ROWS]
     ]  # fmt: skip
-    columns = [
-        ("at", "right"), ("rebalance", "left"), ("took", "right"), ("moved", "right"),
-        ("had to", "right"), ("spread", "right"), ("unowned", "right"),
-    ]  # fmt: skip
+    counts = numbers("took", "moved", "had to", "spread", "unowned")
+    columns = [*numbers("at"), TableColumn("rebalance"), *counts]
     print_table("", columns, rows)
     if len(group.rebalances) > MOST_ROWS:
         print(f"and {len(group.rebalances) - MOST_ROWS} more; --json shows all")
 
 
-def _numbers(group: GroupHealth) -> list[tuple[str, str]]:
+def _facts(group: GroupHealth) -> list[tuple[str, str]]:
     worst = max(group.queues, key=lambda queue: queue.unowned_seconds, default=None)
     unowned = f"{group.unowned_seconds:.2f} s"
     if worst is not None and worst.unowned_seconds:
         unowned += f", most of it {worst.queue} with {worst.unowned_seconds:.2f} s"
     spreads = [one.after for one in group.rebalances[-1:]]
-    numbers = [
+    facts = [
         ("observed", f"{group.ended - group.began:.1f} s"),
         ("queues, members", f"{len(group.queues)}, {len(group.members)}"),
         ("time without owner", unowned),
@@ -220,11 +228,11 @@ def _numbers(group: GroupHealth) -> list[tuple[str, str]]:
     ]
     for after in spreads:
         topics = ", ".join(f"{topic} {spread}" for topic, spread in after.topics.items())
-        numbers.append(("spread at the end", f"{after.group} ({topics})"))
+        facts.append(("spread at the end", f"{after.group} ({topics})"))
     if group.duplicates is not None:
-        numbers.append(("seen twice", f"{group.duplicates:,} of {group.deliveries:,}"))
+        facts.append(("seen twice", f"{group.duplicates:,} of {group.deliveries:,}"))
     if group.lag is not None:
         lag = group.lag
         text = f"{lag.last:,} at the end, {lag.largest:,} at most, median {lag.median:,.0f}"
-        numbers.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
-    return numbers
+        facts.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
+    return facts

@@ -1,9 +1,11 @@
-"""`pocketmq pipeline ingest`: topics to Parquet."""
+"""`pocketmq pipeline ingest`: write topics to Parquet."""
 
 from pathlib import Path
 
 import click
 
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import ProgressLine, print_json
 from pocketmq.cli.pipeline.streams import (
     ReachedCluster,
@@ -22,31 +24,29 @@ from pocketmq.pipelines.ingest import (
 )
 
 
-@click.command("ingest", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server; or NAMESRV_ADDR."
-)
+@click.command("ingest", context_settings=HELP)
+@namesrv_option()
 @click.option(
     "--to",
     "place",
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Where to write; a run that finds its own files goes on.",
+    help="Directory to write to; a later run with it resumes.",
 )
 @click.option(
     "--schema",
     metavar="DDL|FILE|infer",
-    help="Columns of JSON bodies, such as 'id BIGINT, paid BOOLEAN'; usually bodies stay bytes.",
+    help="Columns of JSON bodies, such as 'id BIGINT, paid BOOLEAN'.  [default: raw bytes]",
 )
 @click.option(
     "--day-from",
     metavar="store|born|COLUMN",
     default="store",
     show_default=True,
-    help="Whose day to file a message under.",
+    help="Time whose day a message is stored under.",
 )
-@click.option("--compact", "compacting", is_flag=True, help="Merge small files at the end.")
+@click.option("--compact", "compacting", is_flag=True, help="Merge small files afterwards.")
 @stream_options(every=5.0)
 def command(
     *,
@@ -57,10 +57,10 @@ def command(
     day_from: str,
     compacting: bool,
 ) -> None:
-    """Copy topics to Parquet, each message exactly once, by day and topic.
+    """Write topics to Parquet, each message exactly once, by day and topic.
 
-    What cannot be read is kept in DIR/bad with the reason. Without --once it runs until Ctrl-C; a
-    run that follows goes on where it ended. --compact alone, without topics, merges files.
+    Unreadable messages go to DIR/bad with the reason. Without --once it runs until Ctrl-C; a later
+    run resumes where it stopped. --compact without topics only merges files.
     """
     if not run.topics:
         _compact_alone(place, wanted=compacting)
@@ -93,22 +93,22 @@ def command(
     if run.as_json:
         print_json({"ingested": result, "compacted": merged})
         return
-    print(_told(result, place))
+    print(_summary(result, place))
     if merged is not None:
-        print(f"{merged.files_before} files became {merged.files_after}")
+        print(f"merged {merged.files_before} files into {merged.files_after}")
 
 
 def _compact_alone(place: Path, *, wanted: bool) -> None:
     if not wanted:
-        raise click.UsageError("name at least one topic with -t")
+        raise click.UsageError("no topic; give at least one with -t")
     with ProgressLine() as line:
         done = compact(place, progress=line.say)
-    print(f"{done.files_before} files became {done.files_after}, {done.rows:,} rows")
+    print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
 
-def _told(result: IngestResult, place: Path) -> str:
+def _summary(result: Ingested, place: Path) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
-    bad = f"; {result.bad:,} could not be read and are in {place / 'bad'}" if result.bad else ""
+    bad = f"; {result.bad:,} unreadable messages are in {place / 'bad'}" if result.bad else ""
     return (
         f"{result.rows:,} rows{late} in {result.batches} batches to {place / 'data'} "
         f"in {result.seconds:.1f} s{bad}"

@@ -1,8 +1,8 @@
-"""Spark started for a command that Ctrl-C and SIGTERM may end at any time, while it starts too.
+"""Starting Spark for a command that Ctrl-C and SIGTERM may stop at any time, also meanwhile.
 
-Spark is started by a thread of its own: the signals then find the main thread waiting, not in the
-midst of Spark, and Spark installs no handler instead of ours. What it has started by then is
-killed: a Java that is told to end while it starts complains at length.
+A thread of its own starts Spark: signals then find the main thread waiting, not inside Spark, and
+Spark cannot replace our handlers. On a signal, the processes started so far are killed: a Java that
+is asked to stop during its start prints pages of errors.
 """
 
 import logging
@@ -26,17 +26,17 @@ _PATIENCE = 10.0
 _PAUSE = 0.02
 
 
-class Ending:
-    """What Ctrl-C and SIGTERM do: end the command at once, or have a stream end in order."""
+class InterruptHandler:
+    """What Ctrl-C and SIGTERM do: stop the command at once, or a stream gracefully."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self.in_order = False
-        """Whether the first one only sets `stop`."""
+        self.graceful = False
+        """Whether the first signal only sets `stop`."""
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal."""
-        if self.in_order and not self.stop.is_set():
+        """Handle a signal."""
+        if self.graceful and not self.stop.is_set():
             self.stop.set()
             return
         if number == signal.SIGINT:
@@ -45,7 +45,7 @@ class Ending:
 
     @contextmanager
     def at_signals(self) -> Iterator[None]:
-        """Be called at Ctrl-C and SIGTERM meanwhile."""
+        """Handle Ctrl-C and SIGTERM within the block."""
         before = [
             (number, signal.signal(number, self)) for number in (signal.SIGINT, signal.SIGTERM)
         ]
@@ -57,9 +57,9 @@ class Ending:
 
 
 @contextmanager
-def started_spark(name: str, master: str, ending: Ending) -> "Iterator[SparkSession]":
-    """Have Spark run meanwhile. Raises `CannotStart`."""
-    with ending.at_signals():
+def started_spark(name: str, master: str, handler: InterruptHandler) -> "Iterator[SparkSession]":
+    """Run Spark within the block. Raises `CannotStart`."""
+    with handler.at_signals():
         spark = _start(f"pocketmq {name}", master)
         try:
             _make_active(spark)
@@ -90,16 +90,16 @@ def _start(name: str, master: str) -> "SparkSession":
 
 
 def _make_active(spark: "SparkSession") -> None:
-    """Have this thread's work be that of the session, which another thread has started.
+    """Make the session, which another thread has started, the active one of this thread.
 
-    Sources that are registered with a session are looked for in the thread's own.
+    Spark looks up registered sources in the active session of the calling thread.
     """
-    java_class: Any = spark._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - as it does itself
+    java_class: Any = spark._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - as PySpark does
     java_class.setActiveSession(spark._jsparkSession)  # noqa: SLF001
 
 
 def _give_up(started: "Future[SparkSession]", others: set[int]) -> None:
-    """Kill what is being started; where processes cannot be listed, wait and stop it instead."""
+    """Kill what is being started; where processes cannot be listed, wait and stop it."""
     deadline = time.monotonic() + _PATIENCE
     while not started.done() and time.monotonic() < deadline:
         for process in _descendants(os.getpid()):
@@ -113,9 +113,9 @@ def _give_up(started: "Future[SparkSession]", others: set[int]) -> None:
 
 
 def _descendants(process: int) -> list[int]:
-    """List the processes that a process has started, and so on; none where there is no /proc.
+    """Return the descendants of a process; none where there is no /proc.
 
-    Each comes before its own: a script that outlived its Java would complain.
+    A parent comes before its children: a script that outlived its Java would print an error.
     """
     found: list[int] = []
     for children in Path(f"/proc/{process}/task").glob("*/children"):

@@ -1,21 +1,24 @@
-"""What pipelines that run as a stream have in common: options, a session, an end by Ctrl-C."""
+"""What pipelines share: the cluster they read, the options of streams, a stop by Ctrl-C."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import msgspec
 
-from pocketmq import ClientOptions
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import ProgressLine
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.client.name_servers import name_server_addresses
+from pocketmq.client.options import ClientOptions
 from pocketmq.model.names import check_topic
+from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +27,7 @@ _PATIENCE = 3.0
 
 
 class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What the common options say."""
+    """The values of the options that streams share."""
 
     topics: tuple[str, ...]
     once: bool
@@ -38,38 +41,46 @@ class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the common options to a command, which gets them as `run`."""
-    options = [
+    """Return the options that streams share; the command gets their values as `run`."""
+    options = all_of(
         click.option(
-            "-t", "--topic", "topics", multiple=True, metavar="TOPIC", help="Topic; repeatable."
+            "-t",
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="TOPIC",
+            help="Topic to read; repeatable.",
         ),
-        click.option("--once", is_flag=True, help="Copy what is there now, then end."),
+        click.option("--once", is_flag=True, help="Copy what is there now, then stop."),
         click.option(
             "--from",
             "starting",
             type=click.Choice(["earliest", "latest"]),
             default="earliest",
             show_default=True,
-            help="Where a first run begins.",
+            help="Where the first run starts.",
         ),
-        click.option("-g", "--group", help="Consumer group that shows how far it has come."),
+        click.option("-g", "--group", help="Consumer group to publish the progress to."),
         click.option(
             "--every",
             type=FiniteRange(0.1, 86_400),
             default=every,
             show_default=True,
             metavar="SECONDS",
-            help="Time between batches.",
+            help="Interval of batches.",
         ),
         click.option(
-            "--largest-batch", type=click.IntRange(1), metavar="N", help="Messages a batch."
+            "--largest-batch",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Maximal messages per batch.",
         ),
         click.option(
-            "--master", metavar="URL", default="local[*]", show_default=True, help="Spark."
+            "--master", metavar="URL", default="local[*]", show_default=True, help="Spark master."
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON."),
+        json_option("Print the result as JSON."),
         entry_options,
-    ]
+    )
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -78,16 +89,14 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
             common = {name: given.pop(name) for name in StreamRun.__struct_fields__}
             command(run=StreamRun(**common), **given)
 
-        found: Callable[..., None] = gathered
-        for option in reversed(options):
-            found = option(found)
+        found: Callable[..., None] = options(gathered)
         return found
 
     return add
 
 
 def check_topics(client: ClientOptions, topics: Sequence[str]) -> None:
-    """Find out before Spark is started, which takes long, that there is nobody to read from.
+    """Check that the topics can be read, before Spark is started, which takes long.
 
     Raises `InvalidInput`, `NameServersUnreachable` and `RouteNotFound`.
     """
@@ -105,11 +114,51 @@ def running(
 ) -> Iterator[tuple["SparkSession", ProgressLine, threading.Event]]:
     """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets.
 
-    The second of them, or one that comes while Spark starts, ends the command at once.
+    A second signal, or one that comes while Spark starts, stops the command at once.
     """
-    ending = InterruptHandler()
+    handler = InterruptHandler()
     with ProgressLine() as line:
         line.say("starting Spark …")
-        with started_spark(name, run.master, ending) as spark:
-            ending.in_order = True
-            yield spark, line, ending.stop
+        with started_spark(name, run.master, handler) as spark:
+            handler.graceful = True
+            yield spark, line, handler.stop
+
+
+class ReachedCluster(msgspec.Struct, frozen=True):
+    """A cluster as a pipeline reaches it, itself and as options of Spark's source.
+
+    Secrets go to Spark as options of a read or a write, which it hands to tasks; they are not part
+    of its command line, its settings or its description of a query.
+    """
+
+    name_server: str
+    client: ClientOptions
+    options: dict[str, str]
+    """The same for a source or sink, without the name server; must not be printed."""
+
+    @classmethod
+    def by(cls, name_server: str, entry: Entry) -> Self:
+        """Build it from the options, or else from the environment.
+
+        Raises `NameServersUnreachable` if no name server is named, and `InvalidInput`.
+        """
+        address = ";".join(name_server_addresses(name_server, os.environ))
+        options = _options(entry)
+        return cls(address, client_of(address, options), options)
+
+
+def _options(entry: Entry) -> dict[str, str]:
+    given: dict[str, str | None] = {}
+    user, tls = entry.credentials, entry.tls
+    if user is not None:
+        given |= {"accessKey": user.access_key, "secretKey": user.secret_key}
+    if tls is not None:
+        given |= {
+            "tls": "true",
+            "tlsCa": tls.ca,
+            "tlsCert": tls.cert,
+            "tlsKey": tls.key,
+            "tlsServerName": tls.server_name,
+            "tlsVerify": None if tls.verify else "false",
+        }
+    return {name: value for name, value in given.items() if value}
