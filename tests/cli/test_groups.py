@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from pocketmq.cli.options import FiniteRange
 
 from pocketmq.cli import pocketmq, run
 from pocketmq.cli.options import FiniteRange

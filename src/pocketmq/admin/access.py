@@ -9,9 +9,9 @@ from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
-from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.request import B, H, R, Request
-from pocketmq.protocol.requests import auth as rows
+from pocketmq.protocol.requests import access as rows
+from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 
 T = TypeVar("T")
 

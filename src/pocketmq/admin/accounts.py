@@ -5,10 +5,10 @@ import msgspec
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
-from pocketmq.model.data_version import DataVersion
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.model.value import DataVersion
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests import auth_49 as rows
+from pocketmq.protocol.requests import access as rows
+from pocketmq.protocol.requests.access import Account
 
 
 class AccountVersion(msgspec.Struct, frozen=True):

@@ -5,8 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from pocketmq.admin.wire import AdminOptions, AdminSettings, AdminWire
-from pocketmq.client.options import ClientOptions
-from pocketmq.client.settings import sort_settings
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:

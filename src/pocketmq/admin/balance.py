@@ -14,7 +14,7 @@ from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
 from pocketmq.errors import Absent, MQError, RouteNotFound
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.connections import ConsumerConnections
+from pocketmq.protocol.requests.groups import ConsumerConnections
 from pocketmq.protocol.requests.membership import UNREGISTER_CLIENT
 
 

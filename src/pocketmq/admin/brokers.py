@@ -7,15 +7,15 @@ import msgspec
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.connections import ProducerTable
-from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
 from pocketmq.protocol.request import AnyRequest
 from pocketmq.protocol.requests import broker_admin as rows
-from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO
+from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO, ProducerTableBody
 from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
 from pocketmq.protocol.requests.stats import (
     GET_BROKER_CONSUME_STATS,
     VIEW_BROKER_STATS_DATA,
+    BrokerConsumeStats,
+    BrokerStats,
 )
 
 _PATIENT = 50.0
@@ -129,7 +129,7 @@ class Brokers:
         header = GET_BROKER_CONSUME_STATS.header(is_order=ordered)
         return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
 
-    async def producers(self, address: str) -> ProducerTable:
+    async def producers(self, address: str) -> ProducerTableBody:
         """Return all producers connected to a broker."""
         return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GET_ALL_PRODUCER_INFO.header())
 

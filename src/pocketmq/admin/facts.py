@@ -7,7 +7,6 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
-    ProcessQueueBody,
     RunningInfo,
 )
 from pocketmq.protocol.requests.groups import ConsumerConnections

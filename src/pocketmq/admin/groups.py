@@ -13,17 +13,14 @@ from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.assignment import RequestMode
-from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerConnections
-from pocketmq.protocol.bodies.groups import GroupConfigs
-from pocketmq.protocol.bodies.running import RunningInfo
-from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
 from pocketmq.protocol.requests import groups as rows
-from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE
+from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE, RequestMode
 from pocketmq.protocol.requests.client_calls import (
     GET_CONSUMER_RUNNING_INFO,
+    RunningInfo,
 )
-from pocketmq.protocol.requests.stats import GET_CONSUME_STATS
+from pocketmq.protocol.requests.groups import ConsumerConnections, GroupConfigs, ProducerConnections
+from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, ConsumeStatsBody, QueueProgress
 
 _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for requests relayed to a client."""
@@ -254,7 +251,7 @@ class Groups:
 
     async def stats_at(
         self, group: str, topic: str | None, places: list[ServerPlace]
-    ) -> Gathered[ConsumeStats]:
+    ) -> Gathered[ConsumeStatsBody]:
         """Return the progress of a group on some brokers."""
         header = GET_CONSUME_STATS.header(consumer_group=group, topic=topic)
         return await self._wire.read_each(places, GET_CONSUME_STATS, header, timeout=_PATIENCE)

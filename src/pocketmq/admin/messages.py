@@ -16,7 +16,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
 from pocketmq.model import properties
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import (
     TRACE_TOPIC,
     dead_letter_topic,
@@ -24,13 +24,11 @@ from pocketmq.model.names import (
     is_retry_topic,
 )
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.receipt import SendReceipt
-from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY
-from pocketmq.protocol.requests.queries import (
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY, DirectConsumeResult
+from pocketmq.protocol.requests.reading import (
     QUERY_MESSAGE,
     VIEW_MESSAGE_BY_ID,
     QueryMessageRequest,
@@ -239,7 +237,7 @@ class Messages:
         answer = await self._wire.call(place.address, VIEW_MESSAGE_BY_ID, header, accept=accept)
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
-        return decode_pulled(answer.result(), Delivery(broker_name=place.broker))[0]
+        return decode_pulled(answer.result(), DeliveryContext(broker_name=place.broker))[0]
 
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]

@@ -13,14 +13,12 @@ from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.requests.client_calls import (
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
     GetConsumerStatusRequest,
 )
 from pocketmq.protocol.requests.offsets import (
     INVOKE_BROKER_TO_RESET_OFFSET,
-    ConsumerStatus,
     ResetOffset,
     ResetOffsetRequest,
 )

@@ -11,13 +11,12 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
-from pocketmq.protocol.bodies.stats import OffsetRange
-from pocketmq.protocol.bodies.topics import TopicConfigs
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.requests import nameserver
 from pocketmq.protocol.requests import topics as rows
-from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE
+from pocketmq.protocol.requests.reading import QUERY_CONSUME_QUEUE, ConsumeQueuePage
+from pocketmq.protocol.requests.stats import OffsetRange
+from pocketmq.protocol.requests.topics import TopicConfigs
 
 
 class TopicStatus(msgspec.Struct, frozen=True):

@@ -12,11 +12,10 @@ import msgspec
 from pocketmq.admin.gathered import Answer, Gathered, Missing, ServerPlace
 from pocketmq.client.calls import SUCCESS, Fields
 from pocketmq.client.checks import check_range, check_seconds
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, ClientSettings
 from pocketmq.client.questions.asking import Ask, Question, TypedAnswer, run
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.client.settings import ClientSettings
 from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
 from pocketmq.model.names import TOOLS_GROUP, check_group
 from pocketmq.model.queue import MessageQueue

@@ -19,9 +19,9 @@ from pocketmq.admin.wire import AdminOptions
 from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 from tests.loops import until
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.admin.migration.plan import ClusterContents, MigrationChoice, make_plan
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.topics import TopicConfig
 

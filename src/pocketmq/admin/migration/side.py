@@ -17,13 +17,13 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
+from pocketmq.model.groups import TAG
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import TAG
-from pocketmq.protocol.bodies.stats import OffsetRange
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.sending import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SendRequestV2
+from pocketmq.protocol.requests.stats import OffsetRange
 from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO
 
 T = TypeVar("T")

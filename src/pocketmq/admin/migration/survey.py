@@ -9,10 +9,10 @@ from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.migration.plan import ClusterContents, MigrationPlan, TopicPlan
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate, MQError
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.stats import OffsetRange
+from pocketmq.model.topics import TopicConfig
+from pocketmq.protocol.requests.stats import OffsetRange
 
 T = TypeVar("T")
 

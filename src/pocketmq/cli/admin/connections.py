@@ -5,8 +5,8 @@ from pocketmq.cli.admin.flags import BROKER, GROUP, TOPIC, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.connections import ClientConnection
 from pocketmq.protocol.peers import version_name
+from pocketmq.protocol.requests.groups import ClientConnection
 
 
 def _language(connection: ClientConnection) -> str:

@@ -6,14 +6,14 @@ import click
 import msgspec
 
 from pocketmq.cli.admin.shown import row, when_exactly
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import plain
 
 if TYPE_CHECKING:
     from pocketmq.admin.tracks import Track
-    from pocketmq.model.receipt import SendReceipt
+    from pocketmq.model.message import SendReceipt
     from pocketmq.protocol.received import ReceivedMessage
 
 

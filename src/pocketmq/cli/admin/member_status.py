@@ -10,10 +10,10 @@ from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, row
 from pocketmq.errors import Absent
 from pocketmq.model.queue import sort_queues
-from pocketmq.protocol.bodies.running import (
+from pocketmq.protocol.requests.client_calls import (
     PROP_START_TIMESTAMP,
     PopProcessQueueInfo,
-    ProcessQueueInfo,
+    ProcessQueueBody,
     RunningInfo,
 )
 
@@ -77,7 +77,7 @@ def _rest(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _held(held: ProcessQueueInfo) -> str:
+def _held(held: ProcessQueueBody) -> str:
     """Return what a member reports of a queue."""
     return (
         f"ProcessQueueInfo [commitOffset={held.commit_offset}, "

@@ -8,8 +8,8 @@ from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
 from pocketmq.errors import Absent
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"
 _BAR = "=" * 38

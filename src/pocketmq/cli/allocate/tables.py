@@ -7,7 +7,7 @@ wrapped: one member is one line for each of its topics.
 
 from collections.abc import Iterable, Sequence
 
-from pocketmq.balance.what_if import Move, Movement, Ownership, Step, WhatIf
+from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
 from pocketmq.cli.output import TableColumn, TextPage, numbers
 from pocketmq.model.queue import MessageQueue
 
@@ -75,7 +75,7 @@ def _balance_lines(ownership: Ownership) -> Iterable[str]:
         yield f"nobody consumes {_count(len(ownership.unowned))}: {queues}"
 
 
-def _add_step(page: TextPage, step: Step) -> None:
+def _add_step(page: TextPage, step: WhatIfStep) -> None:
     change = step.movement
     page.line(f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
     _add_ownership(page, step.after)
