@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.bodies import LONGEST_TEXT, as_hex, as_json, as_text
+from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_text
 
 
 @given(st.binary(max_size=2000))

@@ -13,7 +13,7 @@ from pocketmq.balance.story.history import QUIET, History
 from pocketmq.balance.story.moment import Moment, Owners
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, moment_of
+from pocketmq.dashboard.assignment.snapshots import TELLS_NOTHING, moment_of
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.running import PROP_CONSUME_TYPE, RunningInfo

@@ -9,10 +9,9 @@ import pytest
 import pocketmq as mq
 from pocketmq import aio
 from pocketmq.balance.allocation import Average
-from pocketmq.dashboard.actions import Actions
 from pocketmq.dashboard.assignment.page import watch_of
-from pocketmq.dashboard.assignment.watching import Look, Looking
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker
+from pocketmq.dashboard.desk import Actions, Desk
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import Absent
@@ -42,7 +41,9 @@ def with_admin(cluster: mq.Cluster, story: Callable[[aio.Admin], Awaitable[T]]) 
     return asyncio.run(run())
 
 
-async def look_until(looking: Looking, wanted: Callable[[Look], bool]) -> Look:
+async def look_until(
+    looking: SnapshotTaker, wanted: Callable[[GroupSnapshot], bool]
+) -> GroupSnapshot:
     """Look again and again until something is seen."""
     async with asyncio.timeout(20):
         while not wanted(look := await looking.look()):
@@ -60,8 +61,8 @@ def test_a_killed_broker_is_the_reason_for_what_follows() -> None:
                 group.join(member)
             divide(group, queues, "c1", "c2")
 
-            async def story(admin: aio.Admin) -> Look:
-                looking = Looking(admin, "billing")
+            async def story(admin: aio.Admin) -> GroupSnapshot:
+                looking = SnapshotTaker(admin, "billing")
                 await look_until(looking, lambda look: look.story.strategy == "AVG")
                 await asyncio.to_thread(cluster.kill, "broker-1")
                 await look_until(looking, lambda look: len(look.moment.owners) == 4)
@@ -84,7 +85,7 @@ def test_a_group_that_nobody_knows_is_refused_with_words() -> None:
 
         async def story(admin: aio.Admin) -> None:
             with pytest.raises(Absent, match="no broker knows it"):
-                await Looking(admin, "nobody").look()
+                await SnapshotTaker(admin, "nobody").look()
 
         with_admin(cluster, story)
 
@@ -113,8 +114,8 @@ def test_a_member_that_hangs_does_not_hold_up_the_picture() -> None:
                 group.join(member)
             divide(group, queues, "c1", "c2")
 
-            async def story(admin: aio.Admin) -> tuple[Look, float]:
-                looking = Looking(admin, "billing")
+            async def story(admin: aio.Admin) -> tuple[GroupSnapshot, float]:
+                looking = SnapshotTaker(admin, "billing")
                 await look_until(looking, lambda look: look.story.strategy == "AVG")
                 group.fall_silent("c2")
                 await looking.look()

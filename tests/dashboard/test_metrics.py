@@ -5,7 +5,7 @@ from pocketmq.admin.gathered import Place
 from pocketmq.admin.groups import Progress
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
-from pocketmq.dashboard.metrics import Known, metrics_text
+from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
@@ -14,17 +14,18 @@ from pocketmq.protocol.bodies.stats import OffsetRange, QueueProgress
 from pocketmq.protocol.peers import Language, version_number
 
 PLACE = Place("c", "b", 0, "10.0.0.1:10911")
-NOTHING = Known(brokers=None, groups=None, producers=None, figures=None)
+NOTHING = ClusterFigures(brokers=None, groups=None, producers=None, figures=None)
 
 
-def samples(known: Known) -> dict[str, str]:
+def samples(known: ClusterFigures) -> dict[str, str]:
     """Give the values by name and labels."""
     lines = [line for line in metrics_text(known).splitlines() if not line.startswith("#")]
     return dict(line.rsplit(" ", 1) for line in lines)
 
 
-def known(**parts: object) -> Known:
-    return Known(**({"brokers": None, "groups": None, "producers": None, "figures": None} | parts))  # type: ignore[arg-type]
+def known(**parts: object) -> ClusterFigures:
+    nothing = {"brokers": None, "groups": None, "producers": None, "figures": None}
+    return ClusterFigures(**(nothing | parts))  # type: ignore[arg-type]
 
 
 def test_what_is_not_known_is_left_out() -> None:

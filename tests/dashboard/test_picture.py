@@ -17,28 +17,27 @@ from pocketmq.balance.story.causes import Cause
 from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
 from pocketmq.balance.story.history import History
 from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
+from pocketmq.dashboard.assignment.experiment import Compared, try_events
 from pocketmq.dashboard.assignment.lags import Series
-from pocketmq.dashboard.assignment.moment import moment_of
-from pocketmq.dashboard.assignment.picture import (
+from pocketmq.dashboard.assignment.queue_map import (
     NOBODY,
     NOT_KNOWN,
     SEVERAL,
-    Picture,
+    QueueMapData,
     Seat,
     Seats,
     live_picture,
     patch,
 )
-from pocketmq.dashboard.assignment.recounting import (
+from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker, moment_of, thinned
+from pocketmq.dashboard.assignment.summary_text import grouped, standing, trial_result
+from pocketmq.dashboard.assignment.timeline_text import (
     Recounting,
     compact,
     entry_detail,
     open_spans,
     summary,
 )
-from pocketmq.dashboard.assignment.telling import grouped, standing, trial_result
-from pocketmq.dashboard.assignment.trying import Compared, try_events
-from pocketmq.dashboard.assignment.watching import Look, Looking, thinned
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -47,13 +46,13 @@ from pocketmq.protocol.bodies.stats import QueueProgress
 from tests.admin.test_findings import HEALTHY, NOW, QUEUES, facts, info, view
 
 
-def looked(*looks: GroupFacts) -> Look:
+def looked(*looks: GroupFacts) -> GroupSnapshot:
     """Give the last of successive looks, a second apart."""
-    looking = Looking(Admin(), "g")
+    looking = SnapshotTaker(Admin(), "g")
     return [looking._digest(each, float(at)) for at, each in enumerate(looks, 1000)][-1]
 
 
-def picture_of(*looks: GroupFacts) -> Picture:
+def picture_of(*looks: GroupFacts) -> QueueMapData:
     return looked(*looks).picture
 
 
@@ -138,10 +137,10 @@ columns = st.lists(st.tuples(seats, seats, st.none() | st.integers(0, 9)), min_s
 def test_a_browser_that_is_sent_changes_shows_the_same_as_one_that_is_sent_all(
     looks: list[list[tuple[int, int, int | None]]],
 ) -> None:
-    before: Picture | None = None
+    before: QueueMapData | None = None
     shown: dict[str, Any] | None = None
     for look in looks:
-        now = Picture(
+        now = QueueMapData(
             topics=["t"],
             brokers=["b"],
             t=[0] * len(look),
@@ -166,7 +165,7 @@ def test_an_unchanged_picture_costs_nothing() -> None:
 
 def test_one_moved_queue_is_sent_alone() -> None:
     moved = facts(running={"c1": info(QUEUES[0]), "c2": info(*QUEUES[1:])})
-    looking = Looking(Admin(), "g")
+    looking = SnapshotTaker(Admin(), "g")
     first, second = looking._digest(HEALTHY, 1000.0), looking._digest(moved, 1001.0)
     changes = patch(first.picture, second.picture)
     assert changes["owner"] == [1, 1]
@@ -373,7 +372,7 @@ def large(members: int) -> GroupFacts:
 
 def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly() -> None:
     first, second = large(100), large(101)
-    looking = Looking(Admin(), "g")
+    looking = SnapshotTaker(Admin(), "g")
     looking._digest(first, 1000.0)
     began = time.process_time()
     look = looking._digest(second, 1001.0)

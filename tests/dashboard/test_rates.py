@@ -2,7 +2,7 @@
 
 import re
 
-from pocketmq.dashboard.rates import Rate, Rates, drawing
+from pocketmq.dashboard.charts import Rate, Rates, drawing
 
 
 def lines(points: list[Rate], kind: str, now: float = 600.0) -> list[str]:

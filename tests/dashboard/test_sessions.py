@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.sessions import LASTS, Attempts, Sessions, basic_password, same_password
+from pocketmq.dashboard.security.login import (
+    LASTS,
+    LoginAttempts,
+    Sessions,
+    basic_password,
+    same_password,
+)
 
 KEY = b"k" * 32
 
@@ -42,7 +48,7 @@ def test_no_other_text_is_a_cookie(text: str, place: int) -> None:
 
 
 def test_each_wrong_password_after_the_third_costs_twice_the_time() -> None:
-    attempts = Attempts()
+    attempts = LoginAttempts()
     waits = []
     for _ in range(10):
         waits.append(attempts.wait("a", 0.0))
@@ -55,7 +61,7 @@ def test_each_wrong_password_after_the_third_costs_twice_the_time() -> None:
 
 
 def test_guessing_from_many_addresses_does_not_fill_the_memory() -> None:
-    attempts = Attempts()
+    attempts = LoginAttempts()
     for number in range(5000):
         attempts.failed(str(number), 0.0)
     assert len(attempts._failed) == 1024

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pocketmq.dashboard.watching import FORGOTTEN_AFTER, INTERVAL, WANTED_FOR, Watch, Watches
+from pocketmq.dashboard.polling import FORGOTTEN_AFTER, INTERVAL, WANTED_FOR, Poller, Pollers
 from pocketmq.errors import NameServersUnreachable
 from tests.loops import leap as leap_once
 from tests.loops import leaping
@@ -34,7 +34,7 @@ class Cluster:
 @leaping
 async def test_many_viewers_cost_one_look() -> None:
     cluster = Cluster()
-    watch = Watch(cluster.look)
+    watch = Poller(cluster.look)
     answers = await asyncio.gather(*(watch.fresh(5.0) for _ in range(100)))
     assert answers == [1] * 100
     assert cluster.looks == 1
@@ -47,7 +47,7 @@ async def test_many_viewers_cost_one_look() -> None:
 @leaping
 async def test_nobody_looks_when_nobody_watches() -> None:
     cluster = Cluster()
-    watch = Watch(cluster.look)
+    watch = Poller(cluster.look)
     await watch.fresh(5.0)
     await leap(WANTED_FOR)
     looks = cluster.looks
@@ -61,7 +61,7 @@ async def test_nobody_looks_when_nobody_watches() -> None:
 @leaping
 async def test_after_an_error_the_old_answer_stays_and_the_problem_is_told() -> None:
     cluster = Cluster()
-    watch = Watch(cluster.look)
+    watch = Poller(cluster.look)
     await watch.fresh(5.0)
     seen = watch.at
     cluster.error = NameServersUnreachable(("127.0.0.1:9876",), "refused")
@@ -80,7 +80,7 @@ async def test_after_an_error_the_old_answer_stays_and_the_problem_is_told() -> 
 async def test_a_bug_in_a_look_does_not_end_the_watch() -> None:
     cluster = Cluster()
     cluster.error = KeyError("bug")
-    watch = Watch(cluster.look)
+    watch = Poller(cluster.look)
     assert await watch.fresh(5.0) is None
     assert watch.problem == "the dashboard failed: KeyError"
     cluster.error = None
@@ -93,7 +93,7 @@ async def test_a_bug_in_a_look_does_not_end_the_watch() -> None:
 @leaping
 async def test_after_an_action_one_looks_at_once() -> None:
     cluster = Cluster()
-    watches = Watches()
+    watches = Pollers()
     watch = watches.of(("x",), cluster.look)
     await watch.fresh(5.0)
     watches.hurry()
@@ -104,7 +104,7 @@ async def test_after_an_action_one_looks_at_once() -> None:
 
 @leaping
 async def test_what_nobody_wants_is_forgotten() -> None:
-    watches = Watches()
+    watches = Pollers()
     first = watches.of(("group", "a"), Cluster().look)
     assert watches.of(("group", "a"), Cluster().look) is first
     await leap(FORGOTTEN_AFTER + 1)

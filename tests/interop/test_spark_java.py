@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsume
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
-from pocketmq.spark.ledger import Decision, Ledger
+from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink import BatchWriter, Written
@@ -123,7 +123,7 @@ def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
     how = {"exactlyOnce": "true", "ledger": str(tmp_path)}
     found = plan(java, "halves", **how)
     writer = ExactlyOnceWriter(found, found.exactly_once)
-    sender, ledger = writer._sender(), Ledger(str(tmp_path))
+    sender, ledger = writer._sender(), CommitLedger(str(tmp_path))
 
     first = writer.prepare(sender, QUERY, 0, batches("a", "b", "c"), 0)
     lost = writer.prepare(sender, QUERY, 0, batches("a", "b"), 0)
@@ -133,7 +133,7 @@ def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
 
     crashed = writer.prepare(sender, QUERY, 1, batches("d", "e", "f"), 0)
     again = writer.prepare(sender, QUERY, 1, batches("d", "e", "f"), 0)
-    decision = Decision(transactions=[crashed.transaction])
+    decision = BatchDecision(transactions=[crashed.transaction])
     assert ledger.decide(QUERY, 1, decision) == (decision, True)
     writer.commit([again], 1)
     until(lambda: len(bodies(java, "halves")) == 6, lambda: bodies(java, "halves"))

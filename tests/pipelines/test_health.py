@@ -12,7 +12,7 @@ from pocketmq import MessageQueue, RebalanceEvent
 from pocketmq.balance.story.spans import overlaps, rest, total, union
 from pocketmq.errors import InvalidInput
 from pocketmq.pipelines.health import (
-    Delivery,
+    DeliveryRecord,
     GroupHealth,
     Observations,
     OffsetSample,
@@ -59,7 +59,9 @@ def event(
     )
 
 
-def group(*events: RebalanceEvent, **more: list[OffsetSample] | list[Delivery]) -> GroupHealth:
+def group(
+    *events: RebalanceEvent, **more: list[OffsetSample] | list[DeliveryRecord]
+) -> GroupHealth:
     report = examine(Observations(list(events), **more))  # type: ignore[arg-type]
     assert [one.group for one in report.groups] == ["shop"]
     return report.groups[0]
@@ -135,7 +137,7 @@ def test_a_dead_member_owned_its_queues_until_its_last_sign_of_life() -> None:
         event("m2", 10.0, (), ("b0", "b1"), members=both),
         event("m1", 50.0, ("a0", "a1"), ALL, members=["m1"], trigger="members changed"),
     )
-    given = Delivery(
+    given = DeliveryRecord(
         time=33.0, group="shop", client_id="m2", topic="orders", broker="b", queue=0, offset=7
     )
     health = group(*events, deliveries=[given])
@@ -192,8 +194,8 @@ def test_queues_of_a_lost_broker_are_not_without_owner() -> None:
 
 
 def test_messages_given_to_both_owners_are_duplicates_of_the_move() -> None:
-    def given(member: str, time: float, offset: int) -> Delivery:
-        return Delivery(
+    def given(member: str, time: float, offset: int) -> DeliveryRecord:
+        return DeliveryRecord(
             time=time, group="shop", client_id=member, topic="orders", broker="b", queue=0,
             offset=offset,
         )  # fmt: skip

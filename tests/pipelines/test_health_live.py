@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pocketmq as mq
 from pocketmq.pipelines.health import Observations, examine
-from pocketmq.pipelines.health.from_topics import read_topics
-from pocketmq.pipelines.health.sampling import OffsetSampler, watch_offsets
+from pocketmq.pipelines.health.observed import OffsetSampler, read_topics, watch_offsets
 from tests.pipelines.test_health import JOIN
 
 if TYPE_CHECKING:

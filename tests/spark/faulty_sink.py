@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.model.flags import TransactionState
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
-from pocketmq.spark.ledger import Decision, Ledger
+from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.sink_options import SinkPlan, sink_plan
 
 FAULTS = (
@@ -98,8 +98,8 @@ class FaultyWriter(ExactlyOnceWriter):
         self.strike("killed after commit")
 
     def decide(
-        self, ledger: Ledger, query: str, batch: int, prepared: Sequence[Prepared]
-    ) -> tuple[Decision, bool]:
+        self, ledger: CommitLedger, query: str, batch: int, prepared: Sequence[Prepared]
+    ) -> tuple[BatchDecision, bool]:
         decided = super().decide(ledger, query, batch, prepared)
         self.strike("killed after the decision")
         return decided

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import BatchDecided, LedgerUnusable
-from pocketmq.spark.ledger import KEPT, Decision, Ledger
+from pocketmq.spark.ledger import KEPT, BatchDecision, CommitLedger
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 
 
-def decision(*transactions: str) -> Decision:
-    return Decision(transactions=list(transactions))
+def decision(*transactions: str) -> BatchDecision:
+    return BatchDecision(transactions=list(transactions))
 
 
 def test_the_first_decision_holds(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path / "not" / "yet"))
+    ledger = CommitLedger(str(tmp_path / "not" / "yet"))
     assert (ledger.get(QUERY, 0), ledger.last(QUERY)) == (None, -1)
     assert ledger.decide(QUERY, 0, decision("a", "b")) == (decision("a", "b"), True)
     assert ledger.decide(QUERY, 0, decision("c")) == (decision("a", "b"), False)
@@ -32,7 +32,7 @@ def test_of_many_who_decide_at_once_one_does(tmp_path: Path) -> None:
 
     def decide(name: str) -> None:
         ready.wait()
-        outcomes.append(Ledger(str(tmp_path)).decide(QUERY, 5, decision(name)))
+        outcomes.append(CommitLedger(str(tmp_path)).decide(QUERY, 5, decision(name)))
 
     threads = [threading.Thread(target=decide, args=(f"t{at}",)) for at in range(8)]
     for thread in threads:
@@ -46,21 +46,21 @@ def test_of_many_who_decide_at_once_one_does(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_decided_after_a_later_one(tmp_path: Path) -> None:
     """A driver that was thought dead comes too late, even if its decision would be the first."""
-    ledger = Ledger(str(tmp_path))
+    ledger = CommitLedger(str(tmp_path))
     ledger.decide(QUERY, 7, decision("a"))
     with pytest.raises(BatchDecided, match=f"batch 6 of query {QUERY} comes after batch 7"):
         ledger.decide(QUERY, 6, decision("b"))
 
 
 def test_what_counts_is_told_by_transaction_and_message() -> None:
-    found = Decision(transactions=["a", "b"], doubtful=["id-3"])
+    found = BatchDecision(transactions=["a", "b"], doubtful=["id-3"])
     assert found.commits("a", "id-1")
     assert not found.commits("a", "id-3")
     assert not found.commits("c", "id-1")
 
 
 def test_decisions_are_kept_while_a_broker_may_ask(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path))
+    ledger = CommitLedger(str(tmp_path))
     for batch in range(KEPT + 4):
         ledger.decide(QUERY, batch, decision("a"))
     ledger.ended(QUERY, 0)
@@ -76,8 +76,8 @@ def test_a_ledger_that_cannot_be_used_says_so(tmp_path: Path) -> None:
     (tmp_path / QUERY).mkdir()
     (tmp_path / QUERY / "3.json").write_text("half a fi")
     with pytest.raises(LedgerUnusable, match=r"3\.json"):
-        Ledger(str(tmp_path)).get(QUERY, 3)
+        CommitLedger(str(tmp_path)).get(QUERY, 3)
     with pytest.raises(LedgerUnusable, match=r"'\.\./other' is no query"):
-        Ledger(str(tmp_path)).get("../other", 3)
+        CommitLedger(str(tmp_path)).get("../other", 3)
     with pytest.raises(LedgerUnusable):
-        Ledger(str(tmp_path / QUERY / "3.json")).decide(QUERY, 0, decision("a"))
+        CommitLedger(str(tmp_path / QUERY / "3.json")).decide(QUERY, 0, decision("a"))

@@ -25,7 +25,7 @@ from pocketmq.errors import ConnectionLost, SendFailed
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
-from pocketmq.spark.ledger import Decision, Ledger
+from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink_options import sink_plan
@@ -200,7 +200,7 @@ def test_a_half_message_whose_answer_got_lost_counts_once(cluster: Cluster, tmp_
     writer.commit([prepared], 0)
     until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
     assert visible(cluster, topic) == Counter("abc")
-    assert Ledger(str(tmp_path)).get(QUERY, 0) == Decision(
+    assert CommitLedger(str(tmp_path)).get(QUERY, 0) == BatchDecision(
         transactions=[prepared.transaction], doubtful=list(prepared.doubtful)
     )
     assert sender is writer._sender(), "a process keeps its sender"
@@ -228,7 +228,7 @@ def test_what_is_aborted_before_a_decision_is_rolled_back(cluster: Cluster, tmp_
     writer.abort([None, prepared], 0)
     assert open_halves(cluster) == 0
     assert visible(cluster, topic) == Counter()
-    assert Ledger(str(tmp_path)).last(QUERY) == -1
+    assert CommitLedger(str(tmp_path)).last(QUERY) == -1
 
 
 def test_a_task_without_rows_decides_nothing(cluster: Cluster, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_task_without_rows_decides_nothing(cluster: Cluster, tmp_path: Path) -
     prepared = writer.prepare(writer._sender(), QUERY, 0, iter(()), 0)
     assert prepared == Prepared(QUERY)
     writer.commit([prepared], 0)
-    assert Ledger(str(tmp_path)).last(QUERY) == -1
+    assert CommitLedger(str(tmp_path)).last(QUERY) == -1
 
 
 def test_what_a_broker_is_told_is_what_the_ledger_says(cluster: Cluster, tmp_path: Path) -> None:
@@ -246,13 +246,13 @@ def test_what_a_broker_is_told_is_what_the_ledger_says(cluster: Cluster, tmp_pat
     writer = _writer(cluster, topic, str(tmp_path))
     lost = writer.prepare(writer._sender(), QUERY, 3, _batches("lost"), 0)
     won = writer.prepare(writer._sender(), QUERY, 3, _batches("won"), 0)
-    ledger = Ledger(str(tmp_path))
-    ledger.decide(QUERY, 3, Decision(transactions=[won.transaction]))
+    ledger = CommitLedger(str(tmp_path))
+    ledger.decide(QUERY, 3, BatchDecision(transactions=[won.transaction]))
     until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
     assert visible(cluster, topic) == Counter(["won"])
     assert lost.transaction
     early = writer.prepare(writer._sender(), QUERY, 4, _batches("early"), 0)
-    ledger.decide(QUERY, 5, Decision(transactions=["x"]))
+    ledger.decide(QUERY, 5, BatchDecision(transactions=["x"]))
     until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
     assert visible(cluster, topic) == Counter(["won"])
     assert early.transaction

@@ -9,8 +9,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
 
 from pocketmq.errors import InvalidInput, OptionInvalid
-from pocketmq.spark.sink_columns import SinkColumns
-from pocketmq.spark.sink_options import GROUP, SinkPlan, sink_plan
+from pocketmq.spark.sink_options import GROUP, SinkColumns, SinkPlan, sink_plan
 
 FULL = "topic string, body binary, tags string, keys string, properties map"
 KINDS: dict[str, DataType] = {

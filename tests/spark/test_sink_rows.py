@@ -15,7 +15,7 @@ from pocketmq.model.properties import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import Rows, read_rows
-from pocketmq.spark.sink_columns import SinkColumns
+from pocketmq.spark.sink_options import SinkColumns
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(

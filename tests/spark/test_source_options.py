@@ -6,9 +6,9 @@ import pytest
 
 from pocketmq.errors import OptionInvalid
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.offsets import EARLIEST, LATEST, Place
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec
 from pocketmq.spark.option_values import moment_ms, seconds, size
-from pocketmq.spark.source_options import Topics, source_options
+from pocketmq.spark.source_options import TopicSelection, source_options
 
 DEEP = '{"a":' * 20_000 + "1" + "}" * 20_000
 HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
@@ -16,9 +16,9 @@ HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
 
 def test_little_has_to_be_said() -> None:
     batch = source_options(HERE, stream=False)
-    assert batch.topics == Topics(("orders",))
-    assert (batch.starting, batch.ending) == (Place(EARLIEST), Place(LATEST))
-    assert source_options(HERE, stream=True).starting == Place(LATEST)
+    assert batch.topics == TopicSelection(("orders",))
+    assert (batch.starting, batch.ending) == (OffsetSpec(EARLIEST), OffsetSpec(LATEST))
+    assert source_options(HERE, stream=True).starting == OffsetSpec(LATEST)
     assert batch.reach.name_servers == "127.0.0.1:9876"
     assert batch.pulling.fail_on_data_loss
 
@@ -26,7 +26,7 @@ def test_little_has_to_be_said() -> None:
 def test_names_count_in_any_case() -> None:
     given = {"NAMESERVER": "h:1", "Subscribe": "a, b", "startingoffsets": "latest"}
     read = source_options(given, stream=False)
-    assert (read.topics.names, read.starting) == (("a", "b"), Place(LATEST))
+    assert (read.topics.names, read.starting) == (("a", "b"), OffsetSpec(LATEST))
 
 
 def test_the_environment_may_name_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

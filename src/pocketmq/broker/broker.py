@@ -27,7 +27,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
 
 if TYPE_CHECKING:
-    from pocketmq.broker.metrics_server import MetricsServer
+    from pocketmq.broker.metrics.server import MetricsServer
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -109,7 +109,7 @@ class Broker:
         return address
 
     async def _show_metrics(self, state: BrokerState) -> None:
-        from pocketmq.broker.metrics_server import MetricsServer  # most brokers do without
+        from pocketmq.broker.metrics.server import MetricsServer  # most brokers do without
 
         host, port = self.config.metrics_prom_exporter_host, self.config.metrics_prom_exporter_port
         self._metrics = MetricsServer(state)

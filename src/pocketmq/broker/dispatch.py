@@ -15,7 +15,7 @@ from pocketmq.broker.answers import answer_code
 from pocketmq.broker.group_commit import GroupCommit, release
 from pocketmq.broker.handlers.membership import connection_closed
 from pocketmq.broker.handlers.sending import NO_ROOM
-from pocketmq.broker.measures import Measures
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.room import NoRoom, with_room

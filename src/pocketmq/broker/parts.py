@@ -79,7 +79,7 @@ class Parts:
         state.call_soon = loop.call_soon
         load_tables(state)
         if config.metrics_exporter_type == "PROM":
-            from pocketmq.broker.measures import Measures  # most brokers do without
+            from pocketmq.broker.metrics.measures import Measures  # most brokers do without
 
             state.measures = Measures()
         self.dispatcher = Dispatcher(state, HANDLERS, loop)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.half_messages import HalfMessages
-    from pocketmq.broker.measures import Measures
+    from pocketmq.broker.metrics.measures import Measures
     from pocketmq.broker.pop.pops import Pops
     from pocketmq.broker.replies import Replies
     from pocketmq.broker.targets import Target

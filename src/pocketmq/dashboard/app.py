@@ -1,10 +1,14 @@
 """The pages put together: one application for all of them, with nothing from elsewhere."""
 
 import asyncio
+import contextlib
 import logging
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import uvicorn
 from fastapi import FastAPI
 from nicegui import app as pages
 from nicegui import ui
@@ -13,9 +17,7 @@ from starlette.responses import PlainTextResponse
 
 from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.guard import METRICS_PATH
-from pocketmq.dashboard.metrics import Known, metrics_text
-from pocketmq.dashboard.nonces import App, ScriptNonces
+from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
     clients,
     cluster,
@@ -27,7 +29,10 @@ from pocketmq.dashboard.pages import (
     topic,
     topics,
 )
-from pocketmq.dashboard.watching import Watch
+from pocketmq.dashboard.polling import Poller
+from pocketmq.dashboard.security.asgi import App, ScriptNonces
+from pocketmq.dashboard.security.guard import METRICS_PATH
+from pocketmq.errors import CannotStart
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
@@ -78,12 +83,12 @@ def build(desk: Desk) -> App:
     return GZipMiddleware(ScriptNonces(outer), minimum_size=1024, compresslevel=6)
 
 
-async def _known(desk: Desk) -> Known:
+async def _known(desk: Desk) -> ClusterFigures:
     """Gather what there is to tell; those who ask come seldom, so it is asked for anew."""
     views = desk.views
     watches = (views.cluster(), views.groups(), views.producers(), views.figures())
     await asyncio.gather(*(watch.fresh(_PATIENCE) for watch in watches))
-    return Known(
+    return ClusterFigures(
         brokers=_told(views.cluster()),
         groups=_told(views.groups()),
         producers=_told(views.producers()),
@@ -91,6 +96,62 @@ async def _known(desk: Desk) -> Known:
     )
 
 
-def _told(watch: Watch[T]) -> T | None:
+def _told(watch: Poller[T]) -> T | None:
     """Give what a watch knows, None if its last look failed: old figures are no figures."""
     return watch.value if watch.problem is None else None
+
+
+_LARGEST_FRAME = 1 << 20
+_GRACE = 1
+"""Seconds for open connections when the dashboard stops; browsers would keep them for ever."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it, and says when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Serving:
+    """Serves an application on a socket until it is stopped. Belongs to one loop."""
+
+    def __init__(self, app: App) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            log_level="warning",
+            ws="wsproto",
+            ws_max_size=_LARGEST_FRAME,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Serve from now on. Raises `CannotStart` if the application does not start."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[listening]))
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._task.done() or not self._server.started:
+            raise CannotStart("the dashboard", "its pages did not start")
+
+    async def stop(self) -> None:
+        """End connections and the application."""
+        if self._task is not None:
+            self._server.should_exit = True
+            await asyncio.wait({self._task})

@@ -32,7 +32,7 @@ _MODES = {
 }
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterFigures(msgspec.Struct, frozen=True, kw_only=True):
     """All that the text is made of; None where there was no answer."""
 
     brokers: tuple[BrokerView, ...] | None
@@ -41,12 +41,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, TopicStatus | None] | None
 
 
-def metrics_text(known: Known) -> str:
+def metrics_text(known: ClusterFigures) -> str:
     """Give all figures in Prometheus' text format."""
     return "".join(_lines(known))
 
 
-def _lines(known: Known) -> Iterator[str]:
+def _lines(known: ClusterFigures) -> Iterator[str]:
     clusters = {view.place.broker: view.place.cluster for view in known.brokers or ()}
     for families in (
         _brokers(known.brokers or ()),

@@ -12,7 +12,7 @@ from pocketmq.dashboard.views import Views
 from pocketmq.errors import CannotStart
 
 if TYPE_CHECKING:
-    from pocketmq.dashboard.serving import Serving
+    from pocketmq.dashboard.app import Serving
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
@@ -51,11 +51,9 @@ class Dashboard:
         await self._admin.close()
 
     def _prepare(self) -> "Serving":
-        from pocketmq.dashboard.actions import Actions
-        from pocketmq.dashboard.app import build
-        from pocketmq.dashboard.desk import Desk
-        from pocketmq.dashboard.guard import Guard
-        from pocketmq.dashboard.serving import Serving
+        from pocketmq.dashboard.app import Serving, build
+        from pocketmq.dashboard.desk import Actions, Desk
+        from pocketmq.dashboard.security.guard import Guard
 
         actions = Actions(self._admin, self._views, allowed=self._settings.allow_actions)
         app = build(Desk(self._admin, self._views, actions, self._settings))

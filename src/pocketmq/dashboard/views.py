@@ -16,8 +16,8 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Missing, Place
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
-from pocketmq.dashboard.rates import Rate, Rates
-from pocketmq.dashboard.watching import Watch, Watches
+from pocketmq.dashboard.charts import Rate, Rates
+from pocketmq.dashboard.polling import Poller, Pollers
 from pocketmq.errors import MQError
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import (
@@ -84,42 +84,42 @@ class Views:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self.watches = Watches()
+        self.watches = Pollers()
         self.rates = Rates()
 
-    def cluster(self) -> Watch[tuple[BrokerView, ...]]:
+    def cluster(self) -> Poller[tuple[BrokerView, ...]]:
         """Watch the brokers, slaves too."""
         return self.watches.of(("cluster",), self._cluster)
 
-    def topics(self) -> Watch[TopicsView]:
+    def topics(self) -> Poller[TopicsView]:
         """Watch names and settings of all topics."""
         return self.watches.of(("topics",), self._topics)
 
-    def figures(self) -> Watch[dict[str, TopicStatus | None]]:
+    def figures(self) -> Poller[dict[str, TopicStatus | None]]:
         """Watch what every topic holds; None for those nobody told of."""
         return self.watches.of(("figures",), self._figures)
 
-    def groups(self) -> Watch[GroupsView]:
+    def groups(self) -> Poller[GroupsView]:
         """Watch all groups: members and lag."""
         return self.watches.of(("groups",), self._groups)
 
-    def group_configs(self) -> Watch[dict[str, dict[str, GroupConfig]]]:
+    def group_configs(self) -> Poller[dict[str, dict[str, GroupConfig]]]:
         """Watch the settings of all groups, by broker."""
         return self.watches.of(("group configs",), self._group_configs)
 
-    def dead_letters(self) -> Watch[dict[str, TopicStatus | None]]:
+    def dead_letters(self) -> Poller[dict[str, TopicStatus | None]]:
         """Watch what groups have given up, by group; None where nobody told."""
         return self.watches.of(("dead letters",), self._dead_letters)
 
-    def producers(self) -> Watch[ProducersView]:
+    def producers(self) -> Poller[ProducersView]:
         """Watch all producers."""
         return self.watches.of(("producers",), self._producers)
 
-    def topic(self, name: str) -> Watch[TopicView]:
+    def topic(self, name: str) -> Poller[TopicView]:
         """Watch one topic."""
         return self.watches.of(("topic", name), lambda: self._topic(name))
 
-    def group(self, name: str) -> Watch[GroupView]:
+    def group(self, name: str) -> Poller[GroupView]:
         """Watch one group with what its members say."""
         return self.watches.of(("group", name), lambda: self._group(name))
 

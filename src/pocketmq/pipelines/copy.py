@@ -15,16 +15,18 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
-from pocketmq.errors import InvalidInput, PipelineFailed
-from pocketmq.model.names import check_consumer_group, check_topic
+from pocketmq.blocking.questions import Questions
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import InvalidInput, MQError, PipelineFailed
+from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
 from pocketmq.model.properties import RESERVED
-from pocketmq.pipelines.apart import shared_broker
 from pocketmq.pipelines.queries import Counted, reason_of, wait_for
 from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
 
 _TO_ITSELF = "a topic cannot be copied to itself"
 _NOT_COPIED = sorted(RESERVED | {"__transactionId__"})
@@ -61,7 +63,7 @@ class CopyProgress(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Copied(msgspec.Struct, frozen=True):
+class CopyResult(msgspec.Struct, frozen=True):
     """What a run did."""
 
     batches: int
@@ -79,7 +81,7 @@ def copy_topics(
     settings: CopySettings | None = None,
     progress: Callable[[CopyProgress], None] | None = None,
     stop: threading.Event | None = None,
-) -> Copied:
+) -> CopyResult:
     """Copy messages, and go on where the run before ended; `checkpoint` is a directory of its own.
 
     With `once` it ends when everything that was there at the start is copied; else it runs until
@@ -119,7 +121,7 @@ def copy_topics(
         tell()
     except PySparkException as problem:
         raise PipelineFailed("copy", reason_of(problem)) from problem
-    return Copied(counted.batches, counted.rows, round(monotonic() - began, 3))
+    return CopyResult(counted.batches, counted.rows, round(monotonic() - began, 3))
 
 
 def check_copy(
@@ -178,3 +180,36 @@ def _start(
     if settings.once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.every} seconds").start()
+
+
+PATIENCE = 3.0
+"""Seconds to wait for a name server."""
+
+
+def shared_broker(source: ClientOptions, target: ClientOptions, topic: str) -> str | None:
+    """Give a broker that has the topic both here and there, None if there is none.
+
+    None as well where it cannot be found out: whoever reads or writes will be told why.
+    """
+    if source.namespace_v2 != target.namespace_v2:
+        return None
+    if wrap_namespace(source.namespace, topic) != wrap_namespace(target.namespace, topic):
+        return None
+    try:
+        both = _brokers(source, topic) & _brokers(target, topic)
+    except MQError:
+        return None
+    return min((f"{name} at {address}" for _cluster, name, address in both), default=None)
+
+
+def _brokers(options: ClientOptions, topic: str) -> set[tuple[str, str, str]]:
+    questions = Questions(options, "comparison of routes", PATIENCE)
+    try:
+        route = questions.route(topic)
+    finally:
+        questions.close()
+    return {
+        (data.cluster, data.broker_name, address)
+        for data in route.broker_datas
+        for address in data.broker_addrs.values()
+    }

@@ -13,7 +13,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.model.flags import TransactionState
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.spark.ledger import Decision, Ledger
+from pocketmq.spark.ledger import BatchDecision, CommitLedger
 
 TRANSACTION = "SPARK_TRANSACTION"
 """The property of a message that names query, micro-batch and transaction, separated by `/`."""
@@ -22,12 +22,12 @@ FRESH = 0.5
 _MOST = 1024
 
 
-def ledger_check(ledger: Ledger) -> TransactionCheck:
+def ledger_check(ledger: CommitLedger) -> TransactionCheck:
     """Give the check of a producer: what counts is committed, what cannot any more rolled back.
 
     It runs on the loop: brokers may have to ask about very many.
     """
-    decided: dict[tuple[str, int], Decision] = {}
+    decided: dict[tuple[str, int], BatchDecision] = {}
     last: dict[str, tuple[float, int]] = {}
 
     def last_batch(query: str) -> int:
@@ -63,5 +63,7 @@ def ledger_check(ledger: Ledger) -> TransactionCheck:
 @contextmanager
 def answering(options: ClientOptions, *, group: str, ledger: str) -> Iterator[RecordSender]:
     """Answer brokers that ask about the half messages of a group, as long as the block runs."""
-    with RecordSender(group=group, options=options, check=ledger_check(Ledger(ledger))) as sender:
+    with RecordSender(
+        group=group, options=options, check=ledger_check(CommitLedger(ledger))
+    ) as sender:
         yield sender

@@ -13,7 +13,7 @@ from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.errors import MQError, NameServersUnreachable, RouteNotFound
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.source_options import SourceOptions, Topics
+from pocketmq.spark.source_options import SourceOptions, TopicSelection
 
 logger = logging.getLogger("pocketmq.spark")
 
@@ -29,7 +29,7 @@ class ClusterView:
     def __init__(
         self,
         reader: RecordReader,
-        topics: Topics,
+        topics: TopicSelection,
         *,
         discovery: float = 2.0,
         tolerant: bool = False,

@@ -30,7 +30,7 @@ from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.spark.checking import TRANSACTION, ledger_check
-from pocketmq.spark.ledger import Decision, Ledger
+from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.packing import grouped, slices
 from pocketmq.spark.rows import Rows, read_rows
 from pocketmq.spark.senders import PAUSE, patiently, sender_for
@@ -71,7 +71,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         if query is None or batch is None:
             raise InvalidInput("exactlyOnce works for micro-batches of a stream alone")
         sender = self._sender()
-        if Ledger(self.how.ledger).get(query, int(batch)) is not None:
+        if CommitLedger(self.how.ledger).get(query, int(batch)) is not None:
             for _ in iterator:  # all that is left to do is to answer brokers
                 pass
             return Prepared(query)
@@ -111,7 +111,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         if not mine:
             return
         query = mine[0].query
-        ledger = Ledger(self.how.ledger)
+        ledger = CommitLedger(self.how.ledger)
         holds, just_now = self.decide(ledger, query, batchId, mine)
         if just_now:
             halves = [half for each in mine for half in _read(each.halves)]
@@ -124,10 +124,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             self._roll_back(sender, lost)
 
     def decide(
-        self, ledger: Ledger, query: str, batch: int, prepared: Sequence[Prepared]
-    ) -> tuple[Decision, bool]:
+        self, ledger: CommitLedger, query: str, batch: int, prepared: Sequence[Prepared]
+    ) -> tuple[BatchDecision, bool]:
         """Write down what counts; gives what holds, and whether it was decided just now."""
-        decision = Decision(
+        decision = BatchDecision(
             transactions=[each.transaction for each in prepared],
             doubtful=[message_id for each in prepared for message_id in each.doubtful],
         )
@@ -145,7 +145,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         if not mine:
             return
         try:
-            if Ledger(self.how.ledger).get(mine[0].query, batchId) is not None:
+            if CommitLedger(self.how.ledger).get(mine[0].query, batchId) is not None:
                 return
         except LedgerUnusable:
             return  # nobody knows; whoever is asked later on may
@@ -175,7 +175,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             self.plan.group,
             purpose=self.how.ledger,
             retries=0,
-            check=ledger_check(Ledger(self.how.ledger)),
+            check=ledger_check(CommitLedger(self.how.ledger)),
         )
 
 

@@ -32,7 +32,7 @@ _RUN = 64
 """Records of one size from which on looking at all of them at once is quicker than at each."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class QueueRecords(msgspec.Struct, frozen=True):
     """Records of one queue, and which of its offsets are wanted."""
 
     queue: MessageQueue
@@ -47,7 +47,7 @@ class Part(msgspec.Struct, frozen=True):
 class Layout:
     """The records of some parts as rows: arrays of places, one entry for each row."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[QueueRecords]) -> None:
         """Find all of them. Raises `MessageMalformed`."""
         self._join(parts)
         if self.count:
@@ -58,7 +58,7 @@ class Layout:
         """Whether some of the records are inner batches, which hold several messages."""
         return bool(((self.head["flags"] & _INNER_BATCH) == _INNER_BATCH).any())
 
-    def _join(self, parts: Sequence[Part]) -> None:
+    def _join(self, parts: Sequence[QueueRecords]) -> None:
         """Lay the records side by side, and find where each begins."""
         found = [_starts(part.records) for part in parts]
         self.parts = parts
@@ -221,7 +221,7 @@ def _malformed(data: bytes) -> MessageMalformed:
     return MessageMalformed("a blank record, which only commit logs have", end)
 
 
-def _unwrapped(part: Part, limit: int) -> Iterator[Part]:
+def _unwrapped(part: QueueRecords, limit: int) -> Iterator[QueueRecords]:
     """Give every message of an inner batch a record of its own, `limit` inflated bytes at a time.
 
     Raises `MessageMalformed`, which names the offset, for a batch that alone is over the limit.

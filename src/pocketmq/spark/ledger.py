@@ -25,7 +25,7 @@ _BATCH = re.compile(r"(\d{1,19})\.json\Z")
 _LARGEST = 64 << 20
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class BatchDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one micro-batch."""
 
     transactions: list[str]
@@ -38,13 +38,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return transaction in self.transactions and message_id not in self.doubtful
 
 
-class Ledger:
+class CommitLedger:
     """The decisions in one directory. Any process may use it at the same time."""
 
     def __init__(self, path: str) -> None:
         self._root = Path(path)
 
-    def get(self, query: str, batch: int) -> Decision | None:
+    def get(self, query: str, batch: int) -> BatchDecision | None:
         """Give what was decided; None if nothing is, or if it was long ago.
 
         Raises `LedgerUnusable`.
@@ -53,13 +53,13 @@ class Ledger:
         try:
             with path.open("rb") as file:
                 raw = file.read(_LARGEST)
-            return msgspec.json.decode(raw, type=Decision)
+            return msgspec.json.decode(raw, type=BatchDecision)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise LedgerUnusable(str(path), str(error)) from error
 
-    def decide(self, query: str, batch: int, decision: Decision) -> tuple[Decision, bool]:
+    def decide(self, query: str, batch: int, decision: BatchDecision) -> tuple[BatchDecision, bool]:
         """Decide unless that is done; gives what holds, and whether it was decided just now.
 
         It is on the disk then. Raises `BatchDecided` after a later batch, and `LedgerUnusable`.

@@ -51,7 +51,7 @@ class StreamOffset(msgspec.Struct, frozen=True):
         return cls(flat(plain), flat(found.get(_BEGIN, {})), bool(found.get(_FRESH)))
 
 
-class Place(msgspec.Struct, frozen=True):
+class OffsetSpec(msgspec.Struct, frozen=True):
     """Where to begin or to end: at one end of all queues, at a moment, or queue by queue."""
 
     offset: int = LATEST
@@ -69,16 +69,16 @@ class Place(msgspec.Struct, frozen=True):
         return bounds.end if named == LATEST else named
 
 
-def read_place(text: str, default: int) -> Place:
+def read_place(text: str, default: int) -> OffsetSpec:
     """Read `earliest`, `latest`, or JSON such as `{"orders": {"broker-a": {"0": 12, "1": -2}}}`.
 
     Queues that the JSON does not name are at `default`. Raises `InvalidInput`.
     """
     word = text.strip().lower()
     if word in ("earliest", "latest"):
-        return Place(EARLIEST if word == "earliest" else LATEST)
+        return OffsetSpec(EARLIEST if word == "earliest" else LATEST)
     try:
-        return Place(default, flat(json.loads(text)))
+        return OffsetSpec(default, flat(json.loads(text)))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
             'must be earliest, latest or JSON such as {"orders": {"broker-a": {"0": 12, "1": -2}}}'

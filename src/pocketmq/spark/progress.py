@@ -22,7 +22,7 @@ _REST = 5.0
 """Seconds for which a cluster that does not answer is left in peace."""
 
 
-class Progress:
+class ProgressPublisher:
     """Publishes offsets of one group. Runs in one thread."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Progress:
         self._reader.close()
 
 
-class Lag(msgspec.Struct, frozen=True):
+class StreamLag(msgspec.Struct, frozen=True):
     """How many messages a stream has still to read."""
 
     total: int
@@ -70,7 +70,7 @@ class Lag(msgspec.Struct, frozen=True):
         return max(self.queues.values(), default=0)
 
 
-def stream_lag(progress: Mapping[str, Any] | Any) -> Lag:
+def stream_lag(progress: Mapping[str, Any] | Any) -> StreamLag:
     """Give the lag of a query from its progress, such as `query.lastProgress`.
 
     Sources other than this one count for nothing.
@@ -82,7 +82,7 @@ def stream_lag(progress: Mapping[str, Any] | Any) -> Lag:
         latest, reached = _offset(found, "latestOffset"), _offset(found, "endOffset")
         if latest is not None and reached is not None:
             queues |= lag(latest, reached)
-    return Lag(sum(queues.values()), queues)
+    return StreamLag(sum(queues.values()), queues)
 
 
 def _offset(source: Mapping[str, Any], name: str) -> Offsets | None:

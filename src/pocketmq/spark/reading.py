@@ -14,13 +14,16 @@ import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import Pulled, RecordReader
-from pocketmq.errors import DataLost, MessageMalformed
+from pocketmq.client.damage import Suspicion
+from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
+from pocketmq.model.kinds import OnDamage
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery
 from pocketmq.spark.connections import reader_of, settle
-from pocketmq.spark.damaged import without_damage
-from pocketmq.spark.layout import Part
+from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.planning import Range
-from pocketmq.spark.records import Wanted, decode
-from pocketmq.spark.source_options import Pulling
+from pocketmq.spark.records import RowSelection, decode
+from pocketmq.spark.source_options import PullOptions
 
 logger = logging.getLogger("pocketmq.spark")
 
@@ -35,12 +38,12 @@ _TICK = 0.5
 
 
 def read_ranges(
-    ranges: Sequence[Range], wanted: Wanted, pulling: Pulling
+    ranges: Sequence[Range], wanted: RowSelection, pulling: PullOptions
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of some ranges, in the order of the ranges. Raises `DataLost` and `MQError`."""
     settle()
     reader = reader_of(pulling.reach, pulling.group)
-    batches: Iterable[list[Part]] = _batches(reader, ranges, pulling)
+    batches: Iterable[list[QueueRecords]] = _batches(reader, ranges, pulling)
     if sum(each.size for each in ranges) > _FEW:
         batches = _Ahead(batches)
     for parts in batches:
@@ -55,10 +58,10 @@ def read_ranges(
 
 
 def _batches(
-    reader: RecordReader, ranges: Sequence[Range], pulling: Pulling
-) -> Iterator[list[Part]]:
+    reader: RecordReader, ranges: Sequence[Range], pulling: PullOptions
+) -> Iterator[list[QueueRecords]]:
     """Join what pulls give until it is worth decoding."""
-    parts: list[Part] = []
+    parts: list[QueueRecords] = []
     rows = size = 0
     for each in ranges:
         for part, count in _pulls(reader, each, pulling):
@@ -72,7 +75,9 @@ def _batches(
         yield parts
 
 
-def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tuple[Part, int]]:
+def _pulls(
+    reader: RecordReader, wanted: Range, pulling: PullOptions
+) -> Iterator[tuple[QueueRecords, int]]:
     """Pull a range, and tell about how many rows each pull gave."""
     at, silent_since = wanted.start, None
     while at < wanted.end:
@@ -81,7 +86,7 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
             wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
         )
         if pulled.status is PullStatus.FOUND and pulled.next_offset > at:
-            part = Part(
+            part = QueueRecords(
                 wanted.queue,
                 pulled.records,
                 at,
@@ -100,7 +105,7 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
         at, silent_since = pulled.next_offset, None
 
 
-def _gone(wanted: Range, at: int, pulled: Pulled, pulling: Pulling, *, over: bool) -> int:
+def _gone(wanted: Range, at: int, pulled: Pulled, pulling: PullOptions, *, over: bool) -> int:
     """Give where to go on after a pull that found nothing; raises `DataLost`."""
     first, end = pulled.bounds.first, pulled.bounds.end
     if at < first:
@@ -123,12 +128,12 @@ def _gone(wanted: Range, at: int, pulled: Pulled, pulling: Pulling, *, over: boo
 class _Ahead:
     """Runs an iterator in a thread, a little ahead of whoever takes what it gives."""
 
-    def __init__(self, source: Iterable[list[Part]]) -> None:
+    def __init__(self, source: Iterable[list[QueueRecords]]) -> None:
         self._source = source
-        self._given: queues.Queue[list[Part] | BaseException | None] = queues.Queue(_AHEAD)
+        self._given: queues.Queue[list[QueueRecords] | BaseException | None] = queues.Queue(_AHEAD)
         self._stopped = threading.Event()
 
-    def __iter__(self) -> Iterator[list[Part]]:
+    def __iter__(self) -> Iterator[list[QueueRecords]]:
         thread = threading.Thread(target=self._run, name="pocketmq-prefetch", daemon=True)
         thread.start()
         try:
@@ -149,7 +154,7 @@ class _Ahead:
         else:
             self._give(None)
 
-    def _give(self, what: list[Part] | BaseException | None) -> bool:
+    def _give(self, what: list[QueueRecords] | BaseException | None) -> bool:
         while not self._stopped.is_set():
             try:
                 self._given.put(what, timeout=_TICK)
@@ -157,3 +162,52 @@ class _Ahead:
                 continue
             return True
         return False
+
+
+def without_damage(
+    reader: RecordReader, part: QueueRecords, pulling: PullOptions
+) -> Iterator[QueueRecords]:
+    """Give the sound records of a part, those behind a damaged one pulled anew.
+
+    Raises `DataLost` at a damaged record, unless the query is to go on without it.
+    """
+    suspicion = Suspicion()
+    on_damage = OnDamage.STOP if pulling.fail_on_data_loss else OnDamage.SKIP
+    at, records, behind = part.start, part.records, part.behind
+    delta = part.offset_delta
+    while True:
+        try:
+            decode_pulled(records, Delivery())
+        except MessagesCutShort as error:
+            if error.decoded:
+                suspicion.clear()
+                yield QueueRecords(part.queue, records[: error.position], at, part.end, delta)
+                at = error.decoded[-1].queue_offset + delta + 1
+            else:
+                try:
+                    at = suspicion.next_offset(part.queue, at, behind, error, on_damage)
+                except MessagesCutShort:
+                    raise _lost(part, at, max(at + 1, behind), error) from error
+        else:
+            suspicion.clear()
+            if records:
+                yield QueueRecords(part.queue, records, at, part.end, delta)
+            at = max(at + 1, behind)
+        if at >= min(part.behind, part.end):
+            return
+        pulled = reader.pull(
+            part.queue,
+            at,
+            max_messages=1 if suspicion.alone else min(part.behind, part.end) - at,
+            max_bytes=pulling.size,
+            wanted=pulling.wanted,
+        )
+        records, behind, delta = pulled.records, pulled.next_offset, pulled.offset_delta
+        if pulled.status is PullStatus.OFFSET_ILLEGAL:  # deleted meanwhile
+            at = behind
+
+
+def _lost(part: QueueRecords, at: int, go_on: int, error: MessagesCutShort) -> DataLost:
+    queue = part.queue
+    why = f"the stored record is damaged ({error.reason})"
+    return DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, go_on), why)

@@ -21,7 +21,7 @@ from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, repeated, valid_text
-from pocketmq.spark.layout import Layout, Part, unwrapped
+from pocketmq.spark.layout import Layout, QueueRecords, unwrapped
 
 logger = logging.getLogger("pocketmq.spark")
 
@@ -32,7 +32,7 @@ _LONG = struct.Struct(">q")
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RowSelection(msgspec.Struct, frozen=True):
     """The columns to make, in order, and the rows to keep."""
 
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """Bytes to which one body may inflate, and one inner batch."""
 
 
-def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def decode(parts: Sequence[QueueRecords], wanted: RowSelection) -> Iterator[pa.RecordBatch]:
     """Return an iterator over the rows of some parts.
 
     Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The
@@ -59,7 +59,7 @@ def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
     return (batch for piece in pieces_of_it for batch in _batches(piece, wanted))
 
 
-def _batches(layout: Layout, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def _batches(layout: Layout, wanted: RowSelection) -> Iterator[pa.RecordBatch]:
     kept = _kept(layout, wanted.tags)
     fields = dict(zip(wanted.columns, wanted.schema, strict=True))
     made = {
@@ -122,7 +122,7 @@ def _queue_offset(layout: Layout, *_: Any) -> Any:
     return pa.array(layout.offsets)
 
 
-def _bodies(layout: Layout, wanted: Wanted, kept: Any) -> Iterator[tuple[int, Any]]:
+def _bodies(layout: Layout, wanted: RowSelection, kept: Any) -> Iterator[tuple[int, Any]]:
     """Yield the bodies of consecutive rows, with the first row: as many as fit into a batch."""
     packed = (layout.flags & _COMPRESSED) != 0
     if kept is not None:
@@ -154,7 +154,7 @@ def _joined(layout: Layout, start: int, stop: int, inflated: dict[int, bytes | N
     return bodies
 
 
-def _inflated(layout: Layout, row: int, wanted: Wanted) -> bytes | None:
+def _inflated(layout: Layout, row: int, wanted: RowSelection) -> bytes | None:
     body = layout.data[layout.body_at[row] : layout.body_end[row]]
     try:
         return decompress_body(body, int(layout.flags[row]), wanted.largest)
@@ -176,7 +176,7 @@ def _keys(layout: Layout, *_: Any) -> Any:
     return layout.properties.column(names.KEYS)
 
 
-def _properties(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _properties(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     return layout.properties.others(kind)
 
 
@@ -196,11 +196,11 @@ def _offset_id(layout: Layout, row: int) -> str:
     return encode_offset_id(layout.data[host_at : int(layout.body_at[row]) - 16], place)
 
 
-def _born_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _born_timestamp(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     return _moments(layout.head["born"], kind)
 
 
-def _store_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _store_timestamp(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     if not layout.v6:
         return _moments(layout.head["stored"], kind)
     at = layout.at + 56 + 12 * (layout.flags >> 4 & 1)
@@ -255,7 +255,7 @@ def _replaced(values: Any, rows: Any, others: Any) -> Any:
     return pa.concat_arrays([values, others]).take(pa.array(which))
 
 
-_MAKERS: dict[str, Callable[[Layout, pa.DataType, Wanted], Any]] = {
+_MAKERS: dict[str, Callable[[Layout, pa.DataType, RowSelection], Any]] = {
     "topic": _topic,
     "brokerName": _broker_name,
     "queueId": _queue_id,

@@ -24,7 +24,7 @@ from pocketmq.spark.checked_columns import (
     read_topics,
     sizes_of,
 )
-from pocketmq.spark.sink_columns import SinkColumns
+from pocketmq.spark.sink_options import SinkColumns
 
 RESERVE = 1024
 """Bytes of the properties that are kept for what each message gets of RocketMQ's own."""

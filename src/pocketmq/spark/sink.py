@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 from pocketmq.spark.packing import pack, slices
@@ -63,3 +67,26 @@ def partition_id() -> int | None:
     """Give the number of the task's partition; None outside of a task."""
     context = TaskContext.get()
     return None if context is None else context.partitionId()
+
+
+def stream_writer(
+    options: Mapping[str, str], schema: StructType, *, overwrite: bool
+) -> DataSourceStreamArrowWriter:
+    """Give what writes a stream; raises `InvalidInput` for what cannot be written."""
+    plan = sink_plan(options, schema, overwrite=overwrite, stream=True)
+    if plan.exactly_once is None:
+        return StreamWriter(plan)
+    from pocketmq.spark.exactly_once import ExactlyOnceWriter
+
+    return ExactlyOnceWriter(plan, plan.exactly_once)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Sends rows; a micro-batch that Spark runs again is sent again."""
+
+    def __init__(self, plan: SinkPlan) -> None:
+        self.plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Send the rows of one task. Raises `RowRefused` or `RowsNotSent`."""
+        return Written(send_rows(self.plan, iterator))

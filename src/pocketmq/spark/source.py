@@ -12,9 +12,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pocketmq.spark.hung_up import be_quiet_in_daemons
+from pocketmq.spark.worker_daemon import silence_planning_daemon
 
-be_quiet_in_daemons()
+silence_planning_daemon()
 
 
 class RocketMQDataSource(DataSource):
@@ -51,6 +51,6 @@ class RocketMQDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001 - Spark's
         """Append the rows of a stream to topics."""
-        from pocketmq.spark.stream_sink import stream_writer
+        from pocketmq.spark.sink import stream_writer
 
         return stream_writer(self.options, schema, overwrite=overwrite)

@@ -12,7 +12,7 @@ from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import INFLATE_LIMIT
-from pocketmq.spark.offsets import EARLIEST, LATEST, Place, read_place
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place
 from pocketmq.spark.option_values import (
     Read,
     alone,
@@ -34,7 +34,7 @@ LARGEST_PULL = 8 << 20
 LARGEST_BODY = 512 << 20
 
 
-class Topics(msgspec.Struct, frozen=True):
+class TopicSelection(msgspec.Struct, frozen=True):
     """Which queues are read; one of the three is set."""
 
     names: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Topics(msgspec.Struct, frozen=True):
     assigned: tuple[MessageQueue, ...] = ()
 
 
-class Pulling(msgspec.Struct, frozen=True):
+class PullOptions(msgspec.Struct, frozen=True):
     """How tasks pull."""
 
     reach: Reach
@@ -63,10 +63,10 @@ class Pulling(msgspec.Struct, frozen=True):
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """All of them, for batch and stream."""
 
-    topics: Topics
-    pulling: Pulling
-    starting: Place
-    ending: Place = Place(LATEST)
+    topics: TopicSelection
+    pulling: PullOptions
+    starting: OffsetSpec
+    ending: OffsetSpec = OffsetSpec(LATEST)
     group: str | None = None
     """The group whose progress shows how far a stream has come."""
     max_offsets: int | None = None
@@ -194,7 +194,7 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     if most is not None and least is not None and least > most:
         raise OptionInvalid("minOffsetsPerTrigger", f"is over maxOffsetsPerTrigger ({most})")
     return SourceOptions(
-        topics=Topics(
+        topics=TopicSelection(
             found.get("subscribe", ()), found.get("subscribePattern"), found.get("assign", ())
         ),
         pulling=_pulling(found),
@@ -211,15 +211,15 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     )
 
 
-def _place(found: Mapping[str, Any], which: str, default: int) -> Place:
+def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
     given = alone(found, f"{which}Offsets", f"{which}Timestamp")
     if given is None:
-        return Place(default)
+        return OffsetSpec(default)
     value = found[given]
-    return value if isinstance(value, Place) else Place(moment_ms=value)
+    return value if isinstance(value, OffsetSpec) else OffsetSpec(moment_ms=value)
 
 
-def _pulling(found: Mapping[str, Any]) -> Pulling:
+def _pulling(found: Mapping[str, Any]) -> PullOptions:
     wanted, tags = Filter("*"), frozenset[str]()
     given = alone(found, "tags", "sql")
     try:
@@ -230,7 +230,7 @@ def _pulling(found: Mapping[str, Any]) -> Pulling:
             wanted = Filter(found["tags"])
     except MQError as error:
         raise OptionInvalid(str(given), f"cannot be read: {error}") from None
-    return Pulling(
+    return PullOptions(
         reach_of(found),
         found.get("groupId", TOOLS_GROUP),
         wanted,

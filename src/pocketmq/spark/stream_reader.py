@@ -23,17 +23,17 @@ from pyspark.sql.types import StructType
 from pocketmq.errors import DataLost
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.batch_reader import Task, place_all, wanted_rows
-from pocketmq.spark.hung_up import HUNG_UP
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
 from pocketmq.spark.planning import Range, pack, share
 from pocketmq.spark.schema import wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
+from pocketmq.spark.worker_daemon import HUNG_UP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pocketmq.spark.cluster_view import ClusterView
-    from pocketmq.spark.progress import Progress
+    from pocketmq.spark.progress import ProgressPublisher
 
 logger = logging.getLogger("pocketmq.spark")
 
@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.spark_schema = schema
         self._clock = clock
         self._view_made: ClusterView | None = None
-        self._progress_made: Progress | None = None
+        self._progress_made: ProgressPublisher | None = None
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None  # where a run of what is available now ends
         self._batch_at: float | None = None  # when the last micro-batch was planned
@@ -171,9 +171,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.group is None:
             return
         if self._progress_made is None:
-            from pocketmq.spark.progress import Progress
+            from pocketmq.spark.progress import ProgressPublisher
 
-            self._progress_made = Progress(self.options.reach, self.options.group)
+            self._progress_made = ProgressPublisher(self.options.reach, self.options.group)
         self._progress_made.publish(reached)
 
     # What there is

@@ -6,7 +6,7 @@ Owns Java's checks, codes and words. Nobody is answered who says that he does no
 from pocketmq.broker.appending import Draft, place
 from pocketmq.broker.half_rules import comes_too_late, committed, prepare
 from pocketmq.broker.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
-from pocketmq.broker.measures import Measures
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import properties as names

@@ -21,8 +21,8 @@ import msgspec
 
 from pocketmq import Message, MQError, Producer
 from pocketmq.cli.demo.member import quick_options
-from pocketmq.pipelines.health import Delivery, OffsetSample
-from pocketmq.pipelines.health.sampling import OffsetSampler
+from pocketmq.pipelines.health import DeliveryRecord, OffsetSample
+from pocketmq.pipelines.health.observed import OffsetSampler
 
 TOPIC, GROUP, EVENTS = "orders", "billing", "rebalances"
 _PATIENCE = 20.0
@@ -36,7 +36,7 @@ class Member:
         self.client_id = f"{name}@demo"
         self.state = "joining"
         self.holds: frozenset[str] = frozenset()
-        self.got: list[Delivery] = []
+        self.got: list[DeliveryRecord] = []
         self.numbers: list[int] = []
         module = "pocketmq.cli.demo.member"
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -70,7 +70,7 @@ class Member:
         for offset, number in given:
             self.numbers.append(number)
             self.got.append(
-                Delivery(
+                DeliveryRecord(
                     time=when, group=GROUP, client_id=self.client_id, topic=TOPIC, broker=broker,
                     queue=queue, offset=offset,
                 )

@@ -102,7 +102,7 @@ def ingest_orders(spark: "SparkSession", address: str, place: Path) -> set[int]:
 
 def events_by_spark(spark: "SparkSession", address: str, observed: Observations) -> Observations:
     """Add the rebalance events that the topic holds."""
-    from pocketmq.pipelines.health.from_topics import read_topics
+    from pocketmq.pipelines.health.observed import read_topics
 
     return read_topics(spark, observed, name_server=address, topics={"events": EVENTS})
 

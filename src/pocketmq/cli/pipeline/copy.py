@@ -10,8 +10,8 @@ from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.copy import (
-    Copied,
     CopyProgress,
+    CopyResult,
     CopySettings,
     check_apart,
     check_copy,
@@ -101,7 +101,7 @@ def command(
         print(_told(result, to_topic or "topics of the same names"))
 
 
-def _told(result: Copied, where: str) -> str:
+def _told(result: CopyResult, where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

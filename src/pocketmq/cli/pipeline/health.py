@@ -135,7 +135,7 @@ def _with_topics(
     master: str,
     line: ProgressLine,
 ) -> Observations:
-    from pocketmq.pipelines.health.from_topics import read_topics
+    from pocketmq.pipelines.health.observed import read_topics
 
     line.say("starting Spark …")
     with started_spark("health", master, Ending()) as spark:
@@ -156,7 +156,7 @@ def _with_samples(
     seconds: float,
     line: ProgressLine,
 ) -> Observations:
-    from pocketmq.pipelines.health.sampling import watch_offsets
+    from pocketmq.pipelines.health.observed import watch_offsets
 
     wanted = {
         (event.group, event.topic)

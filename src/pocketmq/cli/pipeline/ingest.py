@@ -8,8 +8,8 @@ from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.ingest import (
-    Ingested,
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     compact,
@@ -101,7 +101,7 @@ def _compact_alone(place: Path, *, wanted: bool) -> None:
     print(f"{done.files_before} files became {done.files_after}, {done.rows:,} rows")
 
 
-def _told(result: Ingested, place: Path) -> str:
+def _told(result: IngestResult, place: Path) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} could not be read and are in {place / 'bad'}" if result.bad else ""
     return (

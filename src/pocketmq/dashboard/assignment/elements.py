@@ -11,8 +11,8 @@ from nicegui.events import GenericEventArguments
 
 from pocketmq.balance.allocation import strategy_by_name
 from pocketmq.balance.what_if import BrokerDown, Event, MemberJoined, MemberLeft, StrategyChanged
-from pocketmq.dashboard.assignment.picture import Picture, patch
-from pocketmq.dashboard.assignment.trying import COMPARED
+from pocketmq.dashboard.assignment.experiment import COMPARED
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, patch
 
 MOST_ASKED = 100
 MOST_EVENTS = 20
@@ -37,15 +37,15 @@ class QueueMap:
     """A picture on a page. `show` sends what has changed."""
 
     def __init__(self, label: str, *, bar: bool, empty: str = "") -> None:
-        self._sent: Picture | None = None
-        self._latest: Picture | None = None
+        self._sent: QueueMapData | None = None
+        self._latest: QueueMapData | None = None
         self._ready = False
         self._why: Callable[[int], str] = lambda _: ""
         self.element = _Canvas()
         self.element.props.update(label=label, bar=bar, empty=empty)
         self.element.on("ready", self._begin, args=[]).on("ask", self._answer)
 
-    def show(self, picture: Picture, why: Callable[[int], str]) -> None:
+    def show(self, picture: QueueMapData, why: Callable[[int], str]) -> None:
         """Show this picture from now on; `why` explains the queue at a position."""
         self._latest, self._why = picture, why
         if not self._ready:
@@ -78,7 +78,7 @@ class QueueMap:
         self.element.run_method("explain", known)
 
 
-class Timeline:
+class TimelineView:
     """The timeline on a page."""
 
     def __init__(self, picked: Callable[[int], dict[str, Any] | None]) -> None:

@@ -11,17 +11,22 @@ from nicegui import ui
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
-from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
-from pocketmq.dashboard.assignment.recounting import entry_detail, queue_name
-from pocketmq.dashboard.assignment.telling import grouped, lag_text, standing, trial_result
-from pocketmq.dashboard.assignment.trying import Trial, try_events
-from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, RESTS, Look, Looking
+from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, TimelineView
+from pocketmq.dashboard.assignment.experiment import Trial, try_events
+from pocketmq.dashboard.assignment.snapshots import (
+    INTERVAL,
+    LARGE,
+    RESTS,
+    GroupSnapshot,
+    SnapshotTaker,
+)
+from pocketmq.dashboard.assignment.summary_text import grouped, lag_text, standing, trial_result
+from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
-from pocketmq.dashboard.tiles import Tiles
-from pocketmq.dashboard.watching import Watch
-from pocketmq.dashboard.words import UNKNOWN, count, link_to
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.parts import Tiles
+from pocketmq.dashboard.polling import Poller
 from pocketmq.errors import MQError
 
 _STYLE = Path(__file__).with_name("assignment.css")
@@ -47,22 +52,22 @@ async def show(desk: Desk, request: Request, group: str) -> None:
         _Page(watch)
 
 
-def watch_of(desk: Desk, group: str) -> Watch[Look]:
+def watch_of(desk: Desk, group: str) -> Poller[GroupSnapshot]:
     """Give the one watch of a group that all viewers share."""
     return desk.views.watches.of(
-        ("assignment", group), Looking(desk.admin, group).look, INTERVAL, RESTS
+        ("assignment", group), SnapshotTaker(desk.admin, group).look, INTERVAL, RESTS
     )
 
 
 class _Page:
     """One open page."""
 
-    def __init__(self, watch: Watch[Look]) -> None:
+    def __init__(self, watch: Poller[GroupSnapshot]) -> None:
         self._watch = watch
         self._events: list[Event] = []
         self._found: tuple[Finding, ...] | None = None
         self._told: tuple[Rebalance, dict[str, Any]] | None = None
-        live = Live()
+        live = LivePage()
         self._standing = ui.label("Looking at the group …").classes("as-standing")
         self._standing.props("role=status")
         self._tiles = Tiles(
@@ -119,7 +124,7 @@ class _Page:
     def _timeline_card(self) -> None:
         with ui.element("section").classes("pm-card"):
             heading("What happened")
-            self._timeline = Timeline(self._detail)
+            self._timeline = TimelineView(self._detail)
 
     def _findings_card(self) -> None:
         with ui.element("section").classes("pm-card as-findings"):
@@ -139,7 +144,7 @@ class _Page:
                     self._after = QueueMap("After the events; moved queues are outlined", bar=False)
             self._pair.set_visibility(False)
 
-    def _show(self, look: Look) -> None:
+    def _show(self, look: GroupSnapshot) -> None:
         self._columns.set_visibility(True)
         text = standing(look)
         if text != self._standing.text:
@@ -153,7 +158,7 @@ class _Page:
         brokers = sorted({queue.broker_name for queue in look.moment.owners})
         self._experiment.offer(list(look.story.members), brokers)
 
-    def _show_tiles(self, look: Look) -> None:
+    def _show_tiles(self, look: GroupSnapshot) -> None:
         now, tiles = look.moment, self._tiles
         silent = len(now.untold)
         tiles.show("members", count(len(now.members)), f"{silent} untold" if silent else "")
@@ -172,7 +177,7 @@ class _Page:
             moved = look.timeline[-1]["sum"].partition(" · ")[0]
             tiles.show("last", _clock(last.began), moved)
 
-    def _show_findings(self, look: Look) -> None:
+    def _show_findings(self, look: GroupSnapshot) -> None:
         if look.findings == self._found:
             return
         self._found = look.findings
@@ -198,7 +203,7 @@ class _Page:
             self._told = entry, entry_detail(entry)
         return self._told[1]
 
-    async def _try_now(self, look: Look) -> Trial:
+    async def _try_now(self, look: GroupSnapshot) -> Trial:
         seats = {each.name: each.seat for each in look.picture.members}
         arguments = (look.facts, look.story.strategy, tuple(self._events), seats)
         if len(look.picture.owner) > LARGE:
@@ -230,7 +235,7 @@ class _Page:
         self._pair.set_visibility(True)
 
 
-def _timeline(look: Look) -> dict[str, Any]:
+def _timeline(look: GroupSnapshot) -> dict[str, Any]:
     first = look.total_lag[0][0] if look.total_lag else look.began
     return {
         "entries": look.timeline,

@@ -7,13 +7,12 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.groups import version
+from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, ProducersView
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment
 from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
 from pocketmq.protocol.peers import Language
 
@@ -33,7 +32,7 @@ def add_pages(desk: Desk) -> None:
 
 
 def _show(desk: Desk) -> None:
-    live, groups, producers = Live(), desk.views.groups(), desk.views.producers()
+    live, groups, producers = LivePage(), desk.views.groups(), desk.views.producers()
     tiles = Tiles(
         ("consumers", "Consumers", None),
         ("producers", "Producers", None),

@@ -5,15 +5,13 @@ import time
 from fastapi import Request
 from nicegui import ui
 
+from pocketmq.dashboard.charts import SPAN, drawing, most_of
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
-from pocketmq.dashboard.parts import card
-from pocketmq.dashboard.rates import SPAN, drawing, most_of
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.parts import Tiles, card
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, moment, percent, rate
 
 _FULL = 0.85
 
@@ -31,7 +29,7 @@ def add_pages(desk: Desk) -> None:
 
 
 def _show(desk: Desk) -> None:
-    live, views = Live(), desk.views
+    live, views = LivePage(), desk.views
     tiles = Tiles(
         ("brokers", "Brokers", "/"),
         ("in", "Messages in, a second", None),

@@ -5,14 +5,13 @@ from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.message import told_resent
 from pocketmq.dashboard.pages.messages import message_table
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import action_button, button, confirm, note, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment
 from pocketmq.errors import MQError, RouteNotFound
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -30,7 +29,7 @@ def add_pages(desk: Desk) -> None:
         watch = desk.views.dead_letters()
         await prepare(watch)
         with frame(desk, request, "Dead letters", here="/dead-letters"):
-            live = Live()
+            live = LivePage()
             note("Messages whose last retry failed, by the group that gave them up.")
             table = LiveTable[Row](
                 "Dead letters", _COLUMNS, key=lambda row: row[0], search=lambda row: row[0],

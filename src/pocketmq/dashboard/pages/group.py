@@ -1,30 +1,39 @@
 """One group: what is wrong with it, its members, and every queue with its holder and its lag."""
 
+from datetime import datetime
+
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.explaining import QueueStory
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding
+from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.group_tables import (
     MEMBER_COLUMNS,
     QUEUE_COLUMNS,
     SETTING_COLUMNS,
-    Member,
+    MemberRow,
     QueueRow,
     Setting,
     member_rows,
     queue_rows,
 )
-from pocketmq.dashboard.pages.resetting import Resetting
-from pocketmq.dashboard.parts import action_button, card, confirm, perform, visitor
+from pocketmq.dashboard.parts import (
+    Tiles,
+    action_button,
+    button,
+    card,
+    confirm,
+    note,
+    perform,
+    visitor,
+)
 from pocketmq.dashboard.table import LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
@@ -46,7 +55,7 @@ class _Group:
         self._desk = desk
         self._group = group
         self._who = visitor(request)
-        self._live = Live()
+        self._live = LivePage()
         self._findings: tuple[Finding, ...] | None = None
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
@@ -65,7 +74,7 @@ class _Group:
         with card("What is wrong") as self._box:
             ui.label("…")
         heading("Members")
-        self._members = LiveTable[Member](
+        self._members = LiveTable[MemberRow](
             "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
             sorted_by=0, empty="It has no member: its messages wait.",
         )  # fmt: skip
@@ -113,7 +122,7 @@ class _Group:
         facts = self._facts
         known = set() if facts is None else {*facts.queues, *(q.topic for q in facts.progress)}
         topics = sorted(known, key=lambda topic: (is_retry_topic(topic), topic))
-        await Resetting(self._desk, self._who, self._group, topics).ask()
+        await OffsetResetDialog(self._desk, self._who, self._group, topics).ask()
 
 
 def _lag(queues: tuple[QueueStory, ...]) -> str:
@@ -138,3 +147,72 @@ def _show_findings(box: ui.element, findings: tuple[Finding, ...]) -> None:
                 ui.label(f"{finding.kind}: {finding.subject}").classes("pm-finding-kind")
                 ui.label(finding.evidence)
                 ui.label(finding.cure).classes("pm-note")
+
+
+FIRST, LAST, AT = "The first message", "Behind the last message", "A moment"
+
+
+class OffsetResetDialog:
+    """Asks which topic and where to, then whether it is meant, then does it."""
+
+    def __init__(self, desk: Desk, who: str, group: str, topics: list[str]) -> None:
+        self._desk = desk
+        self._who = who
+        self._group = group
+        self._topics = topics
+
+    async def ask(self) -> None:
+        """Go through all of it."""
+        if not self._topics:
+            ui.notify(f"{self._group} has consumed no topic yet.", type="warning")
+            return
+        with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
+            heading(f"Reset offsets of {self._group}")
+            topic = ui.select(self._topics, label="Topic", value=self._topics[0])
+            where = ui.select([FIRST, LAST, AT], label="Go on at", value=FIRST)
+            when = ui.input("Moment, such as 2026-01-31 12:00").props("outlined dense")
+            for each in (topic, where):
+                each.props("outlined dense")
+            when.bind_visibility_from(where, "value", value=AT)
+            note("Moments are in the time of the machine the dashboard runs on.")
+            with ui.element("div").classes("pm-buttons"):
+                button("Go on", lambda: dialog.submit(True), primary=True)
+                button("Cancel", lambda: dialog.submit(False))
+        wanted = await dialog
+        chosen, place, text = str(topic.value), str(where.value), str(when.value or "")
+        if not dialog.is_deleted:
+            dialog.delete()
+        time_ms = _time(place, text)
+        if wanted and time_ms is None:
+            ui.notify(f"{text!r} is no moment.", type="negative")
+        elif wanted and time_ms is not None:
+            await self._do(chosen, time_ms)
+
+    async def _do(self, topic: str, time_ms: int) -> None:
+        goal = {0: "at the first message", LATEST: "behind the last message"}.get(
+            time_ms, f"at {moment(time_ms)}"
+        )
+        consequences = [
+            f"{self._group} goes on {goal} in every queue of {topic}.",
+            "Messages it goes back over are consumed again; those it skips are not consumed.",
+            "Members that are online go there at once. Other groups are not touched.",
+        ]
+        if await confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
+            work = self._desk.actions.reset_offset(self._who, self._group, topic, time_ms)
+            await perform(work, _told)
+
+
+def _told(result: ResetResult) -> str:
+    told = "its members were told" if result.online else "stored for members to come"
+    silent = "".join(f"; did not answer: {each}" for each in result.missing)
+    return f"{len(result.queues)} queues were reset, {told}{silent}."
+
+
+def _time(place: str, text: str) -> int | None:
+    """Give where to go, None if the text is no moment."""
+    if place != AT:
+        return LATEST if place == LAST else 0
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -3,10 +3,10 @@
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.bodies.connections import ClientConnection
@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.stats import QueueProgress
 Setting = tuple[str, GroupConfig]
 
 
-class Member(msgspec.Struct, frozen=True):
+class MemberRow(msgspec.Struct, frozen=True):
     """A member as brokers list it, and what it says of itself; None if it is silent."""
 
     client: str
@@ -66,7 +66,7 @@ class QueueRow(msgspec.Struct, frozen=True):
         return None if told is None else max(0, told.broker_offset - told.consumer_offset)
 
 
-def member_rows(facts: GroupFacts) -> list[Member]:
+def member_rows(facts: GroupFacts) -> list[MemberRow]:
     """Give the members any broker lists."""
     found: dict[str, tuple[ClientConnection, list[str]]] = {}
     for broker, view in sorted(facts.views.items()):
@@ -74,7 +74,7 @@ def member_rows(facts: GroupFacts) -> list[Member]:
             if each.client_id is not None:
                 found.setdefault(each.client_id, (each, []))[1].append(broker)
     return [
-        Member(
+        MemberRow(
             client, each, tuple(dict.fromkeys(brokers)), facts.running.get(client),
             facts.silent.get(client),
         )
@@ -109,18 +109,18 @@ def queue_rows(view: GroupView) -> list[QueueRow]:
     return rows
 
 
-def _held(member: Member) -> Cell:
+def _held(member: MemberRow) -> Cell:
     if member.held is None:
         return Cell(UNKNOWN, hint=member.silence, tone="bad")
     return Cell(count(member.held), tone=None if member.held else "faint")
 
 
-def _since(member: Member) -> int | None:
+def _since(member: MemberRow) -> int | None:
     text = member.info.properties.get(PROP_START_TIMESTAMP, "") if member.info is not None else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-def _subscribed(member: Member) -> str:
+def _subscribed(member: MemberRow) -> str:
     if member.info is None:
         return UNKNOWN
     wished = sorted(
@@ -131,7 +131,7 @@ def _subscribed(member: Member) -> str:
     return ", ".join(wished) or NEVER
 
 
-def _language(member: Member) -> str:
+def _language(member: MemberRow) -> str:
     language = member.connection.language
     return UNKNOWN if language is None else language.name.lower()
 
@@ -149,13 +149,13 @@ def _offset(row: QueueRow, name: str) -> int | None:
 
 
 MEMBER_COLUMNS = [
-    Column[Member]("Client", lambda m: Cell(m.client, tone="mono"), lambda m: m.client),
-    Column[Member]("Queues", _held, lambda m: m.held, kind="number"),
-    Column[Member]("Subscribes", lambda m: Cell(_subscribed(m))),
-    Column[Member]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
-    Column[Member]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
-    Column[Member]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
-    Column[Member]("Known to", lambda m: Cell(", ".join(m.brokers))),
+    Column[MemberRow]("Client", lambda m: Cell(m.client, tone="mono"), lambda m: m.client),
+    Column[MemberRow]("Queues", _held, lambda m: m.held, kind="number"),
+    Column[MemberRow]("Subscribes", lambda m: Cell(_subscribed(m))),
+    Column[MemberRow]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
+    Column[MemberRow]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
+    Column[MemberRow]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
+    Column[MemberRow]("Known to", lambda m: Cell(", ".join(m.brokers))),
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](

@@ -5,11 +5,10 @@ from nicegui import ui
 
 from pocketmq.admin.overview import Glance
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, rate
+from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, rate
 from pocketmq.protocol.peers import version_name
 
 
@@ -21,7 +20,7 @@ def add_pages(desk: Desk) -> None:
         watch = desk.views.groups()
         await prepare(watch)
         with frame(desk, request, "Groups", here="/groups"):
-            live = Live()
+            live = LivePage()
             table = LiveTable(
                 "Groups", _COLUMNS, key=lambda each: each.group, search=_text, sorted_by=2,
                 descending=True, empty="There is no such group.",

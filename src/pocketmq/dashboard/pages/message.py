@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.messages import Resent, TraceEvent
 from pocketmq.admin.tracks import Track, TrackKind
-from pocketmq.dashboard.bodies import as_hex, as_json, as_text
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.formatting import NEVER, as_hex, as_json, as_text, link_to, moment, size
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.pages.messages import body_of
 from pocketmq.dashboard.parts import (
@@ -23,12 +24,18 @@ from pocketmq.dashboard.parts import (
     visitor,
 )
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tracing import Step, steps
-from pocketmq.dashboard.words import NEVER, link_to, moment, size
 from pocketmq.errors import MQError
 from pocketmq.model.names import is_dead_letter_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.trace_text import (
+    Traced,
+    TracedDelivery,
+    TracedEnd,
+    TracedHandling,
+    TracedRecall,
+    TracedSend,
+)
 
 _LARGEST = 2**63
 
@@ -82,7 +89,7 @@ class _Message:
             empty="No group has consumed its topic.",
         )  # fmt: skip
         heading("What happened to it")
-        self._trace = LiveTable[Step](
+        self._trace = LiveTable[TraceStep](
             "Trace", _STEP_COLUMNS, key=lambda step: f"{step.time_ms} {step.what} {step.group}",
             empty="No client has told: tracing is off, or the trace is gone.",
         )  # fmt: skip
@@ -170,6 +177,43 @@ def _show_body(message: ReceivedMessage) -> None:
         choose(next(iter(ways)))
 
 
+class TraceStep(msgspec.Struct, frozen=True):
+    """One thing that happened; times are milliseconds, 0 if it was not told when."""
+
+    time_ms: int
+    what: str
+    group: str
+    client: str
+    cost_ms: int | None
+    ok: bool
+
+
+def steps(events: list[TraceEvent]) -> list[TraceStep]:
+    """Give the steps, oldest first."""
+    made = [_step(each.event, each.client_host) for each in events]
+    return sorted(made, key=lambda step: step.time_ms)
+
+
+def _step(event: Traced, client: str) -> TraceStep:
+    match event:
+        case TracedSend():
+            what = f"sent to {event.topic}"
+            return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
+        case TracedDelivery():
+            again = f", try {event.retries + 1}" if event.retries else ""
+            what = f"handed to a handler{again}"
+            return TraceStep(event.time_ms, what, event.group, client, None, True)
+        case TracedHandling():
+            what = f"handler came back: {event.handled_as.name.lower().replace('_', ' ')}"
+            return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
+        case TracedEnd():
+            asked = ", asked by the broker" if event.from_check else ""
+            what = f"transaction ended: {event.state.name.lower()}{asked}"
+            return TraceStep(event.time_ms, what, event.group, client, None, True)
+        case TracedRecall():
+            return TraceStep(event.time_ms, "taken back", event.group, client, None, event.ok)
+
+
 _GOOD = {TrackKind.CONSUMED, TrackKind.CONSUME_BROADCASTING}
 _WORDS = {
     TrackKind.CONSUMED: "consumed",
@@ -195,14 +239,14 @@ _TRACK_COLUMNS = [
     Column[Track]("Reason", lambda t: Cell(t.reason or "", tone="faint")),
 ]
 _STEP_COLUMNS = [
-    Column[Step]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms, kind="time"),
-    Column[Step]("What", lambda s: Cell(s.what)),
-    Column[Step]("Group", lambda s: Cell(s.group)),
-    Column[Step]("Client", lambda s: Cell(s.client, tone="mono")),
-    Column[Step](
+    Column[TraceStep]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms, kind="time"),
+    Column[TraceStep]("What", lambda s: Cell(s.what)),
+    Column[TraceStep]("Group", lambda s: Cell(s.group)),
+    Column[TraceStep]("Client", lambda s: Cell(s.client, tone="mono")),
+    Column[TraceStep](
         "Took", lambda s: Cell(NEVER if s.cost_ms is None else f"{s.cost_ms} ms"), kind="number"
     ),
-    Column[Step](
+    Column[TraceStep](
         "Outcome", lambda s: Cell("ok" if s.ok else "failed", tone="good" if s.ok else "bad")
     ),
 ]

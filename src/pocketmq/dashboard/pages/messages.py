@@ -1,24 +1,86 @@
 """Looking for messages: a form whose answer has an address of its own."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
+import msgspec
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.admin.messages import Found
-from pocketmq.dashboard.bodies import as_text
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.messages import FOR_EVER, Found
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import prepare
+from pocketmq.dashboard.formatting import as_text, link_to, moment, size
+from pocketmq.dashboard.frame import frame, prepare
 from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
-from pocketmq.dashboard.searching import LIMIT, WAYS, Search, look
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.words import link_to, moment, size
-from pocketmq.errors import InvalidInput, MQError
+from pocketmq.errors import InvalidInput, MQError, RouteNotFound
 from pocketmq.protocol.received import ReceivedMessage
 
 _PREVIEW = 80
 _MOST_OPTIONS = 2000
+
+
+WAYS = {
+    "id": "Message id",
+    "key": "Key",
+    "time": "Time",
+}
+LIMIT = 64
+"""Messages of each broker, or of each queue when looked for by time."""
+_HOUR_MS = 3_600_000
+_LONGEST = 1024
+
+
+class MessageSearch(msgspec.Struct, frozen=True):
+    """What to look for; times are milliseconds, 0 where nothing was said."""
+
+    topic: str = ""
+    by: str = "time"
+    value: str = ""
+    begin_ms: int = 0
+    end_ms: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "MessageSearch":
+        """Read the fields of a form. Raises `InvalidInput` for what is no time or too long."""
+        fields = {name: query.get(name, "").strip() for name in ("topic", "by", "value")}
+        if any(len(text) > _LONGEST for text in fields.values()):
+            raise InvalidInput(f"nothing that is looked for has more than {_LONGEST} characters")
+        way = fields["by"] if fields["by"] in WAYS else "time"
+        begin, end = (_time_ms(query.get(name, "").strip()) for name in ("from", "to"))
+        return cls(fields["topic"], way, fields["value"], begin, end)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is enough to look for."""
+        return bool(self.topic) and (self.by == "time" or bool(self.value))
+
+
+async def look(admin: Admin, search: MessageSearch) -> Found:
+    """Look for messages. Raises `MQError`: no such topic, no such message, no answer."""
+    end_ms = search.end_ms or FOR_EVER
+    if search.by == "id":
+        return Found([await admin.messages.by_id(search.topic, search.value)])
+    if search.by == "key":
+        return await admin.messages.by_key(
+            search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
+        )
+    begin_ms = search.begin_ms or int(time.time() * 1000) - _HOUR_MS
+    try:
+        return await admin.messages.between(search.topic, begin_ms, end_ms, LIMIT)
+    except RouteNotFound:
+        raise InvalidInput(f"there is no topic {search.topic!r}") from None
+
+
+def _time_ms(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"{text!r} is no time: give 2026-01-31T12:00") from None
 
 
 def add_pages(desk: Desk) -> None:
@@ -27,9 +89,9 @@ def add_pages(desk: Desk) -> None:
     @ui.page("/messages", response_timeout=20)
     async def messages(request: Request) -> None:
         await prepare(desk.views.topics())
-        problem, found, search = "", None, Search()
+        problem, found, search = "", None, MessageSearch()
         try:
-            search = Search.of(request.query_params)
+            search = MessageSearch.of(request.query_params)
             if search.wanted:
                 found = await look(desk.admin, search)
         except MQError as error:
@@ -43,7 +105,7 @@ def add_pages(desk: Desk) -> None:
                 _show_found(found, search)
 
 
-def _show_form(desk: Desk, request: Request, search: Search) -> None:
+def _show_form(desk: Desk, request: Request, search: MessageSearch) -> None:
     view = desk.views.topics().value
     with card(), ui.element("form").classes("pm-form") as form:
         form.props.update({"action": "/messages", "method": "get", "role": "search"})
@@ -55,14 +117,14 @@ def _show_form(desk: Desk, request: Request, search: Search) -> None:
         for label, name in (("From", "from"), ("To", "to")):
             text = request.query_params.get(name, "")
             field(label, name, text, kind="datetime-local", step="1")
-        button("Search", primary=True, kind="submit")
+        button("MessageSearch", primary=True, kind="submit")
     note(
         "By time without a beginning it is the last hour. Times are those of the machine the "
         "dashboard runs on."
     )
 
 
-def _show_found(found: Found, search: Search) -> None:
+def _show_found(found: Found, search: MessageSearch) -> None:
     for missing in found.missing:
         with ui.element("div").classes("pm-warning").props("role=alert"):
             ui.label(f"Did not answer, and may have more: {missing}").classes("pm-warning-text")

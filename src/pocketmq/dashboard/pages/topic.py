@@ -4,14 +4,12 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import note
+from pocketmq.dashboard.parts import Tiles, note
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment, rate
 from pocketmq.model.flags import Permission
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.topic_config import TopicConfig
@@ -39,7 +37,7 @@ class _Topic:
     def __init__(self, desk: Desk, topic: str) -> None:
         self._desk = desk
         self._topic = topic
-        self._live = Live()
+        self._live = LivePage()
         self._view: TopicView | None = None
         self._groups: GroupsView | None = None
         self._tiles = Tiles(

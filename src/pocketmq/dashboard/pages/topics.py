@@ -5,12 +5,11 @@ from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import action_button, button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment, rate
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic, is_system_topic
 
 
@@ -33,7 +32,7 @@ class _Topics:
         self._who = visitor(request)
         self._view = TopicsView([], {}, frozenset(), ())
         self._figures: dict[str, TopicStatus | None] = {}
-        self._live = Live()
+        self._live = LivePage()
         with ui.element("div").classes("pm-buttons"):
             action_button(desk, "Create a topic", self._ask)
         self._table = LiveTable[str](

@@ -5,7 +5,13 @@ stands in `estate`, what may befall it in `events`, the numbers of a part of it 
 summary in `report`.
 """
 
-from pocketmq.pipelines.fleet.estate import Estate, Group, read_estate, uniform_estate
+from pocketmq.pipelines.fleet.estate import (
+    Estate,
+    Group,
+    cluster_estate,
+    read_estate,
+    uniform_estate,
+)
 from pocketmq.pipelines.fleet.events import (
     AddBroker,
     AddQueues,
@@ -15,7 +21,6 @@ from pocketmq.pipelines.fleet.events import (
     LoseBroker,
     SwitchTo,
 )
-from pocketmq.pipelines.fleet.live import cluster_estate
 from pocketmq.pipelines.fleet.report import FleetReport, StepSummary, StrategySummary
 from pocketmq.pipelines.fleet.running import fleet
 

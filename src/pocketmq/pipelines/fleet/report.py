@@ -70,7 +70,7 @@ class FleetReport(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Tally(msgspec.Struct):
+class StepTally(msgspec.Struct):
     """One strategy's moment, summed up so far; pickles, and two can be added."""
 
     strategy: str
@@ -79,7 +79,7 @@ class Tally(msgspec.Struct):
     topic_spread: int
     worst: list[WorstGroup]
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "StepTally") -> None:
         """Take another part's numbers in."""
         for name, value in other.totals.items():
             self.totals[name] += value
@@ -110,10 +110,10 @@ class Tally(msgspec.Struct):
         )
 
 
-def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> Tally:
+def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> StepTally:
     """Sum one part's moment up."""
     queues, unowned, _, topic_spreads, moved, minimum, added, removed = zip(*measured, strict=True)
-    return Tally(
+    return StepTally(
         strategy=strategy,
         totals={
             "queues": sum(queues),

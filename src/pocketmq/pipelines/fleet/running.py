@@ -12,7 +12,7 @@ from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.pipelines.fleet.estate import Estate, checked
 from pocketmq.pipelines.fleet.events import FleetEvent, SwitchTo, check_events, described
 from pocketmq.pipelines.fleet.part import measure
-from pocketmq.pipelines.fleet.report import FleetReport, StrategySummary, Tally, tally
+from pocketmq.pipelines.fleet.report import FleetReport, StepTally, StrategySummary, tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ COMPARED_BY_DEFAULT: tuple[Strategy, ...] = (Average(), AverageByCircle(), Consi
 GROUPS_AT_ONCE = 1024
 
 Moment = Sequence[Numbers]  # of each group
-PartAnswer = list[list[Tally]]  # [strategy][moment]
+PartAnswer = list[list[StepTally]]  # [strategy][moment]
 
 
 def fleet(

@@ -8,7 +8,7 @@ the lag, records of what handlers were given add the duplicates. `examine` makes
 
 from pocketmq.model.queue import QueueName
 from pocketmq.pipelines.health.observed import (
-    Delivery,
+    DeliveryRecord,
     Observations,
     OffsetSample,
     read_deliveries,
@@ -18,7 +18,7 @@ from pocketmq.pipelines.health.observed import (
 from pocketmq.pipelines.health.report import GroupHealth, HealthReport, examine
 
 __all__ = [
-    "Delivery",
+    "DeliveryRecord",
     "GroupHealth",
     "HealthReport",
     "Observations",

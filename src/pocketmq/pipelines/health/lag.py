@@ -30,7 +30,7 @@ class Spike(msgspec.Struct, frozen=True):
     peak_at: float
 
 
-class Lag(msgspec.Struct, frozen=True):
+class GroupLag(msgspec.Struct, frozen=True):
     """A group's lag: over time, by queue, and its spikes."""
 
     points: list[LagPoint]
@@ -41,7 +41,7 @@ class Lag(msgspec.Struct, frozen=True):
     spikes: list[Spike]
 
 
-def lag_of(samples: Iterable[OffsetSample]) -> Lag | None:
+def lag_of(samples: Iterable[OffsetSample]) -> GroupLag | None:
     """Draw a group's lag from its samples; None if there are none.
 
     Queues are sampled one after the other, and some not at all while a broker is away: a queue's
@@ -62,7 +62,7 @@ def lag_of(samples: Iterable[OffsetSample]) -> Lag | None:
             points.pop()
         points.append(LagPoint(sample.time, total))
     usual = median(point.lag for point in points)
-    return Lag(
+    return GroupLag(
         points=points,
         by_queue={f"{name.topic} {name}": by_queue[name] for name in sorted(by_queue)},
         median=usual,

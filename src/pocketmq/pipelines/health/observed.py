@@ -3,15 +3,21 @@
 Owns the forms. A line that cannot be read is kept with the reason, never dropped in silence.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
-from pocketmq import RebalanceEvent
-from pocketmq.errors import InvalidInput
+from pocketmq import ClientOptions, RebalanceEvent
+from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.queue import QueueName
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 LONGEST_LINE = 16 * 1024 * 1024
 AND_MORE = "and more"
@@ -46,7 +52,7 @@ class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.highest - done)
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A message that a member's handler was given."""
 
     time: float
@@ -75,7 +81,7 @@ class Observations(msgspec.Struct, frozen=True):
 
     events: list[RebalanceEvent]
     offsets: list[OffsetSample] = []
-    deliveries: list[Delivery] | None = None
+    deliveries: list[DeliveryRecord] | None = None
     bad: list[BadLine] = []
 
 
@@ -89,9 +95,9 @@ def read_offsets(path: str | Path, bad: list[BadLine]) -> list[OffsetSample]:
     return list(_read(path, msgspec.json.Decoder(OffsetSample).decode, bad))
 
 
-def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[Delivery]:
+def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[DeliveryRecord]:
     """Read deliveries."""
-    return list(_read(path, msgspec.json.Decoder(Delivery).decode, bad))
+    return list(_read(path, msgspec.json.Decoder(DeliveryRecord).decode, bad))
 
 
 def decoded(
@@ -125,3 +131,112 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise InvalidInput(f"{one}: {reason}")
                 if line.strip():
                     yield f"{one.name} line {number}", line
+
+
+_COLUMNS = "brokerName string, queueId int, queueOffset bigint, body binary"
+
+
+def read_topics(
+    spark: "SparkSession",
+    observed: Observations,
+    *,
+    name_server: str,
+    topics: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> Observations:
+    """Add what topics hold: `topics` names those of `events`, `offsets`, `deliveries`.
+
+    `options` are further options of the source, such as credentials.
+    """
+    reach = {"nameServer": name_server, **(options or {})}
+    bad = list(observed.bad)
+    events, offsets, deliveries = list(observed.events), list(observed.offsets), observed.deliveries
+    if "events" in topics:
+        lines = _topic_lines(spark, reach, topics["events"])
+        events += decoded(lines, RebalanceEvent.from_json, bad)
+    if "offsets" in topics:
+        lines = _topic_lines(spark, reach, topics["offsets"])
+        offsets += decoded(lines, msgspec.json.Decoder(OffsetSample).decode, bad)
+    if "deliveries" in topics:
+        lines = _topic_lines(spark, reach, topics["deliveries"])
+        more = decoded(lines, msgspec.json.Decoder(DeliveryRecord).decode, bad)
+        deliveries = [*(deliveries or ()), *more]
+    return Observations(events, offsets, deliveries, _first(bad))
+
+
+def _topic_lines(
+    spark: "SparkSession", reach: Mapping[str, str], topic: str
+) -> Iterator[tuple[str, bytes]]:
+    frame = spark.read.format("rocketmq").schema(_COLUMNS).options(**reach, subscribe=topic).load()
+    for row in frame.toLocalIterator():
+        where = f"{topic} {row['brokerName']}:{row['queueId']} offset {row['queueOffset']}"
+        for line in bytes(row["body"]).splitlines():
+            if line.strip():
+                yield where, line
+
+
+def _first(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
+    """Keep a topic of something else from filling the report."""
+    more = len(bad) - most
+    return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} of the same kind")]
+
+
+PATIENCE = 1.0
+"""Seconds to wait for a broker; one that is away is left out of the sample."""
+
+
+class OffsetSampler:
+    """Asks brokers how far groups have come. Used with `with`.
+
+    A cluster is named by its name servers, or by options that say how to be let in, too.
+    """
+
+    def __init__(self, cluster: str | ClientOptions, wanted: Iterable[tuple[str, str]]) -> None:
+        self._wanted = sorted(set(wanted))
+        named = ClientOptions(name_servers=cluster) if isinstance(cluster, str) else cluster
+        self._reader = RecordReader(named, patience=PATIENCE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def sample(self) -> list[OffsetSample]:
+        """Take one sample of every queue that can be reached."""
+        found = []
+        now = time.time()
+        for group, topic in self._wanted:
+            try:
+                queues = self._reader.queues(topic)
+            except MQError:
+                continue
+            for queue in queues:
+                try:
+                    bounds = self._reader.bounds(queue)
+                    committed = self._reader.committed(group, queue)
+                except MQError:
+                    continue
+                found.append(
+                    OffsetSample(
+                        time=now, group=group, topic=topic, broker=queue.broker_name,
+                        queue=queue.queue_id, committed=committed, lowest=bounds.first,
+                        highest=bounds.end,
+                    )
+                )  # fmt: skip
+        return found
+
+
+def watch_offsets(
+    cluster: str | ClientOptions,
+    wanted: Iterable[tuple[str, str]],
+    seconds: float,
+    every: float = 1.0,
+) -> Iterator[list[OffsetSample]]:
+    """Sample groups' topics at once, and again and again until so many seconds later."""
+    with OffsetSampler(cluster, wanted) as sampler:
+        yield sampler.sample()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(every, left))
+            yield sampler.sample()

@@ -10,9 +10,9 @@ from math import ceil, floor, log10
 
 from pocketmq.balance.story.recorded import RecordedRebalance
 from pocketmq.balance.story.spans import Span
-from pocketmq.pipelines.health.lag import Lag
+from pocketmq.pipelines.health.lag import GroupLag
+from pocketmq.pipelines.health.page import COLOURS
 from pocketmq.pipelines.health.report import GroupHealth, QueueHealth
-from pocketmq.pipelines.health.style import COLOURS
 
 WIDTH = 1000
 LEFT = 110
@@ -101,7 +101,7 @@ def _row(queue: QueueHealth, axis: TimeAxis, top: float, numbers: Mapping[str, i
     return parts
 
 
-def lag_plot(group: GroupHealth, lag: Lag) -> str:
+def lag_plot(group: GroupHealth, lag: GroupLag) -> str:
     """Draw the group's lag over time, spikes shaded, rebalances marked."""
     axis = TimeAxis(group.began, group.ended)
     bottom, top = 180, 10

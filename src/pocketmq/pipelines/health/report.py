@@ -19,11 +19,11 @@ from pocketmq.balance.story.spans import Span, overlaps, rest, total
 from pocketmq.balance.story.timeline import Owned, Timeline, timeline
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import QueueName
-from pocketmq.pipelines.health.lag import Lag, lag_of
+from pocketmq.pipelines.health.lag import GroupLag, lag_of
 from pocketmq.pipelines.health.observed import (
     AND_MORE,
     BadLine,
-    Delivery,
+    DeliveryRecord,
     Observations,
     OffsetSample,
 )
@@ -59,7 +59,7 @@ class GroupHealth(msgspec.Struct, frozen=True):
     handovers: list[Handover]
     rebalances: list[RecordedRebalance]
     flapping: list[Handover]
-    lag: Lag | None
+    lag: GroupLag | None
     deliveries: int | None
     duplicates: int | None
 
@@ -119,7 +119,7 @@ def examine(
     samples: dict[str, list[OffsetSample]] = defaultdict(list)
     for sample in observed.offsets:
         samples[sample.group].append(sample)
-    delivered: dict[str, list[Delivery]] = defaultdict(list)
+    delivered: dict[str, list[DeliveryRecord]] = defaultdict(list)
     for delivery in observed.deliveries or ():
         delivered[delivery.group].append(delivery)
     recorded = observed.deliveries is not None
@@ -146,7 +146,7 @@ def examine_group(
     name: str,
     events: list[RebalanceEvent],
     samples: list[OffsetSample],
-    delivered: list[Delivery] | None,
+    delivered: list[DeliveryRecord] | None,
     quiet: float = QUIET,
 ) -> GroupHealth:
     """Tell one group's story from what was observed of it alone."""
@@ -180,8 +180,8 @@ def examine_group(
 Twice = dict[QueueName, list[list[str]]]
 
 
-def _given_twice(delivered: list[Delivery]) -> Twice:
-    given: dict[tuple[QueueName, int], list[Delivery]] = defaultdict(list)
+def _given_twice(delivered: list[DeliveryRecord]) -> Twice:
+    given: dict[tuple[QueueName, int], list[DeliveryRecord]] = defaultdict(list)
     for one in delivered:
         given[one.name, one.offset].append(one)
     twice: Twice = defaultdict(list)

@@ -11,17 +11,22 @@ A batch that is carried out again after a crash reads the same messages and repl
 written, so nothing is there twice; a message that comes late is put where its day is.
 """
 
-from pocketmq.pipelines.ingest.compaction import Compacted, compact
-from pocketmq.pipelines.ingest.looking import ingested_values
+from pocketmq.pipelines.ingest.files import CompactionResult, compact, ingested_values
 from pocketmq.pipelines.ingest.running import (
-    Ingested,
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     ingest,
 )
 
 __all__ = [
-    "Compacted", "IngestProgress", "IngestSettings", "Ingested", "check_ingest", "compact",
-    "ingest", "ingested_values",
+    "CompactionResult",
+    "IngestProgress",
+    "IngestResult",
+    "IngestSettings",
+    "check_ingest",
+    "compact",
+    "ingest",
+    "ingested_values",
 ]  # fmt: skip

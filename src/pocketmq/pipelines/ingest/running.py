@@ -18,9 +18,8 @@ from pyspark.sql.utils import is_remote
 
 from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic
-from pocketmq.pipelines.ingest.compaction import mend
-from pocketmq.pipelines.ingest.schema import remembered_schema
-from pocketmq.pipelines.ingest.shaping import check_day, shaped
+from pocketmq.pipelines.ingest.files import mend
+from pocketmq.pipelines.ingest.shaping import check_day, remembered_schema, shaped
 from pocketmq.pipelines.queries import reason_of, wait_for
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class IngestProgress(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Ingested(msgspec.Struct, frozen=True):
+class IngestResult(msgspec.Struct, frozen=True):
     """What a run did."""
 
     place: str
@@ -87,7 +86,7 @@ def ingest(
     *,
     progress: Callable[[IngestProgress], None] | None = None,
     stop: threading.Event | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Copy topics to Parquet below a directory, each message once, and go on where it ended.
 
     With `once` it ends when everything that was there at the start is copied; else it runs until
@@ -129,7 +128,7 @@ def ingest(
     except PySparkException as problem:
         raise PipelineFailed("ingest", reason_of(problem)) from problem
     tell()
-    return Ingested(
+    return IngestResult(
         str(place), counts.batches, counts.rows, counts.bad, counts.late,
         round(monotonic() - began, 3),
     )  # fmt: skip

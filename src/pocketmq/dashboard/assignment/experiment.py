@@ -15,7 +15,7 @@ from pocketmq.balance.what_if import (
     WhatIf,
     what_if,
 )
-from pocketmq.dashboard.assignment.picture import Picture, preview_picture
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, preview_picture
 from pocketmq.errors import AllocationInputInvalid
 
 COMPARED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
@@ -46,8 +46,8 @@ class Trial(msgspec.Struct, frozen=True):
 
     strategy: str
     answer: WhatIf
-    before: Picture
-    after: Picture
+    before: QueueMapData
+    after: QueueMapData
     compared: list[Compared]
 
     @property

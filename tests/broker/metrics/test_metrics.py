@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker.metrics import metrics_text
+from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.errors import ListenFailed
 from pocketmq.net import Address
 from tests.broker.running import client, pull_fields, running, send_fields

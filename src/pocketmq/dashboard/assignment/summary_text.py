@@ -6,19 +6,18 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.findings import Finding
-from pocketmq.dashboard.assignment.moment import pops
-from pocketmq.dashboard.assignment.recounting import move_rows, queues_of
-from pocketmq.dashboard.assignment.trying import Trial
-from pocketmq.dashboard.assignment.watching import Look
-from pocketmq.dashboard.words import UNKNOWN
-from pocketmq.dashboard.words import count as number
+from pocketmq.dashboard.assignment.experiment import Trial
+from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, pops
+from pocketmq.dashboard.assignment.timeline_text import move_rows, queues_of
+from pocketmq.dashboard.formatting import UNKNOWN
+from pocketmq.dashboard.formatting import count as number
 from pocketmq.model.kinds import MessageModel
 
 _MOST_CASES = 5
 _MOST_TOPICS = 3
 
 
-def standing(look: Look) -> str:
+def standing(look: GroupSnapshot) -> str:
     """Tell how the group stands, in one sentence for those who read and those who listen."""
     story, now = look.story, look.moment
     if not now.members:
@@ -96,7 +95,7 @@ def trial_result(trial: Trial) -> dict[str, Any]:
     }
 
 
-def lag_text(look: Look) -> str:
+def lag_text(look: GroupSnapshot) -> str:
     """Write what waits in all queues."""
     total = look.total_lag[-1][1] if look.total_lag else None
     return UNKNOWN if total is None else number(total)

@@ -6,8 +6,8 @@ Names are those its exporter writes, with the unit at the end; a histogram has `
 
 from collections.abc import Callable, Iterator
 
-from pocketmq.broker.measures import Counts, Histogram, Key, Measures
-from pocketmq.broker.metrics_text import Labels, header, sample
+from pocketmq.broker.metrics.measures import Counts, Histogram, Key, Measures
+from pocketmq.broker.metrics.text import Labels, header, sample
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode
 

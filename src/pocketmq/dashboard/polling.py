@@ -28,7 +28,7 @@ FORGOTTEN_AFTER = 60.0
 """Seconds without a viewer after which an answer is thrown away."""
 
 
-class Watch(Generic[T]):
+class Poller(Generic[T]):
     """One question, its last answer, and when that was. Belongs to the loop it was made on."""
 
     def __init__(
@@ -106,11 +106,11 @@ class Watch(Generic[T]):
         self._changed = asyncio.Event()
 
 
-class Watches:
+class Pollers:
     """All watches, by what they look at."""
 
     def __init__(self) -> None:
-        self._watches: dict[tuple[str, ...], Watch[object]] = {}
+        self._watches: dict[tuple[str, ...], Poller[object]] = {}
 
     def of(
         self,
@@ -118,14 +118,14 @@ class Watches:
         look: Callable[[], Awaitable[T]],
         interval: float = INTERVAL,
         rests: float = RESTS,
-    ) -> Watch[T]:
+    ) -> Poller[T]:
         """Give the watch with this key, made if there is none; those long unwanted are dropped."""
         watch = self._watches.get(key)
         if watch is None:
             self._drop_forgotten()
-            watch = self._watches[key] = cast("Watch[object]", Watch(look, interval, rests))
+            watch = self._watches[key] = cast("Poller[object]", Poller(look, interval, rests))
             watch.want()
-        return cast("Watch[T]", watch)
+        return cast("Poller[T]", watch)
 
     def hurry(self) -> None:
         """Have all look again now."""

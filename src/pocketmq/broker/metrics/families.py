@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from pocketmq.broker.flows import Pair
 from pocketmq.broker.handlers.runtime_info import earliest_time
-from pocketmq.broker.metrics_measured import measured_lines
-from pocketmq.broker.metrics_text import Labels, header, sample
+from pocketmq.broker.metrics.measured import measured_lines
+from pocketmq.broker.metrics.text import Labels, header, sample
 from pocketmq.broker.state import BrokerState
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group

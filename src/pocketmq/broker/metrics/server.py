@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import logging
 
-from pocketmq.broker.metrics import metrics_lines
+from pocketmq.broker.metrics.families import metrics_lines
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ListenFailed
 from pocketmq.net import Address

@@ -36,7 +36,7 @@ class Seat(msgspec.Struct, frozen=True):
     """Why its queues are not known, if so."""
 
 
-class Picture(msgspec.Struct, frozen=True, kw_only=True):
+class QueueMapData(msgspec.Struct, frozen=True, kw_only=True):
     """All queues, position by position, and who holds them: a seat, or what is said above."""
 
     topics: list[str]
@@ -80,7 +80,7 @@ class Seats:
 
 def live_picture(
     story: Explanation, now: Moment, history: History, seats: dict[str, int]
-) -> Picture:
+) -> QueueMapData:
     """Draw a group as it is; where queues have no owners there are none to draw."""
     owner, was, since = [], [], []
     several = {}
@@ -103,7 +103,7 @@ def live_picture(
         first_seen = history.since(each.queue)
         since.append(None if first_seen is None else int(first_seen))
     topics, brokers, places = _places([each.queue for each in stories])
-    return Picture(
+    return QueueMapData(
         topics=topics,
         brokers=brokers,
         t=places[0],
@@ -121,7 +121,7 @@ def live_picture(
 
 def preview_picture(
     ownership: Ownership, seats: dict[str, int], moved: set[MessageQueue]
-) -> Picture:
+) -> QueueMapData:
     """Draw what would be, with the queues marked that would have moved."""
     holder = {queue: share.member for share in ownership.shares for queue in share.queues}
     queues = sort_queues([*holder, *ownership.unowned])
@@ -129,7 +129,7 @@ def preview_picture(
     owner = [seats[holder[queue]] if queue in holder else NOBODY for queue in queues]
     nothing: list[int] = [NOBODY] * len(queues)
     unknown: list[int | None] = [None] * len(queues)
-    return Picture(
+    return QueueMapData(
         topics=topics,
         brokers=brokers,
         t=places[0],
@@ -147,7 +147,7 @@ def preview_picture(
     )  # fmt: skip
 
 
-def patch(before: Picture | None, now: Picture) -> dict[str, Any]:
+def patch(before: QueueMapData | None, now: QueueMapData) -> dict[str, Any]:
     """Give what a browser that shows one picture needs to show the next; all, if it has none."""
     if before is None or any(
         getattr(before, name) != getattr(now, name) for name in ("topics", "brokers", "t", "b", "q")

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from pocketmq.broker.answers import answer_code
-from pocketmq.broker.measures import Counts, Histogram
-from pocketmq.broker.metrics import metrics_text
+from pocketmq.broker.metrics.families import metrics_text
+from pocketmq.broker.metrics.measures import Counts, Histogram
 from pocketmq.broker.timer_wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
+from tests.broker.metrics.test_metrics import value
 from tests.broker.pop.counter import create, got, pop_fields, send, serving
 from tests.broker.running import client, position, pull_fields, running, send_fields
-from tests.broker.test_metrics import value
 from tests.loops import leap, leaping, until
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from pocketmq.balance.story.episode import Pause, Rebalance
 from pocketmq.balance.story.spans import Span, joined
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.words import count as number
+from pocketmq.dashboard.formatting import count as number
 from pocketmq.model.queue import MessageQueue, sort_queues
 
 MOST_ROWS = 200

@@ -10,10 +10,11 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from pocketmq.errors import InvalidInput
 
@@ -22,7 +23,7 @@ JOURNAL = ".compaction.json"
 ROWS_AT_ONCE = 1 << 17
 
 
-class Compacted(msgspec.Struct, frozen=True):
+class CompactionResult(msgspec.Struct, frozen=True):
     """What a compaction did."""
 
     partitions: int
@@ -36,7 +37,7 @@ def compact(
     *,
     least_files: int = 2,
     progress: Callable[[str], None] | None = None,
-) -> Compacted:
+) -> CompactionResult:
     """Merge the files of every day and topic that has several, below `data` and `bad`.
 
     Raises `InvalidInput` if nothing was ever ingested there.
@@ -45,7 +46,7 @@ def compact(
     if not (root / "checkpoint").is_dir():
         raise InvalidInput(f"{place} holds no ingested topics")
     last = _last_batch(root)
-    total = Compacted(0, 0, 0, 0)
+    total = CompactionResult(0, 0, 0, 0)
     for kind in ("data", "bad"):
         mend(root / kind)
         for partition in sorted((root / kind).glob("day=*/topic=*")):
@@ -56,7 +57,7 @@ def compact(
             if progress is not None:
                 progress(f"{partition.parent.name} {partition.name}: {len(files)} files")
             rows = _merge(root / kind, partition, batches, files)
-            total = Compacted(
+            total = CompactionResult(
                 total.partitions + 1, total.files_before + len(files), total.files_after + 1,
                 total.rows + rows,
             )  # fmt: skip
@@ -119,3 +120,13 @@ def _last_batch(root: Path) -> int:
 def _number(batch: Path) -> int:
     text = batch.name.removeprefix("batch=")
     return int(text) if text.isdigit() else 1 << 62
+
+
+def ingested_values(place: str | Path, column: str, *, kind: str = "data") -> list[Any]:
+    """Give the values of a column of all rows, in any order; of `bad` ones if that is the kind."""
+    folder = Path(place) / kind
+    if not folder.is_dir():
+        return []
+    files = dataset.dataset(folder, format="parquet", partitioning="hive")
+    found: list[Any] = files.to_table(columns=[column]).column(column).to_pylist()
+    return found

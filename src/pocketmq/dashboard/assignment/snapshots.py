@@ -13,16 +13,16 @@ import msgspec
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, explain
-from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.facts import GroupFacts, is_push
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.history import History
-from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.moment import Moment, Owners
 from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
-from pocketmq.dashboard.assignment.moment import moment_of
-from pocketmq.dashboard.assignment.picture import Picture, Seats, live_picture
-from pocketmq.dashboard.assignment.recounting import Recounting
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_picture
+from pocketmq.dashboard.assignment.timeline_text import Recounting
+from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
@@ -43,14 +43,14 @@ _POINTS = 240
 """Points of a line that a browser draws."""
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A group as one look at it showed it, with what was seen before."""
 
     at: float
     facts: GroupFacts
     story: Explanation
     moment: Moment
-    picture: Picture
+    picture: QueueMapData
     findings: tuple[Finding, ...]
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     top_lags: list[tuple[MessageQueue, Series]]
 
 
-class Looking:
+class SnapshotTaker:
     """Looks at one group. Looks come one after another, never two at once."""
 
     def __init__(self, admin: Admin, group: str) -> None:
@@ -73,9 +73,9 @@ class Looking:
         self._lags = Lags()
         self._seats = Seats()
         self._recounting = Recounting()
-        self._last: Look | None = None
+        self._last: GroupSnapshot | None = None
 
-    async def look(self) -> Look:
+    async def look(self) -> GroupSnapshot:
         """Look once. Raises `Absent` for a group that no broker knows, and `TransportError`."""
         facts = await self._admin.balance.facts(self._group, patience=self._patience())
         if max(len(facts.progress), sum(map(len, facts.queues.values()))) > LARGE:
@@ -94,7 +94,7 @@ class Looking:
         patience = PATIENCE + len(self._last.moment.owners) / QUEUES_A_SECOND
         return round(patience / 2 if self._last.facts.silent else patience, 1)
 
-    def _digest(self, facts: GroupFacts, at: float) -> Look:
+    def _digest(self, facts: GroupFacts, at: float) -> GroupSnapshot:
         facts = with_queues(facts)
         story = explain(facts)
         now = moment_of(facts, at, story.strategy)
@@ -105,7 +105,7 @@ class Looking:
         lags, rebalances = self._lags, self._history.entries()
         timeline, open_spans = self._recounting.tell(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
-        return Look(
+        return GroupSnapshot(
             at=at,
             facts=facts,
             story=story,
@@ -156,3 +156,72 @@ def thinned(series: Series) -> Series:
     """Leave out points, never the newest, until a browser can draw them quickly."""
     step = -(-len(series) // _POINTS)
     return series if step < 2 else series[(len(series) - 1) % step :: step]
+
+
+TELLS_NOTHING = "it answers, but tells of no queues, as pull consumers of Java do"
+
+_TOLD = "allocateMessageQueueStrategy"
+_JAVA_STRATEGIES = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+}
+
+
+def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
+    """Take from facts what the history needs."""
+    holders = facts.holders()
+    untold = facts.silent
+    if any(queue not in holders for queues in facts.queues.values() for queue in queues):
+        untold = untold | untold_by(facts)
+    # A member that came while we asked is known by its own word alone.
+    members = frozenset((*facts.members(), *facts.running, *facts.silent))
+    nobody: Owners = None if untold or facts.unseen_brokers else ()
+    owners: dict[MessageQueue, Owners] = {}
+    lags = {}
+    for queues in facts.queues.values():
+        for queue in queues:
+            held_by = holders.get(queue)
+            owners[queue] = nobody if held_by is None else tuple(held_by)
+            progress = facts.progress.get(queue)
+            if progress is not None:
+                lags[queue] = progress.broker_offset - progress.consumer_offset
+    return Moment(
+        at=at,
+        members=members,
+        untold=untold,
+        brokers=frozenset((*facts.views, *(queue.broker_name for queue in owners))),
+        unseen=frozenset(facts.unseen_brokers),
+        owners=owners,
+        lags=lags,
+        strategies=_strategies(facts),
+        fits=fits,
+        shared=facts.model() is not MessageModel.BROADCASTING and not pops(facts),
+    )
+
+
+def pops(facts: GroupFacts) -> bool:
+    """Tell whether brokers hand out the group's messages one by one (POP)."""
+    return any(info.mq_pop_table for info in facts.running.values())
+
+
+def untold_by(facts: GroupFacts) -> dict[str, str]:
+    """Name members that answer and yet do not say which queues they hold."""
+    return {
+        member: TELLS_NOTHING
+        for member, info in facts.running.items()
+        if not is_push(info) and not info.mq_table and not info.mq_pop_table
+    }
+
+
+def _strategies(facts: GroupFacts) -> dict[str, str]:
+    told = {}
+    for member, info in facts.running.items():
+        text = info.properties.get(_TOLD, "")
+        if text:
+            # Java tells a class and where the object is: a.b.AllocateMessageQueueAveragely@1f2e
+            name = text.partition("@")[0].rpartition(".")[2]
+            told[member] = _JAVA_STRATEGIES.get(name, name)
+    return told
