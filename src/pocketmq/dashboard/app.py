@@ -13,11 +13,11 @@ from fastapi import FastAPI
 from nicegui import app as pages
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import PlainTextResponse
+from starlette.responses import Response
 
 from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
+from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
     clients,
     cluster,
@@ -41,7 +41,6 @@ T = TypeVar("T")
 
 _PATIENCE = 8.0
 """Seconds for figures; Prometheus waits 10."""
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -62,10 +61,10 @@ def build(desk: Desk) -> App:
     for module in _PAGES:
         module.add_pages(desk)
 
-    @outer.get(METRICS_PATH, response_class=PlainTextResponse)
-    async def metrics() -> PlainTextResponse:
-        text = metrics_text(await _known(desk))
-        return PlainTextResponse(text, media_type=_PROMETHEUS)
+    @outer.get(METRICS_PATH, response_class=Response)
+    async def metrics() -> Response:
+        text = await asyncio.to_thread(metrics_text, await _known(desk))
+        return Response(text, media_type=CONTENT_TYPE)
 
     ui.run_with(
         outer,

@@ -20,7 +20,7 @@ def shown(**settings: Any) -> Any:
     return running(metrics_exporter_type="PROM", metrics_prom_exporter_port=0, **settings)
 
 
-def steps(text: str, name: str, **labels: str) -> dict[str, int | None]:
+def steps(text: str, name: str, **labels: str) -> dict[str, float | None]:
     """Give the cumulative counts of a histogram whose steps hold anything new."""
     bounds = [
         line.split('le="')[1].split('"')[0]

@@ -1,10 +1,12 @@
 """Metrics for Prometheus: names and labels of RocketMQ 5.x, over the smallest of HTTP servers."""
 
 import asyncio
-import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.errors import ListenFailed
@@ -15,15 +17,14 @@ from tests.broker.tables import Desk
 SEND, PULL, COMMIT = 310, 11, 15
 
 
-def value(text: str, name: str, **labels: str) -> int | None:
-    """Find the one sample of a name with these labels."""
-    found = []
-    for line in text.splitlines():
-        matched = re.fullmatch(r"(\w+)\{(.*)\} (-?\d+)", line)
-        if matched and matched[1] == name:
-            shown = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', matched[2]))
-            if labels.items() <= shown.items():
-                found.append(int(matched[3]))
+def value(text: str, name: str, **labels: str) -> float | None:
+    """Find the one sample of a name with these labels, as Prometheus reads the text."""
+    found = [
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    ]
     assert len(found) <= 1, (name, labels)
     return found[0] if found else None
 
@@ -103,3 +104,13 @@ async def test_a_port_that_is_taken_keeps_the_broker_from_starting() -> None:
 def test_labels_cannot_break_out_of_their_quotes() -> None:
     desk = Desk(broker_cluster_name='a"b\\c')
     assert 'cluster="a\\"b\\\\c"' in metrics_text(desk.state)
+
+
+def test_brokers_that_show_no_metrics_do_not_load_the_library() -> None:
+    """Start-up and memory of all others stay as they are."""
+    code = (
+        "import sys, pocketmq.broker, pocketmq.broker.broker, pocketmq.broker.parts, pocketmq.cli\n"
+        "print([name for name in sys.modules if name.startswith('prometheus_client')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,62 +1,59 @@
-"""The broker's figures as Prometheus text, under the names and labels of RocketMQ 5.x.
+"""The broker's figures as families of Prometheus, under the names and labels of RocketMQ 5.x.
 
-What Java measures and this broker does not (pools of threads, buffers it has not) is left out,
-never shown as 0. Made line by line, so that whoever sends it can let others have their turn.
+What Java measures and this broker does not have (thread pools, buffers) is left out, never shown
+as 0. Reads the broker's tables, so it runs on the broker's loop; `families` yields None wherever
+the caller may let the loop run, since a broker with many groups takes a while to collect.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from prometheus_client.metrics_core import Metric
+
 from pocketmq.broker.flows import Pair
 from pocketmq.broker.handlers.runtime_info import earliest_time
-from pocketmq.broker.metrics.measured import measured_lines
-from pocketmq.broker.metrics.text import Labels, header, sample
+from pocketmq.broker.metrics.exposition import Labels, Value, expose, family
+from pocketmq.broker.metrics.measured import measured_families
 from pocketmq.broker.state import BrokerState
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group
 from pocketmq.protocol.peers import Language, version_name
-
-Value: TypeAlias = tuple[Labels, int]
 
 _WHERE = {"storage_medium": "disk", "storage_type": "local"}
 _BOUNDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
 """Seconds ahead by which Java counts messages that wait."""
 _MODES = {ConsumeType.CONSUME_ACTIVELY: "pull", ConsumeType.CONSUME_PASSIVELY: "push"}
 
+Figures: TypeAlias = tuple[str, str, str, Iterable[Value]]
+"""Type, name, description and values, without the labels of the node."""
+
 
 def metrics_text(state: BrokerState) -> str:
-    """Give all figures in Prometheus' text format."""
-    return "".join(metrics_lines(state))
+    """Return all figures in Prometheus' text format."""
+    return expose(each for each in families(state) if each is not None).decode()
 
 
-def metrics_lines(state: BrokerState) -> Iterator[str]:
-    """Give the same piece by piece, each a few lines."""
+def families(state: BrokerState) -> Iterator[Metric | None]:
+    """Yield all families, and None where the caller may let the loop run."""
     node = {
         "cluster": state.config.broker_cluster_name,
         "node_id": state.config.broker_name,
         "node_type": "broker",
     }
-    for family in _families(state):
-        if family is None:
-            yield ""
+    for figures in _figures(state):
+        if figures is None:
+            yield None
             continue
-        kind, name, about, values = family
-        started = False
-        for labels, value in values:
-            text = sample(name, node | labels, value)
-            yield text if started else header(kind, name, about) + text
-            started = True
+        kind, name, about, values = figures
+        yield family(kind, name, about, ((node | labels, value) for labels, value in values))
     if state.measures is not None:
-        yield from measured_lines(state.measures, node, lambda topic: _topic_labels(state, topic))
+        yield from measured_families(
+            state.measures, node, lambda topic: _topic_labels(state, topic)
+        )
 
 
-Family: TypeAlias = tuple[str, str, str, Iterable[Value]]
-"""Type, name, description and values."""
-
-
-def _families(state: BrokerState) -> Iterator[Family | None]:
-    """Give the families; None is a good moment to let others have their turn."""
+def _figures(state: BrokerState) -> Iterator[Figures | None]:
     yield from _counters(state)
     yield from _clients(state)
     yield from _progress(state)
@@ -64,7 +61,7 @@ def _families(state: BrokerState) -> Iterator[Family | None]:
     yield from _waiting(state)
 
 
-def _counters(state: BrokerState) -> Iterator[Family]:
+def _counters(state: BrokerState) -> Iterator[Figures]:
     stats = state.stats
     put = [(_topic_labels(state, topic), flow) for topic, flow in stats.stored.items()]
     got = [(_group_labels(state, pair), flow) for pair, flow in stats.given.items()]
@@ -81,7 +78,7 @@ def _counters(state: BrokerState) -> Iterator[Family]:
     yield "counter", "rocketmq_send_to_dlq_messages_total", about, dead
 
 
-def _clients(state: BrokerState) -> Iterator[Family]:
+def _clients(state: BrokerState) -> Iterator[Figures]:
     config = state.config
     yield (
         "gauge",
@@ -107,7 +104,7 @@ def _clients(state: BrokerState) -> Iterator[Family]:
 
 
 def _consumers(state: BrokerState) -> list[Value]:
-    values = []
+    values: list[Value] = []
     for name, group in state.consumers.groups.items():
         members = Counter(
             (_language(member.client.language), member.client.version)
@@ -131,8 +128,8 @@ def _client(language: str, version: int) -> Labels:
     }
 
 
-def _progress(state: BrokerState) -> Iterator[Family | None]:
-    """Tell how far groups are: how many messages, and since when the oldest of them waits."""
+def _progress(state: BrokerState) -> Iterator[Figures | None]:
+    """Yield how far behind groups are: in messages, and in the age of the oldest one."""
     now_ms = state.clock.now_ms()
     lag: list[Value] = []
     latency: list[Value] = []
@@ -164,13 +161,13 @@ def _progress(state: BrokerState) -> Iterator[Family | None]:
 
 
 class _Behind:
-    """What a group has before it in all queues of a topic."""
+    """How far a group is behind in all queues of a topic."""
 
     def __init__(self) -> None:
         self.lag = 0
         self.ready = 0
-        self.first_ms = 0  # when the oldest message was stored that is not committed
-        self.first_unread_ms = 0  # the same for those that were not even pulled
+        self.first_ms = 0  # store time of the oldest message that is not committed
+        self.first_unread_ms = 0  # the same of those not even pulled
 
     def add(self, state: BrokerState, topic: str, number: int, offset: int, pulled: int) -> None:
         queue = state.store.queue(topic, number)
@@ -182,21 +179,21 @@ class _Behind:
             self.first_ms = _earlier(self.first_ms, state.store.store_time(queue, offset))
         if pulled < queue.next_offset:
             self.ready += queue.next_offset - pulled
-            moment = state.store.store_time(queue, pulled)
-            self.first_unread_ms = _earlier(self.first_unread_ms, moment)
+            stored_ms = state.store.store_time(queue, pulled)
+            self.first_unread_ms = _earlier(self.first_unread_ms, stored_ms)
 
 
-def _earlier(known_ms: int, moment_ms: int) -> int:
-    if moment_ms <= 0:
-        return known_ms
-    return min(known_ms, moment_ms) if known_ms else moment_ms
+def _earlier(first_ms: int, time_ms: int) -> int:
+    if time_ms <= 0:
+        return first_ms
+    return min(first_ms, time_ms) if first_ms else time_ms
 
 
-def _since(moment_ms: int, now_ms: int) -> int:
-    return max(now_ms - moment_ms, 0) if moment_ms else 0
+def _since(time_ms: int, now_ms: int) -> int:
+    return max(now_ms - time_ms, 0) if time_ms else 0
 
 
-def _store(state: BrokerState) -> Iterator[Family]:
+def _store(state: BrokerState) -> Iterator[Figures]:
     log = state.store.log
     size = sum(segment.end - segment.start for segment in log.segments)
     yield "gauge", "rocketmq_storage_size_bytes", "Broker storage size", [(_WHERE, size)]
@@ -205,7 +202,7 @@ def _store(state: BrokerState) -> Iterator[Family]:
     yield "gauge", "rocketmq_storage_flush_behind_bytes", about, [(_WHERE, behind)]
     about = "Broker dispatch behind bytes"
     yield "gauge", "rocketmq_storage_dispatch_behind_bytes", about, [(_WHERE, 0)]
-    about = "Damaged records that were not handed out since the start"
+    about = "Damaged records found since the start"
     damaged = [(_WHERE, len(log.damaged))]
     yield "counter", "pocketmq_storage_damaged_records_total", about, damaged
     earliest = earliest_time(state)
@@ -215,7 +212,7 @@ def _store(state: BrokerState) -> Iterator[Family]:
         yield "gauge", name, "Broker message reserve time", [(_WHERE, kept)]
 
 
-def _waiting(state: BrokerState) -> Iterator[Family]:
+def _waiting(state: BrokerState) -> Iterator[Figures]:
     timed, now_ms = state.timed, state.clock.now_ms()
     if timed is not None:
         about = "Timer enqueue messages lag"

@@ -1,33 +1,53 @@
-"""What a broker measured, as Prometheus text: histograms and counters of RocketMQ 5.x.
+"""What a broker measured, as families of Prometheus: histograms and counters of RocketMQ 5.x.
 
-Names are those its exporter writes, with the unit at the end; a histogram has `_bucket` with `le`,
+Names are those of Java's exporter, with the unit at the end; a histogram has `_bucket` with `le`,
 `_count` and `_sum`.
 """
 
 from collections.abc import Callable, Iterator
 
+from prometheus_client.metrics_core import Metric
+
+from pocketmq.broker.metrics.exposition import Labels, family
 from pocketmq.broker.metrics.measures import Counts, Histogram, Key, Measures
-from pocketmq.broker.metrics.text import Labels, header, sample
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode
 
 Label = Callable[[Key], Labels]
 
 
-def measured_lines(
+def measured_families(
     measures: Measures, node: Labels, topic_labels: Callable[[str], Labels]
-) -> Iterator[str]:
-    """Give the figures, a few lines at a time; `topic_labels` knows what else a topic is."""
+) -> Iterator[Metric | None]:
+    """Yield the families, and None between keys, where the caller may let the loop run.
+
+    `topic_labels` returns the labels of a topic.
+    """
     for name, about, histogram, label in _histograms(measures, topic_labels):
-        yield from _histogram(name, about, histogram, node, label)
+        made = family("histogram", name, about)
+        for key in list(histogram.counts):  # others may be added while the loop runs
+            _add_histogram(made, name, histogram, key, node | label(key))
+            yield None
+        yield made
     for name, about, counts, label in _counters(measures):
-        yield from _counter(name, about, counts, node, label)
+        values = [(node | label(key), count) for key, count in counts.by_key.items()]
+        yield family("counter", name, about, values)
+
+
+def _add_histogram(made: Metric, name: str, histogram: Histogram, key: Key, labels: Labels) -> None:
+    total = 0
+    for bound, count in zip((*histogram.bounds, None), histogram.counts[key], strict=True):
+        total += count
+        limit = "+Inf" if bound is None else f"{bound:.1f}"
+        made.add_sample(f"{name}_bucket", labels | {"le": limit}, total)
+    made.add_sample(f"{name}_count", labels, total)
+    made.add_sample(f"{name}_sum", labels, round(histogram.sums[key]))
 
 
 def _histograms(
     measures: Measures, topic_labels: Callable[[str], Labels]
 ) -> tuple[tuple[str, str, Histogram, Label], ...]:
-    """Give name, help, values, and labels beside those of the node."""
+    """Return name, help, values, and labels beside those of the node."""
 
     def typed(key: Key) -> Labels:
         return topic_labels(str(key[0]))
@@ -63,7 +83,7 @@ def _histograms(
 
 
 def _counters(measures: Measures) -> tuple[tuple[str, str, Counts, Label], ...]:
-    """Give name, help, values, and labels beside those of the node."""
+    """Return name, help, values, and labels beside those of the node."""
     timed_in, timed_out = measures.timed_in, measures.timed_out
     return (
         (
@@ -89,31 +109,6 @@ def _counters(measures: Measures) -> tuple[tuple[str, str, Counts, Label], ...]:
     )
 
 
-def _histogram(
-    name: str, about: str, histogram: Histogram, node: Labels, label: Label
-) -> Iterator[str]:
-    started = False
-    for key, counts in histogram.counts.items():
-        labels = node | label(key)
-        lines = [] if started else [header("histogram", name, about)]
-        started, total = True, 0
-        for bound, count in zip((*histogram.bounds, None), counts, strict=True):
-            total += count
-            limit = "+Inf" if bound is None else f"{bound:.1f}"
-            lines.append(sample(f"{name}_bucket", labels | {"le": limit}, total))
-        lines.append(sample(f"{name}_count", labels, total))
-        lines.append(sample(f"{name}_sum", labels, round(histogram.sums[key])))
-        yield "".join(lines)
-
-
-def _counter(name: str, about: str, counts: Counts, node: Labels, label: Label) -> Iterator[str]:
-    started = False
-    for key, count in counts.by_key.items():
-        text = sample(name, node | label(key), count)
-        yield text if started else header("counter", name, about) + text
-        started = True
-
-
 def _call(key: Key) -> Labels:
     code, answer, suspended = key
     return {
@@ -126,7 +121,7 @@ def _call(key: Key) -> Labels:
 
 
 def _name(kind: type[RequestCode | ResponseCode], code: int) -> str:
-    """Give a code's name as Java shows it; a number that has none is shown as such."""
+    """Return a code's name as Java shows it; a number without a name is shown as it is."""
     try:
         return kind(code).name.lower()
     except ValueError:

@@ -1,7 +1,7 @@
-"""What only Prometheus wants to know: how long and how large, in the steps RocketMQ 5.x has.
+"""What is measured for Prometheus alone: durations and sizes, in the buckets of RocketMQ 5.x.
 
-Made on a broker that shows metrics, None on every other: nobody else pays for it. Knows neither
-store nor wire. Belongs to the broker's loop.
+Exists only on a broker that shows metrics (elsewhere it is None), so no other broker pays for it.
+Knows neither store nor wire. Belongs to the broker's loop, so it needs no lock.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ _GROUPS = (
 
 
 class Histogram:
-    """How often a value fell into each step, by what the values belong to."""
+    """The number of values in each bucket, by key."""
 
     __slots__ = ("bounds", "counts", "sums")
 
@@ -32,7 +32,7 @@ class Histogram:
         self.sums: dict[Key, float] = {}
 
     def add(self, key: Key, value: float) -> None:
-        """Count a value. What comes after very many keys is not counted: memory must end."""
+        """Count a value. Beyond `_MOST` keys new ones are ignored, to bound memory."""
         counts = self.counts.get(key)
         if counts is None:
             if len(self.counts) >= _MOST:
@@ -44,7 +44,7 @@ class Histogram:
 
 
 class Counts:
-    """How often something happened, by what it belongs to."""
+    """The number of events, by key."""
 
     __slots__ = ("by_key",)
 
@@ -52,37 +52,37 @@ class Counts:
         self.by_key: dict[Key, int] = {}
 
     def add(self, key: Key, count: int = 1) -> None:
-        """Count, but for what comes after very many keys."""
+        """Count; beyond `_MOST` keys new ones are ignored, to bound memory."""
         if key in self.by_key or len(self.by_key) < _MOST:
             self.by_key[key] = self.by_key.get(key, 0) + count
 
 
 class Measures:
-    """All of it. Times are by the loop's clock unless they are of messages."""
+    """All measurements of a broker. Times are of the loop's clock unless they are of messages."""
 
     def __init__(self) -> None:
         self.began = 0.0
-        """When the request that is being answered was handed over."""
+        """When the request that is being answered was dispatched."""
         self.suspended = False
-        """Whether it had to wait for messages."""
+        """Whether that request was suspended to wait for messages."""
         self.rpc = Histogram((1, 3, 5, 7, 10, 100, 1000, 2000, 3000))
-        """Milliseconds to an answer; by request, answer and whether it waited for messages."""
+        """Milliseconds to a response; by request code, response code and being suspended."""
         self.size = Histogram((1024, 4096, 512 << 10, 1 << 20, 2 << 20, 4 << 20))
         """Bytes of stored messages, by topic; of a batch their mean counts once, as in Java."""
         self.finished = Histogram(_SECONDS_TO_A_DAY)
         """Seconds from a half message to its commit, by topic."""
         self.delay = Histogram((60, 600, 3600, 12 * 3600, 24 * 3600, 72 * 3600))
-        """Seconds messages were told to wait, by topic."""
+        """Requested delays in seconds, by topic."""
         self.topic_made = Histogram((10, 100, 1000, 3000, 5000))
-        """Milliseconds a request to make topics took, by whether it could."""
+        """Milliseconds that requests to create topics took, by success or failure."""
         self.group_made = Histogram((10, 100, 1000, 3000, 5000))
-        """The same of groups."""
+        """The same of consumer groups."""
         self.committed, self.rolled_back = Counts(), Counts()
         """Transactions by topic."""
         self.timed_in, self.timed_out = Counts(), Counts()
-        """Messages that began to wait for their moment, and those delivered, by topic."""
+        """Timed messages accepted, and those delivered, by topic."""
         self.revived = Counts()
-        """Popped messages that came back unacknowledged, by topic and group."""
+        """Popped messages redelivered because no ack came, by topic and group."""
 
     def answered(self, code: int, answer: int, now: float) -> None:
         """Count the answer to the request that began at `began`."""

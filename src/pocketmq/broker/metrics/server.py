@@ -1,15 +1,18 @@
-"""A door for Prometheus: GET /metrics over HTTP, and nothing else.
+"""An HTTP server for Prometheus: GET /metrics, and nothing else.
 
-One request a connection. Whoever asks slowly, much or for something else is sent away; a scrape
-gives the loop away between pieces, so that clients do not wait for it. Belongs to the broker's
-loop.
+The server of `prometheus-client` is not used. It runs in threads of its own, and our tables belong
+to the broker's loop; it starts a thread for every connection, without a limit or a timeout, so a
+slow peer holds it for ever. Here one request is served per connection, slow, large or other
+requests are closed, and a scrape lets the loop run between pieces, so that clients do not wait.
+Families are collected on the loop; their text, which needs no table, is written in a thread.
 """
 
 import asyncio
 import ipaddress
 import logging
 
-from pocketmq.broker.metrics.families import metrics_lines
+from pocketmq.broker.metrics.exposition import CONTENT_TYPE, expose
+from pocketmq.broker.metrics.families import families
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ListenFailed
 from pocketmq.net import Address
@@ -17,16 +20,15 @@ from pocketmq.net import Address
 logger = logging.getLogger("pocketmq.broker")
 
 _PATIENCE = 10.0
-"""Seconds a client has for its request, and for taking the answer."""
+"""Seconds a client has to send its request and to read the answer."""
 _LARGEST_REQUEST = 16 * 1024
 _MOST_CLIENTS = 16
 _SLICE = 0.01
-"""Seconds of work after which others have their turn."""
-_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Seconds of work after which the loop runs other tasks."""
 
 
 class MetricsServer:
-    """Shows a running broker's metrics."""
+    """Serves a running broker's metrics. Belongs to the broker's loop."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -34,7 +36,7 @@ class MetricsServer:
         self._clients: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> Address:
-        """Listen, and give the address. Raises `ListenFailed`."""
+        """Listen, and return the address. Raises `ListenFailed`."""
         try:
             self._server = await asyncio.start_server(
                 self._serve, host, port, limit=_LARGEST_REQUEST
@@ -43,13 +45,15 @@ class MetricsServer:
             raise ListenFailed(f"{host}:{port}", error.strerror or str(error)) from error
         name = self._server.sockets[0].getsockname()
         address = Address(name[0], name[1])
-        logger.info("metrics are at http://%s/metrics", address)
+        logger.info("metrics served: url=http://%s/metrics", address)
         if not ipaddress.ip_address(address.host).is_loopback:
-            logger.warning("everybody who reaches %s can read metrics", address)
+            logger.warning(
+                "metrics are readable without a password by anyone who can reach %s", address
+            )
         return address
 
     async def stop(self) -> None:
-        """Stop listening, and leave who is still being served."""
+        """Stop listening, and cancel scrapes in progress."""
         if self._server is not None:
             self._server.close()
         clients = list(self._clients)
@@ -72,7 +76,7 @@ class MetricsServer:
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             writer.transport.abort()
         except Exception:
-            logger.exception("metrics could not be shown")
+            logger.exception("metrics scrape failed")
         finally:
             self._clients.discard(task)
             writer.close()
@@ -89,19 +93,20 @@ class MetricsServer:
 
     async def _metrics(self) -> bytes:
         loop = asyncio.get_running_loop()
-        pieces = []
+        collected = []
         until = loop.time() + _SLICE
-        for piece in metrics_lines(self._state):
-            pieces.append(piece)
+        for each in families(self._state):
+            if each is not None:
+                collected.append(each)
             if loop.time() > until:
                 await asyncio.sleep(0)
                 until = loop.time() + _SLICE
-        return "".join(pieces).encode()
+        return await asyncio.to_thread(expose, collected)
 
 
 def _response(status: str, body: bytes, *, with_body: bool = True) -> bytes:
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {_TYPE}\r\nContent-Length: {len(body)}\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
         "Connection: close\r\nX-Content-Type-Options: nosniff\r\n\r\n"
     ).encode()
     return head + body if with_body else head
