@@ -1,7 +1,10 @@
-"""How many messages come and go: the last minutes, as a drawing. Pure, over values."""
+"""Message rates over the last minutes, as a chart. Pure: values in, options of ECharts out.
+
+NiceGUI's `ui.echart` draws it, in the browser, from the library's own wheel.
+"""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -10,12 +13,14 @@ SPAN = 600.0
 MOST = 600
 """Points that are kept."""
 _GAP = 15.0
-"""Seconds without a point after which the line is broken: nobody has looked."""
-_WIDTH, _HEIGHT = 1000, 120
+"""Seconds without a point after which the line is broken: no page was open to poll for."""
+_COLOURS = {"in": "#5969e6", "out": "#2f9e62"}
+_GREY = "#8b92a8"
+"""Lines and text that are readable on light and on dark ground."""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """Messages a second at one moment, in seconds since 1970; None if not all brokers told."""
+    """Messages per second at a time, in seconds since 1970; None if not all brokers responded."""
 
     at: float
     into: float | None
@@ -23,52 +28,75 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Rates:
-    """The last of them."""
+    """The most recent rates, oldest first."""
 
     def __init__(self) -> None:
         self._points: deque[Rate] = deque(maxlen=MOST)
 
     def add(self, rate: Rate) -> None:
-        """Remember one; moments come in order."""
+        """Append a rate; times ascend."""
         self._points.append(rate)
 
     def since(self, begin: float) -> list[Rate]:
-        """Give those after a moment."""
+        """Return those at or after a time."""
         return [point for point in self._points if point.at >= begin]
 
 
-def most_of(points: list[Rate]) -> float:
-    """Give the highest rate of either kind."""
-    values = (value for point in points for value in (point.into, point.out))
-    return max((value for value in values if value is not None), default=0.0)
+def rate_chart(points: list[Rate], now: float) -> dict[str, Any]:
+    """Return the options of a chart of both rates up to `now`."""
+    into = _series([(each.at, each.into) for each in points])
+    out = _series([(each.at, each.out) for each in points])
+    labels = {"color": _GREY}
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 16, "top": 32, "bottom": 4, "containLabel": True},
+        "legend": {"left": 0, "top": 0, "itemWidth": 18, "textStyle": labels},
+        "tooltip": {"trigger": "axis", ":valueFormatter": "value => value + ' /s'"},
+        "xAxis": {
+            "type": "time",
+            "min": _ms(now - SPAN),
+            "max": _ms(now),
+            "axisLabel": labels | {"hideOverlap": True},
+            "axisLine": {"lineStyle": labels},
+        },
+        "yAxis": {
+            "type": "value",
+            "min": 0,
+            "minInterval": 1,
+            "splitNumber": 3,
+            "axisLabel": labels,
+            "splitLine": {"lineStyle": {"color": _GREY, "opacity": 0.25}},
+        },
+        "series": [
+            _line("in", into, {"width": 2}),
+            _line("out", out, {"width": 2, "type": "dashed"}),
+        ],
+    }
 
 
-def drawing(points: list[Rate], now: float) -> str:
-    """Draw both lines as SVG; holds nothing but numbers and words of ours."""
-    most = most_of(points)
-    top = max(1.0, most)
-    lines = "".join(
-        f'<polyline class="{kind}" points="{text}"/>'
-        for kind, name in (("pm-line-out", "out"), ("pm-line-in", "into"))
-        for text in _lines(((each.at, getattr(each, name)) for each in points), now, top)
-    )
-    about = f"Messages in and out a second over the last ten minutes, at most {most:,.1f}"
-    return (
-        f'<svg role="img" aria-label="{about}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'preserveAspectRatio="none">{lines}</svg>'
-    )
+def _line(name: str, data: list[list[float | None]], style: dict[str, Any]) -> dict[str, Any]:
+    colour = _COLOURS[name]
+    return {
+        "type": "line",
+        "name": name,
+        "data": data,
+        "showSymbol": False,
+        "color": colour,
+        "lineStyle": style | {"color": colour},
+    }
 
 
-def _lines(points: Iterable[tuple[float, float | None]], now: float, top: float) -> Iterator[str]:
-    line: list[str] = []
-    last = 0.0
+def _series(points: list[tuple[float, float | None]]) -> list[list[float | None]]:
+    """Return points as ECharts takes them: None, which breaks the line, where nothing is known."""
+    data: list[list[float | None]] = []
+    last: float | None = None
     for at, value in points:
-        if value is None or (line and at - last > _GAP):
-            yield " ".join(line)
-            line = []
-        if value is not None:
-            x = _WIDTH * (1 - (now - at) / SPAN)
-            y = (_HEIGHT - 2) * (1 - value / top) + 1
-            line.append(f"{x:.1f},{y:.1f}")
+        if last is not None and at - last > _GAP:
+            data.append([_ms(at) - 1, None])
+        data.append([_ms(at), None if value is None else round(value, 1)])
         last = at
-    yield " ".join(line)
+    return data
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

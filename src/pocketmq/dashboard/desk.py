@@ -17,7 +17,7 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 
-logger = logging.getLogger("pocketmq.dashboard.desk")
+logger = logging.getLogger("pocketmq.dashboard.actions")
 
 T = TypeVar("T")
 

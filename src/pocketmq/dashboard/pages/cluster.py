@@ -5,7 +5,7 @@ import time
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.charts import SPAN, drawing, most_of
+from pocketmq.dashboard.charts import SPAN, rate_chart
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
@@ -32,19 +32,16 @@ def _show(desk: Desk) -> None:
     live, views = LivePage(), desk.views
     tiles = Tiles(
         ("brokers", "Brokers", "/"),
-        ("in", "Messages in, a second", None),
-        ("out", "Messages out, a second", None),
+        ("in", "Messages in /s", None),
+        ("out", "Messages out /s", None),
         ("topics", "Topics", "/topics"),
         ("groups", "Groups", "/groups"),
         ("members", "Consumers", "/clients"),
         ("lag", "Messages waiting", "/groups"),
     )
-    with card("Messages a second, the last ten minutes"):
-        chart = ui.html("", sanitize=False).classes("pm-chart")
-        with ui.element("div").classes("pm-legend"):
-            ui.label("in").classes("pm-legend-in")
-            ui.label("out").classes("pm-legend-out")
-            highest = ui.label("").classes("pm-legend-top")
+    with card("Messages per second, last 10 minutes"):
+        chart = ui.echart({}).classes("pm-chart")
+        chart.props["role"], chart.props["aria-label"] = "img", "Messages in and out per second"
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
@@ -59,8 +56,7 @@ def _show(desk: Desk) -> None:
         points = views.rates.since(now - SPAN)
         tiles.show("in", rate(points[-1].into if points else None))
         tiles.show("out", rate(points[-1].out if points else None))
-        chart.set_content(drawing(points, now))
-        highest.set_text(f"top: {rate(most_of(points))} /s")
+        chart.options.update(rate_chart(points, now))
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:

@@ -75,7 +75,7 @@ class _Letters:
         self._table.show(self._letters)
 
     async def _resend(self) -> None:
-        chosen = [each for each in self._letters if each.offset_message_id in self._table.chosen]
+        chosen = [each for each in self._letters if each.offset_message_id in self._table.selected]
         if not chosen:
             ui.notify("Choose messages first.", type="warning")
             return

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote
 
 from pocketmq.dashboard.security.asgi import HTML, reply_with
 
-logger = logging.getLogger("pocketmq.dashboard.security.login")
+logger = logging.getLogger("pocketmq.dashboard.login")
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
