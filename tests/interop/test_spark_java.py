@@ -23,10 +23,10 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
-from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink import BatchWriter, Written
 from pocketmq.spark.sink_options import sink_plan
 from tests.interop.java_broker import JavaBroker, java_brokers

@@ -13,7 +13,7 @@ from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.ingest import ingested_values
-from pocketmq.spark.senders import forget_senders
+from pocketmq.spark.connections import forget_senders
 from tests.net.certificates import Certificates, make_certificates
 
 if TYPE_CHECKING:

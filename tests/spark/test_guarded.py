@@ -11,8 +11,8 @@ from pocketmq import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import MQError
 from pocketmq.spark.batch_reader import batch_reader
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.schema import full_schema
-from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink import batch_writer
 from tests.net.certificates import make_certificates
 from tests.spark.topics import bodies

@@ -40,7 +40,7 @@ def test_places_are_words_or_offsets_of_queues() -> None:
     assert [place.of(queue, held, int) for queue in (A0, A1, other)] == [12, 20, 10]
     assert read_place(" Earliest", LATEST).of(A0, held, int) == 10
     assert read_place("latest", EARLIEST).of(A0, held, int) == 20
-    assert OffsetSpec(moment_ms=99).of(A0, held, lambda ms: ms + 1) == 100
+    assert OffsetSpec(time_ms=99).of(A0, held, lambda ms: ms + 1) == 100
 
 
 @pytest.mark.parametrize(

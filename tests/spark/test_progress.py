@@ -17,10 +17,10 @@ def test_a_cluster_that_does_not_answer_is_left_in_peace(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, "pocketmq.spark"):
         progress.publish({A0: 5})
         progress.publish({A0: 6})
-        assert caplog.text.count("progress of group g is not published") == 1
+        assert caplog.text.count("progress commit failed: group=g") == 1
         now += 6
         progress.publish({A0: 6})
-        assert caplog.text.count("progress of group g is not published") == 2
+        assert caplog.text.count("progress commit failed: group=g") == 2
     progress.close()
 
 

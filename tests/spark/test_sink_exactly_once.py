@@ -24,10 +24,10 @@ from pocketmq.embedded.settings import Setting
 from pocketmq.errors import ConnectionLost, SendFailed
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
-from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink_options import sink_plan
 from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.faulty_sink import FAULTS, FaultySource

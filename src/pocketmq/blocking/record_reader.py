@@ -15,8 +15,10 @@ import msgspec
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.questions import Questions
+from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
+from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
@@ -38,6 +40,10 @@ from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests.membership import HeartbeatRequest, UnregisterClientRequest
+
+__all__ = [
+    "EVERYTHING", "Bounds", "Pulled", "RecordReader", "Suspicion", "name_server_addresses",
+]  # fmt: skip
 
 EVERYTHING = Filter("*")
 

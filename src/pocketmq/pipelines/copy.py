@@ -15,8 +15,8 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from pocketmq import ClientOptions
 from pocketmq.blocking.questions import Questions
-from pocketmq.client.options import ClientOptions
 from pocketmq.errors import InvalidInput, MQError, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
 from pocketmq.model.properties import RESERVED

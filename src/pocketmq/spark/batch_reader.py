@@ -1,9 +1,18 @@
-"""Reading topics at once: from one place to another, as they are when the query is planned."""
+"""Reading topics as a batch: a range of each queue, fixed when the query is planned.
+
+Filters that Spark pushes down narrow the ranges: those on queue, offset, store time and tag. Spark
+applies every filter again unless it is exact here, so a pushed filter may leave rows in but must
+never leave a wanted row out. `FilteringReader` is a class of its own because Spark refuses a reader
+that takes filters while `spark.sql.python.filterPushdown.enabled` is off.
+
+Spark (4.3) caches what the first query's filters made of a DataFrame, and reuses it for later
+queries of that DataFrame that push no filter: these would miss rows. So with push-down every query
+must start with a `load()` of its own, and it is off by default.
+"""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,11 +30,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pocketmq.blocking.record_reader import Bounds
-from pocketmq.client.filters import by_tags
-from pocketmq.errors import DataLost, OptionInvalid
-from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.offsets import Offsets, OffsetSpec
+from pocketmq import by_tags
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import arrow_schema, wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
@@ -33,7 +38,6 @@ from pocketmq.spark.source_options import SourceOptions, source_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pocketmq.spark.cluster_view import ClusterView
     from pocketmq.spark.records import RowSelection
 
 
@@ -41,7 +45,7 @@ logger = logging.getLogger("pocketmq.spark")
 
 
 class Task(InputPartition):
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
         super().__init__(ranges)
@@ -57,14 +61,17 @@ class BatchReader(DataSourceReader):
         self.spark_schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Cut what there is now into tasks. Raises `DataLost`, `OptionInvalid` and `MQError`."""
+        """Return the tasks that read what is stored now.
+
+        Raises `DataLost`, `OptionInvalid` and `MQError`.
+        """
         ranges = [each for each in self._ranges() if each.size > 0]
         options = self.options
         tasks = pack(ranges, at_least=options.min_partitions, per_task=options.per_partition)
         return [Task(each) for each in tasks] or [Task(())]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Give the rows of a task."""
+        """Return the rows of a task."""
         from pocketmq.spark.reading import read_ranges
 
         assert isinstance(partition, Task)
@@ -77,8 +84,8 @@ class BatchReader(DataSourceReader):
         view = view_of(options)
         with view.reader:
             bounds = view.bounds()
-            starts = place_all(view, options.starting, bounds, "startingOffsets", strict=strict)
-            ends = place_all(view, options.ending, bounds, "endingOffsets", strict=strict)
+            starts = view.offsets_at(options.starting, bounds, "startingOffsets", strict=strict)
+            ends = view.offsets_at(options.ending, bounds, "endingOffsets", strict=strict)
         return [Range(queue, starts[queue], ends[queue]) for queue in bounds]
 
     def _wanted(self) -> "RowSelection":
@@ -88,7 +95,7 @@ class BatchReader(DataSourceReader):
 def wanted_rows(
     options: SourceOptions, columns: tuple[str, ...], schema: StructType
 ) -> "RowSelection":
-    """Say which columns and rows a task makes."""
+    """Return which columns and rows a task makes."""
     from pocketmq.spark.records import RowSelection
 
     pulling = options.pulling
@@ -101,39 +108,8 @@ def wanted_rows(
     )
 
 
-def place_all(
-    view: "ClusterView",
-    place: OffsetSpec,
-    bounds: Mapping[MessageQueue, Bounds],
-    option: str,
-    *,
-    strict: bool,
-) -> Offsets:
-    """Find a place in all queues.
-
-    Raises `OptionInvalid` for an offset of a queue that is not there, and `DataLost` for one that
-    the queue does not hold; not `strict`, the nearest that it holds is taken.
-    """
-    for queue in place.each:
-        if queue not in bounds:
-            raise OptionInvalid(option, f"names {queue}, which is not among the queues read")
-    found: Offsets = {}
-    for queue, held in bounds.items():
-        offset = place.of(queue, held, partial(view.reader.offset_at, queue))
-        near = min(max(offset, held.first), held.end)
-        if near != offset and queue in place.each:
-            span = (offset, held.first) if offset < held.first else (held.end, offset)
-            why = f"{option} says {offset}, and it holds {held.first} to {held.end - 1}"
-            lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
-            if strict:
-                raise lost
-            logger.warning("%s", lost)
-        found[queue] = near
-    return found
-
-
 def batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceReader:
-    """Give the reader that the options ask for. Raises `InvalidInput`."""
+    """Return the reader that the options ask for. Raises `InvalidInput`."""
     read = source_options(options, stream=False)
     if read.push_down:
         from pocketmq.spark.batch_reader import FilteringReader
@@ -147,7 +123,7 @@ _EQUAL = (EqualTo, EqualNullSafe)
 
 
 class Narrowed(msgspec.Struct):
-    """What the filters leave: values of columns that tell queues, and bounds."""
+    """What the filters leave: allowed values of the columns that name queues, and bounds."""
 
     values: dict[str, set[Any]] = {}
     first: int = 0
@@ -157,7 +133,7 @@ class Narrowed(msgspec.Struct):
     tags: frozenset[str] | None = None
 
     def take(self, each: Filter) -> bool:
-        """Narrow by one filter; tell whether it need not be applied again."""
+        """Narrow by one filter; return whether it is exact, so that Spark need not apply it."""
         path: tuple[str, ...] = getattr(each, "attribute", ())
         column = path[0] if len(path) == 1 else None
         values = _values(each)
@@ -169,11 +145,11 @@ class Narrowed(msgspec.Struct):
             return self._take_offsets(each)
         if column == "storeTimestamp":
             self._take_times(each)
-            return False  # brokers know the first message of a millisecond, not the last
+            return False  # inexact: brokers find the first message of a millisecond, not the last
         if column == "tags" and values is not None and None not in values:
             held_tags = frozenset(values)
             self.tags = held_tags if self.tags is None else self.tags & held_tags
-            return False  # a broker compares hashes
+            return False  # inexact: brokers compare hashes of tags
         return False
 
     def _take_offsets(self, each: Filter) -> bool:
@@ -204,18 +180,18 @@ class Narrowed(msgspec.Struct):
         elif isinstance(each, LessThan | LessThanOrEqual):
             self._until(each.value)
 
-    def _since(self, moment: Any) -> None:
-        since = _ms(moment)
+    def _since(self, time: Any) -> None:
+        since = _ms(time)
         if since is not None:
             self.since_ms = since if self.since_ms is None else max(self.since_ms, since)
 
-    def _until(self, moment: Any) -> None:
-        until = _ms(moment)
+    def _until(self, time: Any) -> None:
+        until = _ms(time)
         if until is not None:
             self.until_ms = until if self.until_ms is None else min(self.until_ms, until)
 
     def has(self, each: Range) -> bool:
-        """Tell whether a queue is among those wanted."""
+        """Return whether a range's queue passes the filters."""
         queue = each.queue
         of_queue = {
             "topic": queue.topic,
@@ -226,14 +202,14 @@ class Narrowed(msgspec.Struct):
 
 
 class FilteringReader(BatchReader):
-    """A reader of batches that leaves out what filters leave out."""
+    """A batch reader that takes filters from Spark."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self.narrowed = Narrowed()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take filters, and give back those Spark has to apply all the same."""
+        """Take filters, and return those that Spark still has to apply."""
         left = [each for each in filters if not self.narrowed.take(each)]
         tags = self.narrowed.tags
         pulling = self.options.pulling
@@ -262,17 +238,17 @@ class FilteringReader(BatchReader):
 
 
 def _values(each: Filter) -> tuple[Any, ...] | None:
-    """Give the values a filter allows, if it names them."""
+    """Return the values a filter allows, if it names them."""
     if isinstance(each, _EQUAL):
         return (each.value,)
     return tuple(each.value) if isinstance(each, In) else None
 
 
-def _ms(moment: Any) -> int | None:
-    """Give the millisecond a moment lies in; Spark hands over times that know their zone."""
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
+def _ms(time: Any) -> int | None:
+    """Return a time in milliseconds since 1970; None for one without a time zone."""
+    if not isinstance(time, datetime) or time.tzinfo is None:
         return None
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 

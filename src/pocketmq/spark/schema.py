@@ -1,6 +1,6 @@
-"""The columns of the source: their Spark types, and which of them a reader is asked for.
+"""The columns of the source: their Spark types, and which of them a query needs.
 
-A schema of the user's own names the columns wanted; others are not even decoded.
+A user-defined schema selects columns; others are not even decoded.
 """
 
 from typing import TYPE_CHECKING
@@ -41,31 +41,33 @@ COLUMNS: dict[str, DataType] = {
 """All columns, in order."""
 
 _ALSO = {"body": StringType()}
-"""Another type a column may be asked for as: a body of text."""
+"""Alternative types of columns: a body may be read as text."""
 
 
 def full_schema() -> StructType:
-    """Give all columns."""
+    """Return all columns."""
     return StructType([StructField(name, kind) for name, kind in COLUMNS.items()])
 
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
-    """Give which column stands behind each field of a schema; raises `InvalidInput`.
+    """Return the column of each field of a schema; raises `InvalidInput`.
 
-    Names count in any case, as they do in SQL.
+    Names are case-insensitive, as in SQL.
     """
     known = {name.lower(): name for name in COLUMNS}
     wanted = []
     for field in schema.fields:
         name = known.get(field.name.lower())
         if name is None:
-            raise InvalidInput(f"there is no column {field.name!r}; there are {', '.join(COLUMNS)}")
+            raise InvalidInput(
+                f"unknown column {field.name!r}; the source has {', '.join(COLUMNS)}"
+            )
         kind = field.dataType
         if not _same(kind, COLUMNS[name]) and kind != _ALSO.get(name):
             right = COLUMNS[name].simpleString()
             also = f" or {_ALSO[name].simpleString()}" if name in _ALSO else ""
             raise InvalidInput(
-                f"column {field.name!r} is {right}{also}, and cannot be {kind.simpleString()}"
+                f"column {field.name!r} must be {right}{also}, not {kind.simpleString()}"
             )
         wanted.append(name)
     return tuple(wanted)
@@ -78,5 +80,5 @@ def _same(kind: DataType, column: DataType) -> bool:
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":
-    """Give the same for Arrow, exactly as Spark expects it."""
+    """Return the same as an Arrow schema, exactly as Spark expects it."""
     return to_arrow_schema(schema, timezone="UTC")

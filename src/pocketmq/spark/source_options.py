@@ -1,4 +1,4 @@
-"""The options of the source, read and checked: what to read, from where to where, and how."""
+"""The options of the source: what to read, from where to where, and how."""
 
 import json
 import re
@@ -7,22 +7,23 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.client.filters import Filter, by_sql, subscription_to
+from pocketmq import Filter, by_sql
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import INFLATE_LIMIT
+from pocketmq.protocol.filter import subscribe
 from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place
 from pocketmq.spark.option_values import (
     Read,
     alone,
     flag,
-    moment_ms,
     names,
     read_options,
     seconds,
     size,
     text,
+    time_ms,
     together,
     whole,
 )
@@ -35,7 +36,7 @@ LARGEST_BODY = 512 << 20
 
 
 class TopicSelection(msgspec.Struct, frozen=True):
-    """Which queues are read; one of the three is set."""
+    """Which queues are read; exactly one field is set."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
@@ -51,24 +52,24 @@ class PullOptions(msgspec.Struct, frozen=True):
     tags: frozenset[str] = frozenset()
     fail_on_data_loss: bool = True
     messages: int = 8192
-    """Messages of one pull, if the broker gives as many."""
+    """Messages per pull, if the broker returns as many."""
     size: int = LARGEST_PULL
-    """Bytes of one pull."""
+    """Bytes per pull."""
     rows: int = 8192
     """Rows that are decoded together."""
     largest_body: int = INFLATE_LIMIT
-    """Bytes to which a compressed body may inflate."""
+    """The largest inflated size of a compressed body, in bytes."""
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, for batch and stream."""
+    """All options of a batch or stream."""
 
     topics: TopicSelection
     pulling: PullOptions
     starting: OffsetSpec
     ending: OffsetSpec = OffsetSpec(LATEST)
     group: str | None = None
-    """The group whose progress shows how far a stream has come."""
+    """The consumer group that a stream commits its progress to, for operators."""
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay: float = _DEFAULT_DELAY
@@ -76,7 +77,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     per_partition: int = PER_TASK
     push_down: bool = False
     discovery: float = 2.0
-    """Seconds between looks for new topics and queues."""
+    """Seconds between checks for new topics and queues."""
 
     @property
     def reach(self) -> Reach:
@@ -116,7 +117,7 @@ def _assigned(value: str) -> tuple[MessageQueue, ...]:
         for number in numbers
     ]
     if not queues or min(queue.queue_id for queue in queues) < 0:
-        raise InvalidInput("must name at least one queue, by a number from 0 on")
+        raise InvalidInput("must name at least one queue, with numbers of at least 0")
     return tuple(dict.fromkeys(queues))
 
 
@@ -147,8 +148,8 @@ KNOWN: dict[str, Read] = REACH | {
     "assign": _assigned,
     "startingOffsets": lambda value: read_place(value, EARLIEST),
     "endingOffsets": lambda value: read_place(value, LATEST),
-    "startingTimestamp": moment_ms,
-    "endingTimestamp": moment_ms,
+    "startingTimestamp": time_ms,
+    "endingTimestamp": time_ms,
     "tags": text,
     "sql": text,
     "groupId": _group,
@@ -182,17 +183,17 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     for name in _BATCH_ONLY if stream else _STREAM_ONLY:
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
-            raise OptionInvalid(name, f"has no meaning for {kind[0]}; it is for {kind[1]}")
+            raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
     selected = alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
-        raise OptionInvalid("subscribe", "is missing; or give 'subscribePattern' or 'assign'")
+        raise OptionInvalid("subscribe", "is missing; set it, or 'subscribePattern' or 'assign'")
     together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
     began, ended = found.get("startingTimestamp"), found.get("endingTimestamp")
     if began is not None and ended is not None and began > ended:
         raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
     most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
-        raise OptionInvalid("minOffsetsPerTrigger", f"is over maxOffsetsPerTrigger ({most})")
+        raise OptionInvalid("minOffsetsPerTrigger", f"is larger than maxOffsetsPerTrigger ({most})")
     return SourceOptions(
         topics=TopicSelection(
             found.get("subscribe", ()), found.get("subscribePattern"), found.get("assign", ())
@@ -216,7 +217,7 @@ def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
     if given is None:
         return OffsetSpec(default)
     value = found[given]
-    return value if isinstance(value, OffsetSpec) else OffsetSpec(moment_ms=value)
+    return value if isinstance(value, OffsetSpec) else OffsetSpec(time_ms=value)
 
 
 def _pulling(found: Mapping[str, Any]) -> PullOptions:
@@ -226,10 +227,10 @@ def _pulling(found: Mapping[str, Any]) -> PullOptions:
         if given == "sql":
             wanted = by_sql(found["sql"])
         elif given == "tags":
-            tags = subscription_to("", found["tags"], 0).tags_set
+            tags = subscribe("", found["tags"], version_ms=0).tags_set
             wanted = Filter(found["tags"])
     except MQError as error:
-        raise OptionInvalid(str(given), f"cannot be read: {error}") from None
+        raise OptionInvalid(str(given), f"is invalid: {error}") from None
     return PullOptions(
         reach_of(found),
         found.get("groupId", TOOLS_GROUP),
