@@ -77,9 +77,9 @@ def test_when_the_cluster_is_gone_it_is_told_and_the_last_is_shown(
     window.open("/topics")
     window.wait_for_rows("Topics", lambda rows: "large" in [row[0] for row in rows])
     cluster.stop()
-    told = window.page.locator(".pm-warning").get_by_text("No answer: no name server answers at")
+    told = window.page.locator(".pm-warning").get_by_text("No response: no name server answers at")
     told.wait_for()
-    assert "Shown is what was known at" in told.inner_text()
+    assert "Showing data from" in told.inner_text()
     assert "large" in [row[0] for row in window.rows("Topics")]
     window.keep("no-cluster")
     wait_for(

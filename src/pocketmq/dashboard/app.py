@@ -1,4 +1,7 @@
-"""The pages put together: one application for all of them, with nothing from elsewhere."""
+"""The pages as one ASGI application, and the server that runs it (uvicorn).
+
+Browsers load nothing from other sites.
+"""
 
 import asyncio
 import contextlib
@@ -40,7 +43,7 @@ _PAGES = (
 T = TypeVar("T")
 
 _PATIENCE = 8.0
-"""Seconds for figures; Prometheus waits 10."""
+"""Seconds to collect figures; Prometheus times out after 10."""
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -51,10 +54,10 @@ _ICON = (
 
 
 def build(desk: Desk) -> App:
-    """Give the pages as an ASGI application."""
-    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of every page that is not there
+    """Return the pages as an ASGI application."""
+    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns about every missing page
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    # A WebSocket alone: browsers tell its origin, and it needs no second way in.
+    # WebSocket only: browsers send its origin, which long polling would not.
     pages.config.socket_io_js_transports = ["websocket"]
     pages.add_static_file(local_file=HERE / "style.css", url_path="/style.css")
     ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
@@ -83,37 +86,37 @@ def build(desk: Desk) -> App:
 
 
 async def _known(desk: Desk) -> ClusterFigures:
-    """Gather what there is to tell; those who ask come seldom, so it is asked for anew."""
+    """Collect the figures; scrapes are rare, so stale answers are refreshed first."""
     views = desk.views
-    watches = (views.cluster(), views.groups(), views.producers(), views.figures())
-    await asyncio.gather(*(watch.fresh(_PATIENCE) for watch in watches))
+    pollers = (views.cluster(), views.groups(), views.producers(), views.figures())
+    await asyncio.gather(*(poller.fresh(_PATIENCE) for poller in pollers))
     return ClusterFigures(
-        brokers=_told(views.cluster()),
-        groups=_told(views.groups()),
-        producers=_told(views.producers()),
-        figures=_told(views.figures()),
+        brokers=_current(views.cluster()),
+        groups=_current(views.groups()),
+        producers=_current(views.producers()),
+        figures=_current(views.figures()),
     )
 
 
-def _told(watch: Poller[T]) -> T | None:
-    """Give what a watch knows, None if its last look failed: old figures are no figures."""
-    return watch.value if watch.problem is None else None
+def _current(poller: Poller[T]) -> T | None:
+    """Return a poller's answer, None if its last poll failed: stale figures are not exported."""
+    return poller.value if poller.problem is None else None
 
 
 _LARGEST_FRAME = 1 << 20
 _GRACE = 1
-"""Seconds for open connections when the dashboard stops; browsers would keep them for ever."""
+"""Seconds for open connections when the dashboard stops; browsers never close theirs."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and says when it has started."""
+    """Leaves signals to the process that runs it, and reports when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
+        """Start, then set `ready`."""
         await super().startup(sockets)
         self.ready.set()
 
@@ -141,16 +144,16 @@ class Serving:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, listening: socket.socket) -> None:
-        """Serve from now on. Raises `CannotStart` if the application does not start."""
+        """Start serving. Raises `CannotStart` if the application does not start."""
         self._task = asyncio.create_task(self._server.serve(sockets=[listening]))
         ready = asyncio.create_task(self._server.ready.wait())
         await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if self._task.done() or not self._server.started:
-            raise CannotStart("the dashboard", "its pages did not start")
+            raise CannotStart("the dashboard", "its pages failed to start")
 
     async def stop(self) -> None:
-        """End connections and the application."""
+        """Close connections and stop the application."""
         if self._task is not None:
             self._server.should_exit = True
             await asyncio.wait({self._task})

@@ -1,6 +1,7 @@
-"""What can be done to the cluster from a page: nothing unless it was allowed, and all is logged.
+"""What every page gets: the cluster's views, the actions on it, the settings.
 
-Pages ask first; this is where it is decided and written down, whatever a browser sends.
+Actions are refused unless they were allowed, and all are logged. Pages ask for confirmation, but
+the decision is made here, whatever a browser sends.
 """
 
 import logging
@@ -26,7 +27,7 @@ MOST_QUEUES = 1024
 
 
 class Actions:
-    """Does things in somebody's name. Each raises `InvalidInput` if actions are not allowed."""
+    """Carries out actions on behalf of a visitor; raises `InvalidInput` if actions are off."""
 
     def __init__(self, admin: Admin, views: Views, *, allowed: bool) -> None:
         self._admin = admin
@@ -34,20 +35,20 @@ class Actions:
         self.allowed = allowed
 
     async def create_topic(self, who: str, topic: str, queues: int) -> int:
-        """Make a topic on all brokers; gives how many have it now. Raises `NameInvalid`, too."""
+        """Create a topic; return the number of brokers that have it. Raises `NameInvalid`, too."""
 
         async def create() -> int:
             if not 1 <= queues <= MOST_QUEUES:
-                raise InvalidInput(f"a topic has 1 to {MOST_QUEUES} queues, not {queues}")
+                raise InvalidInput(f"a topic must have 1 to {MOST_QUEUES} queues, not {queues}")
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             if topic in (await self._admin.topics.names()):
-                raise InvalidInput(f"there is a topic {topic!r} already")
+                raise InvalidInput(f"topic {topic!r} exists already")
             return len((await self._admin.topics.create(config)).some().answers)
 
         return await self._do(who, f"create topic {topic!r} with {queues} queues", create)
 
     async def reset_offset(self, who: str, group: str, topic: str, time_ms: int) -> ResetResult:
-        """Have a group go on elsewhere in a topic: at a time, or behind the last message (-1)."""
+        """Reset a group's offsets in a topic: to a time, or to the end (-1)."""
 
         async def reset() -> ResetResult:
             return await self._admin.offsets.reset(group, topic, time_ms)
@@ -56,7 +57,7 @@ class Actions:
         return await self._do(who, what, reset)
 
     async def resend(self, who: str, messages: list[ReceivedMessage]) -> list[Resent]:
-        """Send copies of messages; dead letters go to their first topic."""
+        """Send copies of messages; dead letters go to their original topic."""
 
         async def resend() -> list[Resent]:
             return await self._admin.messages.resend(messages)
@@ -66,7 +67,7 @@ class Actions:
         return await self._do(who, f"resend {ids} of topic {topic!r}", resend)
 
     async def rebalance(self, who: str, group: str) -> int:
-        """Have a group's members rebalance now; gives how many brokers have told them."""
+        """Make a group's members rebalance now; return the number of brokers that notified them."""
 
         async def rebalance() -> int:
             return len((await self._admin.balance.rebalance(group)).some().answers)
@@ -83,13 +84,13 @@ class Actions:
             logger.warning("failed: %s asked to %s: %s", who, what, error)
             raise
         logger.info("done: %s asked to %s", who, what)
-        self._views.watches.hurry()
+        self._views.pollers.hurry()
         return done
 
 
 @dataclass(frozen=True)
 class Desk:
-    """Handed to every page. One for a dashboard, shared by all browsers."""
+    """What pages share: one for a dashboard, used by all browsers."""
 
     admin: Admin
     views: Views

@@ -1,6 +1,8 @@
-"""The frame around every page: navigation, light and dark, a way for the keyboard.
+"""The frame around every page, and what keeps an open page current.
 
-Pages are written with the library's elements and the classes of `style.css`; there is no Tailwind.
+`frame` has navigation, light and dark mode, a skip link for the keyboard. `LivePage` updates parts
+of a page whenever a poller has a new answer. Pages are written with the library's elements and the
+classes of `style.css`; there is no Tailwind.
 """
 
 import asyncio
@@ -43,9 +45,9 @@ _LOGOUT = """() => {
 def frame(
     desk: Desk, request: Request, title: str, *, here: str, path: tuple[tuple[str, str], ...] = ()
 ) -> Iterator[None]:
-    """Put what is made inside it into the frame of a page.
+    """Put what is made inside into the frame of a page.
 
-    `here` is the entry of the navigation that is lit, `path` the links above the title.
+    `here` is the active entry of the navigation, `path` the links above the title.
     """
     ui.page_title(f"{title} · PocketMQ")
     theme = request.cookies.get(THEME_COOKIE, "")
@@ -66,17 +68,17 @@ def frame(
     header.move(target_index=0)
     with ui.element("div").classes("pm-main").props("tabindex=-1") as main:
         if path:
-            with ui.element("nav").classes("pm-path").props('aria-label="Where you are"'):
+            with ui.element("nav").classes("pm-path").props('aria-label="Breadcrumbs"'):
                 for name, target in path:
                     ui.link(name, target)
                     ui.label("/").props("aria-hidden=true")
         heading(title, 1)
         yield
-    ui.skip_link("Skip to the page", target=main)
+    ui.skip_link("Skip to content", target=main)
 
 
 def heading(text: str, level: int = 2) -> ui.element:
-    """Make a heading; what it says is shown as text, never as HTML."""
+    """Make a heading; its text is never treated as HTML."""
     with ui.element(f"h{level}").classes(f"pm-h{level}") as made:
         ui.label(text).classes("pm-inline")
     return made
@@ -99,18 +101,18 @@ def _switches(desk: Desk) -> None:
 T = TypeVar("T")
 
 TICK = 1.0
-"""Seconds between two looks at what the watches know; these ask the cluster in their own time."""
+"""Seconds between two updates of a page; pollers query the cluster at their own pace."""
 PATIENCE = 0.8
 """Seconds a page waits for first answers before it is sent without them."""
 
 
-async def prepare(*watches: Poller[Any]) -> None:
-    """Wait a little for first answers, of all watches at once."""
-    await asyncio.gather(*(watch.fresh(PATIENCE) for watch in watches))
+async def prepare(*pollers: Poller[Any]) -> None:
+    """Wait a little for first answers, of all pollers at once."""
+    await asyncio.gather(*(poller.fresh(PATIENCE) for poller in pollers))
 
 
 class LivePage:
-    """The live parts of one open page, and a line that says what is not known.
+    """The live parts of one open page, and a line that names servers that did not respond.
 
     Make it inside the frame of a page; parts are shown at once and then with every change.
     """
@@ -124,24 +126,24 @@ class LivePage:
         self._box.set_visibility(False)
         ui.timer(TICK, self.tick, immediate=False)
 
-    def show(self, watch: Poller[T], update: Callable[[T], None]) -> None:
-        """Call `update` with what a watch knows, now and whenever it has looked again."""
-        self._parts.append((watch, update))
+    def show(self, poller: Poller[T], update: Callable[[T], None]) -> None:
+        """Call `update` with a poller's answer, now and after every poll."""
+        self._parts.append((poller, update))
         self.tick()
 
-    def missing(self, watch: Poller[Any], named: Iterable[str]) -> None:
-        """Say which servers did not tell their part of what a watch shows."""
-        self._missing[id(watch)] = tuple(named)
+    def missing(self, poller: Poller[Any], named: Iterable[str]) -> None:
+        """Set which servers are missing from a poller's answer."""
+        self._missing[id(poller)] = tuple(named)
 
     def tick(self) -> None:
-        """Show what has changed."""
-        for number, (watch, update) in enumerate(self._parts):
-            watch.want()
-            if self._seen.get(number) == watch.version:
+        """Update what has changed."""
+        for number, (poller, update) in enumerate(self._parts):
+            poller.want()
+            if self._seen.get(number) == poller.version:
                 continue
-            self._seen[number] = watch.version
-            if watch.value is not None:
-                update(watch.value)
+            self._seen[number] = poller.version
+            if poller.value is not None:
+                update(poller.value)
         text = self._unknown()
         if text != self._warning.text:
             self._warning.set_text(text)
@@ -149,11 +151,11 @@ class LivePage:
 
     def _unknown(self) -> str:
         lines = []
-        for watch in {id(part[0]): part[0] for part in self._parts}.values():
-            if watch.problem is not None:
-                since = time.strftime("%H:%M:%S", time.localtime(watch.at))
-                shown = f" Shown is what was known at {since}." if watch.at else ""
-                stop = "" if watch.problem.endswith(("?", ".")) else "."
-                lines.append(f"No answer: {watch.problem}{stop}{shown}")
-            lines += [f"Did not answer: {name}." for name in self._missing.get(id(watch), ())]
+        for poller in {id(part[0]): part[0] for part in self._parts}.values():
+            if poller.problem is not None:
+                since = time.strftime("%H:%M:%S", time.localtime(poller.at))
+                shown = f" Showing data from {since}." if poller.at else ""
+                stop = "" if poller.problem.endswith(("?", ".")) else "."
+                lines.append(f"No response: {poller.problem}{stop}{shown}")
+            lines += [f"No response from {name}." for name in self._missing.get(id(poller), ())]
         return "\n".join(dict.fromkeys(lines))

@@ -1,6 +1,6 @@
-"""Small parts that pages are made of: cards, buttons, fields, questions before something is done.
+"""Building blocks of pages: cards, tiles, buttons, fields, confirmation dialogs.
 
-Text is always handed over as text; nothing here makes HTML of what a server or client said.
+Text is always passed as text; nothing here makes HTML of what a server or client sent.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -30,12 +30,12 @@ def card(title: str = "") -> Iterator[ui.element]:
 
 
 def note(text: str) -> ui.label:
-    """Say something in passing."""
+    """Add a short remark."""
     return ui.label(text).classes("pm-note")
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
-    """Show names and what is known of each, as a list."""
+    """Show names and values as a definition list."""
     with ui.element("dl").classes("pm-facts"):
         for name, value in pairs:
             with ui.element("dt"):
@@ -60,7 +60,7 @@ def button(
 
 
 def action_button(desk: Desk, text: str, pressed: Callable[[], Any]) -> ui.element:
-    """Make a button for an action: greyed out where actions are off, which the server checks."""
+    """Make a button for an action, disabled where actions are off; the server checks as well."""
     made = button(text, pressed)
     if not desk.actions.allowed:
         made.props["disabled"] = True
@@ -83,16 +83,16 @@ def field(
 
 
 class _Suggestions(Element, component="suggestions.js"):
-    """Words that an input suggests."""
+    """Suggestions of an input."""
 
 
 def suggestions(name: str, words: list[str]) -> None:
-    """Make the words that an input with `list=name` suggests."""
+    """Add suggestions for an input with `list=name`."""
     _Suggestions().props.update({"id": name, "words": words})
 
 
 def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui.element:
-    """Make a choice of a form, with its label; `options` are values and what they mean."""
+    """Make a select of a form, with its label; `options` maps values to texts."""
     with ui.element("div").classes("pm-field"):
         with ui.element("label") as caption:
             ui.label(label).classes("pm-inline")
@@ -109,14 +109,14 @@ def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui
 
 
 def visitor(request: Request) -> str:
-    """Name who asks, for the log: the address, and the session if there was a login."""
+    """Return the visitor for the log: the address, and the session if there was a login."""
     address = request.client.host if request.client is not None else "?"
     session = request.scope.get("pocketmq.who")
     return address if session is None else f"{address} (session {session})"
 
 
 async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
-    """Ask before something is done, saying what will happen."""
+    """Ask for confirmation, listing the consequences."""
     with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
         heading(title)
         with ui.element("ul"):
@@ -134,7 +134,7 @@ async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
 
 
 async def perform(work: Awaitable[T], done: Callable[[T], str]) -> T | None:
-    """Do something and say what came of it; an error is shown, not raised."""
+    """Run an action and show its result; an error is shown, not raised."""
     try:
         result = await work
     except MQError as error:
@@ -145,7 +145,7 @@ async def perform(work: Awaitable[T], done: Callable[[T], str]) -> T | None:
 
 
 class Tiles:
-    """A row of tiles, each with a name, a label and a page it leads to, if any."""
+    """A row of tiles, each with a name, a label and an optional link."""
 
     def __init__(self, *tiles: tuple[str, str, str | None]) -> None:
         self._values: dict[str, ui.label] = {}

@@ -1,7 +1,8 @@
-"""Looking at a cluster again and again, once for all who watch.
+"""Polling a cluster, once for all open pages.
 
-A `Watch` asks one question as long as somebody wants to know, and rests when nobody does. All
-browsers share its answer. It knows neither pages nor what is asked.
+A `Poller` repeats one query as long as a page wants it, and stops when none does; all browsers
+share its answer, so that the load on the cluster does not grow with the number of viewers. It knows
+neither pages nor what is queried.
 """
 
 import asyncio
@@ -18,18 +19,17 @@ logger = logging.getLogger("pocketmq.dashboard")
 T = TypeVar("T")
 
 INTERVAL = 2.0
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 RESTS = 4.0
-"""A look that takes long is followed by a pause so many times as long: a large cluster has other
-things to do."""
+"""The pause after a poll is at least this many times its duration, to spare large clusters."""
 WANTED_FOR = 10.0
-"""Seconds without a viewer after which nobody looks any more."""
+"""Seconds without a viewer after which polling stops."""
 FORGOTTEN_AFTER = 60.0
-"""Seconds without a viewer after which an answer is thrown away."""
+"""Seconds without a viewer after which an answer is dropped."""
 
 
 class Poller(Generic[T]):
-    """One question, its last answer, and when that was. Belongs to the loop it was made on."""
+    """One query, its last answer, and the time of it. Belongs to the loop it was made on."""
 
     def __init__(
         self,
@@ -44,29 +44,29 @@ class Poller(Generic[T]):
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
         self.value: T | None = None
-        """The last answer; None if there never was one."""
+        """The last answer; None before the first."""
         self.problem: str | None = None
-        """Why there is no newer answer, if the last look failed."""
+        """Why the last poll failed, if it did."""
         self.at = 0.0
-        """When the answer was given, in seconds since 1970."""
+        """The time of the answer, in seconds since 1970."""
         self.version = 0
-        """Counts looks."""
+        """The number of polls."""
         self.wanted_at = 0.0
 
     def want(self) -> None:
-        """Say that somebody watches; to be repeated as long as that is so."""
+        """Keep polling; to be repeated as long as a page is open."""
         self.wanted_at = _now()
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     def hurry(self) -> None:
-        """Look again now: something was changed."""
+        """Poll now: something was changed."""
         self._hurry.set()
 
     async def fresh(self, patience: float) -> T | None:
-        """Give an answer of these seconds, or wait a little for one.
+        """Return a current answer, waiting up to `patience` seconds for one.
 
-        If it takes longer it is the last one there was, which may be None.
+        If it takes longer, return the last one, which may be None.
         """
         rested = _now() - self.wanted_at >= WANTED_FOR
         self.want()
@@ -77,21 +77,21 @@ class Poller(Generic[T]):
         return self.value
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _go_on(self) -> None:
+    async def _run(self) -> None:
         while _now() - self.wanted_at < WANTED_FOR:
             self._hurry.clear()
             began = _now()
-            await self._look_once()
+            await self._poll()
             pause = max(self._interval, self._rests * (_now() - began))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), pause)
 
-    async def _look_once(self) -> None:
+    async def _poll(self) -> None:
         try:
             self.value = await self._look()
             self.problem = None
@@ -99,18 +99,18 @@ class Poller(Generic[T]):
         except MQError as error:
             self.problem = str(error)
         except Exception as error:
-            logger.exception("a look at the cluster failed")
-            self.problem = f"the dashboard failed: {type(error).__name__}"
+            logger.exception("poll failed")
+            self.problem = f"internal error of the dashboard: {type(error).__name__}"
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
 
 class Pollers:
-    """All watches, by what they look at."""
+    """All pollers, by what they query."""
 
     def __init__(self) -> None:
-        self._watches: dict[tuple[str, ...], Poller[object]] = {}
+        self._pollers: dict[tuple[str, ...], Poller[object]] = {}
 
     def of(
         self,
@@ -119,27 +119,27 @@ class Pollers:
         interval: float = INTERVAL,
         rests: float = RESTS,
     ) -> Poller[T]:
-        """Give the watch with this key, made if there is none; those long unwanted are dropped."""
-        watch = self._watches.get(key)
-        if watch is None:
+        """Return the poller of a key, made if there is none; those long unwanted are dropped."""
+        poller = self._pollers.get(key)
+        if poller is None:
             self._drop_forgotten()
-            watch = self._watches[key] = cast("Poller[object]", Poller(look, interval, rests))
-            watch.want()
-        return cast("Poller[T]", watch)
+            poller = self._pollers[key] = cast("Poller[object]", Poller(look, interval, rests))
+            poller.want()
+        return cast("Poller[T]", poller)
 
     def hurry(self) -> None:
-        """Have all look again now."""
-        for watch in self._watches.values():
-            watch.hurry()
+        """Make all poll now."""
+        for poller in self._pollers.values():
+            poller.hurry()
 
     async def close(self) -> None:
-        """Look no more."""
-        await asyncio.gather(*(watch.close() for watch in self._watches.values()))
+        """Stop polling."""
+        await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
 
     def _drop_forgotten(self) -> None:
         limit = _now() - FORGOTTEN_AFTER
-        for key in [key for key, watch in self._watches.items() if watch.wanted_at < limit]:
-            del self._watches[key]
+        for key in [key for key, poller in self._pollers.items() if poller.wanted_at < limit]:
+            del self._pollers[key]
 
 
 def _now() -> float:

@@ -1,6 +1,8 @@
-"""The page's own elements: pictures, timeline and experiment, as the browser draws them.
+"""The page's own elements: queue map, timeline and what-if.
 
-What a browser says is checked: anybody can say anything.
+NiceGUI has no element for them: its charts draw neither ten thousand queues that can be filtered at
+60 frames a second, nor parts that the keyboard and screen readers reach one by one. Whatever a
+browser sends is checked.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +24,7 @@ LONGEST_NAME = 255
 class _Canvas(
     Element, component="queue_map.js", esm={"pocketmq-assignment": "drawing"}
 ):  # fmt: skip
-    """The picture in the browser."""
+    """The queue map in the browser."""
 
 
 class _Timeline(Element, component="timeline.js"):
@@ -30,11 +32,11 @@ class _Timeline(Element, component="timeline.js"):
 
 
 class _Experiment(Element, component="what_if.js"):
-    """The experiment in the browser."""
+    """The what-if in the browser."""
 
 
 class QueueMap:
-    """A picture on a page. `show` sends what has changed."""
+    """A queue map on a page. `show` sends what has changed."""
 
     def __init__(self, label: str, *, bar: bool, empty: str = "") -> None:
         self._sent: QueueMapData | None = None
@@ -45,26 +47,26 @@ class QueueMap:
         self.element.props.update(label=label, bar=bar, empty=empty)
         self.element.on("ready", self._begin, args=[]).on("ask", self._answer)
 
-    def show(self, picture: QueueMapData, why: Callable[[int], str]) -> None:
-        """Show this picture from now on; `why` explains the queue at a position."""
-        self._latest, self._why = picture, why
+    def show(self, data: QueueMapData, why: Callable[[int], str]) -> None:
+        """Show this map from now on; `why` explains the queue at a position."""
+        self._latest, self._why = data, why
         if not self._ready:
             return
-        changes = patch(self._sent, picture)
-        self._sent = picture
+        changes = patch(self._sent, data)
+        self._sent = data
         if "whole" in changes:
             self.element.run_method("load", changes["whole"])
         elif changes:
             self.element.run_method("patch", changes)
 
     def say_empty(self, text: str) -> None:
-        """Say this where there is no queue to show."""
+        """Set the text that is shown without queues."""
         if self.element.props["empty"] != text:
             self.element.props["empty"] = text
             self.element.update()
 
     def _begin(self, _: GenericEventArguments) -> None:
-        """Send all: a browser has just made the element, perhaps once more, and knows nothing."""
+        """Send everything: the browser has just made the element, perhaps again."""
         self._ready, self._sent = True, None
         if self._latest is not None:
             self.show(self._latest, self._why)
@@ -92,7 +94,7 @@ class TimelineView:
         self.element.on("pick", self._pick)
 
     def show(self, told: dict[str, Any]) -> None:
-        """Show this; only what has changed is sent."""
+        """Show this, if it has changed."""
         if self._chosen is not None:
             told = told | {"detail": self._picked(self._chosen)}
         if told != self._told:
@@ -118,7 +120,7 @@ class Experiment:
         self.offer([], [])
 
     def offer(self, members: list[str], brokers: list[str]) -> None:
-        """Say whom events may befall."""
+        """Set the members and brokers that events may name."""
         told = {"members": members, "brokers": brokers, "strategies": list(COMPARED)}
         if told != self._told:
             self._told = told
@@ -126,7 +128,7 @@ class Experiment:
             self.element.update()
 
     def answer(self, result: dict[str, Any] | None, problem: str = "") -> None:
-        """Show what came of it."""
+        """Show the result."""
         self.element.props.update(result=result, problem=problem)
         self.element.update()
 

@@ -1,4 +1,4 @@
-"""What if, on the group as it is: one answer for each strategy, and pictures of it. Pure."""
+"""What-if on a group as it is: an answer for each strategy, and queue maps of it. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,12 +15,12 @@ from pocketmq.balance.what_if import (
     WhatIf,
     what_if,
 )
-from pocketmq.dashboard.assignment.queue_map import QueueMapData, preview_picture
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, preview_map
 from pocketmq.errors import AllocationInputInvalid
 
 COMPARED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
 ASSUMED = "AVG"
-"""What groups use unless told otherwise."""
+"""The default strategy of groups."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -34,10 +34,10 @@ class Compared(msgspec.Struct, frozen=True):
     """The same within the topic where it is largest."""
     unowned: int | None = None
     moved: int | None = None
-    """Queues that change hands if the group uses it already."""
+    """Queues that move if the group uses it already."""
     minimum: int | None = None
     moved_from_now: int | None = None
-    """Queues that change hands if the group goes over to it as well."""
+    """Queues that move if the group switches to it as well."""
     refused: str | None = None
 
 
@@ -52,21 +52,21 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def last(self) -> Ownership:
-        """Who would hold what in the end."""
+        """The assignment after the last event."""
         return self.answer.steps[-1].after if self.answer.steps else self.answer.before
 
     @property
     def movement(self) -> Movement:
-        """All that would move from first to last."""
+        """What would move from the first to the last assignment."""
         return self.answer.overall
 
 
 def try_events(
     facts: GroupFacts, strategy: str | None, events: Sequence[Event], seats: dict[str, int]
 ) -> Trial:
-    """Let events happen to the group, whose members keep their seats.
+    """Apply events to the group; members keep their seats.
 
-    Raises `AllocationInputInvalid` for events that cannot happen.
+    Raises `AllocationInputInvalid` for impossible events.
     """
     name = strategy or ASSUMED
     situation = Situation.of(facts.queues, facts.members(), strategy_by_name(name), facts.group)
@@ -78,8 +78,8 @@ def try_events(
     return Trial(
         strategy=name,
         answer=answer,
-        before=preview_picture(answer.before, seats, set()),
-        after=preview_picture(last, seats, moved | {move.queue for move in answer.overall.added}),
+        before=preview_map(answer.before, seats, set()),
+        after=preview_map(last, seats, moved | {move.queue for move in answer.overall.added}),
         compared=[
             _compare(situation, other, events, in_use=other == strategy)
             for other in dict.fromkeys((name, *COMPARED))
@@ -88,7 +88,7 @@ def try_events(
 
 
 def _seated(seats: dict[str, int], members: Iterable[str]) -> dict[str, int]:
-    """Give those that are new the seats after all others."""
+    """Return the seats, with new members after all others."""
     seated = dict(seats)
     for member in members:
         seated.setdefault(member, max(seated.values(), default=-1) + 1)

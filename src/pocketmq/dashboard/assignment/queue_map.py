@@ -1,8 +1,8 @@
 """Queues × members as columns of numbers that a browser draws. Pure.
 
-A picture of ten thousand queues is sent once; afterwards only what has changed. Members have seats:
-numbers that stay theirs while they are in the group, so that nobody's colour changes when others
-come and go.
+The data of ten thousand queues is sent once; afterwards only what has changed. Members have seats:
+numbers that stay theirs while they are in the group, so that a member keeps its colour when others
+join and leave.
 """
 
 from collections import Counter
@@ -17,27 +17,27 @@ from pocketmq.balance.story.moment import Moment
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues
 
-NOBODY = -1
-NOT_KNOWN = -2
+NO_OWNER = -1
+UNKNOWN_OWNER = -2
 SEVERAL = -3
 
 _COLUMNS = ("owner", "expected", "lag", "since", "was")
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """A member in the picture."""
+    """A member on the map."""
 
     seat: int
     name: str
     queues: int
     lag: int | None
-    """What waits in its queues; None if that of one is not known."""
+    """The lag of its queues; None if that of one is unknown."""
     untold: str | None = None
-    """Why its queues are not known, if so."""
+    """Why its queues are unknown, if so."""
 
 
 class QueueMapData(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues, position by position, and who holds them: a seat, or what is said above."""
+    """All queues, position by position, and their owners: a seat, or a constant from above."""
 
     topics: list[str]
     brokers: list[str]
@@ -48,26 +48,26 @@ class QueueMapData(msgspec.Struct, frozen=True, kw_only=True):
     members: list[Seat]
     owner: list[int]
     several: dict[str, list[int]]
-    """The seats of those who hold a queue together, by its position."""
+    """The seats of the owners of a queue with several, by its position."""
     expected: list[int]
-    """Who should hold it by the strategy in use; -1 if nobody, or it is not known."""
+    """The owner by the strategy in use; -1 if there is none, or it is unknown."""
     lag: list[int | None]
     since: list[int | None]
-    """When the owner was first seen with it, in seconds since 1970; None if it always was."""
+    """When the owner was first seen, in seconds since 1970; None if it was since polling began."""
     was: list[int]
-    """Who held it when that was last known, for those of which it is not; else -1."""
+    """The last known owner of a queue whose owner is unknown now; else -1."""
     moved: list[int] = []
-    """Positions to be marked as moved."""
+    """Positions to highlight as moved."""
 
 
 class Seats:
-    """Gives members numbers, the lowest ones free."""
+    """Assigns members numbers, the lowest free ones."""
 
     def __init__(self) -> None:
         self._seats: dict[str, int] = {}
 
     def take(self, members: Iterable[str]) -> dict[str, int]:
-        """Seat these members; those who are not among them have left."""
+        """Seat these members; all others have left."""
         present = sorted(set(members))
         self._seats = {m: seat for m, seat in self._seats.items() if m in set(present)}
         taken = set(self._seats.values())
@@ -78,22 +78,22 @@ class Seats:
         return dict(self._seats)
 
 
-def live_picture(
+def live_map(
     story: Explanation, now: Moment, history: History, seats: dict[str, int]
 ) -> QueueMapData:
-    """Draw a group as it is; where queues have no owners there are none to draw."""
+    """Return the map of a group as it is; empty where queues have no owners."""
     owner, was, since = [], [], []
     several = {}
     stories = story.queues if now.shared else ()
     for position, each in enumerate(stories):
         owners = now.owners.get(each.queue, ())
-        last = NOBODY
+        last = NO_OWNER
         if owners is None:
             known = history.owners(each.queue)
-            last = seats.get(known[0], NOBODY) if known else NOBODY
-            owner.append(NOT_KNOWN)
+            last = seats.get(known[0], NO_OWNER) if known else NO_OWNER
+            owner.append(UNKNOWN_OWNER)
         elif not owners:
-            owner.append(NOBODY)
+            owner.append(NO_OWNER)
         elif len(owners) == 1:
             owner.append(seats[owners[0]])
         else:
@@ -112,22 +112,22 @@ def live_picture(
         members=_members(story, now, seats),
         owner=owner,
         several=several,
-        expected=[seats.get(each.expected or "", NOBODY) for each in stories],
+        expected=[seats.get(each.expected or "", NO_OWNER) for each in stories],
         lag=[each.lag for each in stories],
         since=since,
         was=was,
     )
 
 
-def preview_picture(
+def preview_map(
     ownership: Ownership, seats: dict[str, int], moved: set[MessageQueue]
 ) -> QueueMapData:
-    """Draw what would be, with the queues marked that would have moved."""
+    """Return the map of a what-if, with moved queues highlighted."""
     holder = {queue: share.member for share in ownership.shares for queue in share.queues}
     queues = sort_queues([*holder, *ownership.unowned])
     topics, brokers, places = _places(queues)
-    owner = [seats[holder[queue]] if queue in holder else NOBODY for queue in queues]
-    nothing: list[int] = [NOBODY] * len(queues)
+    owner = [seats[holder[queue]] if queue in holder else NO_OWNER for queue in queues]
+    nothing: list[int] = [NO_OWNER] * len(queues)
     unknown: list[int | None] = [None] * len(queues)
     return QueueMapData(
         topics=topics,
@@ -148,7 +148,7 @@ def preview_picture(
 
 
 def patch(before: QueueMapData | None, now: QueueMapData) -> dict[str, Any]:
-    """Give what a browser that shows one picture needs to show the next; all, if it has none."""
+    """Return what a browser that shows `before` needs to show `now`; everything, if it has none."""
     if before is None or any(
         getattr(before, name) != getattr(now, name) for name in ("topics", "brokers", "t", "b", "q")
     ):

@@ -1,7 +1,8 @@
-"""Looking at a group again and again: facts in, one value out that all viewers share.
+"""Snapshots of a group: facts in, one value out that all viewers share.
 
-Owns the history of the group while somebody watches. Asks the admin alone; large groups are
-digested beside the loop, so that other pages stay quick.
+Owns the history of the group while it is polled. Queries the admin alone; large groups are
+processed in a thread, so that other pages stay fast. What is unknown stays unknown: a queue without
+a known owner is unowned only if every member and every broker has responded.
 """
 
 import asyncio
@@ -20,51 +21,55 @@ from pocketmq.balance.story.history import History
 from pocketmq.balance.story.moment import Moment, Owners
 from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
-from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_picture
-from pocketmq.dashboard.assignment.timeline_text import Recounting
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
+from pocketmq.dashboard.assignment.timeline_text import TimelineText
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
 INTERVAL = 1.0
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 RESTS = 2.0
-"""A look that takes long is followed by a pause so many times as long."""
+"""The pause after a poll is at least this many times its duration."""
 PATIENCE = 2.0
-"""Seconds for a member to answer; those that were silent before get half as long."""
+"""Seconds for a member to respond; half of it while one has not responded before."""
 QUEUES_A_SECOND = 2000
-"""A member of so many queues may take a second longer to tell of them."""
+"""Queues for which a member gets another second to respond."""
 LARGE = 1000
-"""Queues from which on a look is digested in a thread."""
+"""Queues above which a snapshot is processed in a thread."""
 TOP = 5
-"""Queues whose lag is drawn, those with most."""
+"""Queues whose lag is drawn: those with the largest."""
 _OF_OWNERS = {"unowned queues", "owned twice", "idle members"}
 _POINTS = 240
-"""Points of a line that a browser draws."""
+"""Points per line in the browser."""
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as one look at it showed it, with what was seen before."""
+    """A group at one time, with its history."""
 
     at: float
     facts: GroupFacts
     story: Explanation
     moment: Moment
-    picture: QueueMapData
+    queue_map: QueueMapData
     findings: tuple[Finding, ...]
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
-    """The rebalances as a browser shows them."""
+    """The rebalances as the browser shows them."""
     open_spans: list[Span]
-    """When some queue had no owner."""
+    """Times in which some queue had no owner."""
     began: float
-    """When watching began."""
+    """When polling began."""
     total_lag: Series
     top_lags: list[tuple[MessageQueue, Series]]
 
 
 class SnapshotTaker:
-    """Looks at one group. Looks come one after another, never two at once."""
+    """Takes snapshots of one group, one after another, never two at once.
+
+    `_digest` may run in a thread, so it alone touches history, lags and seats, and the next poll
+    starts only after it has returned.
+    """
 
     def __init__(self, admin: Admin, group: str) -> None:
         self._admin = admin
@@ -72,11 +77,11 @@ class SnapshotTaker:
         self._history = History()
         self._lags = Lags()
         self._seats = Seats()
-        self._recounting = Recounting()
+        self._timeline_text = TimelineText()
         self._last: GroupSnapshot | None = None
 
-    async def look(self) -> GroupSnapshot:
-        """Look once. Raises `Absent` for a group that no broker knows, and `TransportError`."""
+    async def take(self) -> GroupSnapshot:
+        """Take one. Raises `Absent` for a group that no broker knows, and `TransportError`."""
         facts = await self._admin.balance.facts(self._group, patience=self._patience())
         if max(len(facts.progress), sum(map(len, facts.queues.values()))) > LARGE:
             self._last = await asyncio.to_thread(self._digest, facts, self._now())
@@ -85,12 +90,12 @@ class SnapshotTaker:
         return self._last
 
     def _now(self) -> float:
-        """Give the time, which may be set back elsewhere, but not here."""
+        """Return the time, which never goes back here even if the clock is set back."""
         return max(time.time(), 0.0 if self._last is None else self._last.at)
 
     def _patience(self) -> float:
         if self._last is None:
-            return 2 * PATIENCE  # how large the group is turns out only now
+            return 2 * PATIENCE  # the size of the group is not known yet
         patience = PATIENCE + len(self._last.moment.owners) / QUEUES_A_SECOND
         return round(patience / 2 if self._last.facts.silent else patience, 1)
 
@@ -99,18 +104,18 @@ class SnapshotTaker:
         story = explain(facts)
         now = moment_of(facts, at, story.strategy)
         if self._last is not None and not now.members and not self._last.moment.shared:
-            now = msgspec.structs.replace(now, shared=False)  # nobody is left to tell
+            now = msgspec.structs.replace(now, shared=False)  # no member is left to report it
         self._lags.add(at, now.lags, list(now.owners))
         self._history.observe(now)
         lags, rebalances = self._lags, self._history.entries()
-        timeline, open_spans = self._recounting.tell(rebalances, at)
+        timeline, open_spans = self._timeline_text.rows(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
         return GroupSnapshot(
             at=at,
             facts=facts,
             story=story,
             moment=now,
-            picture=live_picture(story, now, self._history, self._seats.take(now.members)),
+            queue_map=live_map(story, now, self._history, self._seats.take(now.members)),
             findings=tuple(honest(story.findings, now, facts.silent)),
             rebalances=rebalances,
             timeline=timeline,
@@ -122,7 +127,7 @@ class SnapshotTaker:
 
 
 def with_queues(facts: GroupFacts) -> GroupFacts:
-    """Have an offline group show the queues it has consumed: nobody is there to tell topics."""
+    """Add the queues an offline group has consumed: no member reports subscriptions."""
     if facts.queues or facts.members():
         return facts
     queues: dict[str, list[MessageQueue]] = {}
@@ -135,9 +140,9 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
 
 
 def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
-    """Leave out what cannot be known while members do not tell which queues they hold.
+    """Drop findings that are uncertain while members do not report their queues.
 
-    Nor can a queue be owned twice, or by nobody, where queues have no owners.
+    Findings about owners are dropped, too, where queues have no owners.
     """
     if not now.shared:
         return [each for each in findings if each.kind not in _OF_OWNERS]
@@ -146,21 +151,21 @@ def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) 
     known = [each for each in findings if each.kind not in _OF_OWNERS - {"owned twice"}]
     quiet = [member for member in sorted(now.untold) if member not in silent]
     return known + [
-        Finding("queues not told", member, now.untold[member],
-                "who holds the rest is not known; see by its lag whether a queue is consumed")
+        Finding("queues not reported", member, now.untold[member],
+                "the owners of the rest are unknown; a queue whose lag falls is consumed")
         for member in quiet
     ]  # fmt: skip
 
 
 def thinned(series: Series) -> Series:
-    """Leave out points, never the newest, until a browser can draw them quickly."""
+    """Drop points, never the newest, to keep drawing fast."""
     step = -(-len(series) // _POINTS)
     return series if step < 2 else series[(len(series) - 1) % step :: step]
 
 
-TELLS_NOTHING = "it answers, but tells of no queues, as pull consumers of Java do"
+TELLS_NOTHING = "it responds, but does not report queues, as Java pull consumers do"
 
-_TOLD = "allocateMessageQueueStrategy"
+_STRATEGY = "allocateMessageQueueStrategy"
 _JAVA_STRATEGIES = {
     "AllocateMessageQueueAveragely": "AVG",
     "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
@@ -171,12 +176,12 @@ _JAVA_STRATEGIES = {
 
 
 def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
-    """Take from facts what the history needs."""
+    """Return what the history needs of the facts."""
     holders = facts.holders()
     untold = facts.silent
     if any(queue not in holders for queues in facts.queues.values() for queue in queues):
         untold = untold | untold_by(facts)
-    # A member that came while we asked is known by its own word alone.
+    # A member that joined while we queried is only known by its own response.
     members = frozenset((*facts.members(), *facts.running, *facts.silent))
     nobody: Owners = None if untold or facts.unseen_brokers else ()
     owners: dict[MessageQueue, Owners] = {}
@@ -203,12 +208,12 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
 
 
 def pops(facts: GroupFacts) -> bool:
-    """Tell whether brokers hand out the group's messages one by one (POP)."""
+    """Return whether the group consumes by POP, so that queues have no owner."""
     return any(info.mq_pop_table for info in facts.running.values())
 
 
 def untold_by(facts: GroupFacts) -> dict[str, str]:
-    """Name members that answer and yet do not say which queues they hold."""
+    """Return members that respond without reporting their queues."""
     return {
         member: TELLS_NOTHING
         for member, info in facts.running.items()
@@ -219,9 +224,9 @@ def untold_by(facts: GroupFacts) -> dict[str, str]:
 def _strategies(facts: GroupFacts) -> dict[str, str]:
     told = {}
     for member, info in facts.running.items():
-        text = info.properties.get(_TOLD, "")
+        text = info.properties.get(_STRATEGY, "")
         if text:
-            # Java tells a class and where the object is: a.b.AllocateMessageQueueAveragely@1f2e
+            # Java sends a class and an object id: a.b.AllocateMessageQueueAveragely@1f2e
             name = text.partition("@")[0].rpartition(".")[2]
             told[member] = _JAVA_STRATEGIES.get(name, name)
     return told

@@ -1,4 +1,4 @@
-"""How a group stands, what is wrong with it and what would be, in words and small tables. Pure."""
+"""The state of a group, its problems and what-if results, as text and small tables. Pure."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,19 +17,19 @@ _MOST_CASES = 5
 _MOST_TOPICS = 3
 
 
-def standing(look: GroupSnapshot) -> str:
-    """Tell how the group stands, in one sentence for those who read and those who listen."""
-    story, now = look.story, look.moment
+def standing(snapshot: GroupSnapshot) -> str:
+    """Return the state of the group in one sentence, also for screen readers."""
+    story, now = snapshot.story, snapshot.moment
     if not now.members:
         if now.unseen:
-            return "Whether the group has members is not known: not every broker has answered."
-        return "The group is offline: no broker lists a member. Its messages wait."
+            return "It is unknown whether the group has members: not every broker has responded."
+        return "The group is offline: no broker lists a member. Its messages accumulate."
     if story.model is MessageModel.BROADCASTING:
-        return "The group broadcasts: every member reads every queue, so nothing is shared out."
-    if pops(look.facts):
-        return "The group pops: brokers hand out messages one by one, so queues have no owner."
+        return "The group broadcasts: every member reads every queue, so queues have no owner."
+    if pops(snapshot.facts):
+        return "The group uses POP: brokers hand out single messages, so queues have no owner."
     if not story.queues:
-        return "No topic that the members subscribe has queues."
+        return "No subscribed topic has queues."
     owners = list(now.owners.values())
     unowned, unknown = owners.count(()), owners.count(None)
     several = sum(len(held or ()) > 1 for held in owners)
@@ -39,25 +39,25 @@ def standing(look: GroupSnapshot) -> str:
     if several:
         parts.append(f"{number(several)} {'has' if several == 1 else 'have'} several owners")
     if unknown:
-        parts.append(f"{number(unknown)} {'has' if unknown == 1 else 'have'} no known owner")
+        parts.append(f"{number(unknown)} {'has' if unknown == 1 else 'have'} an unknown owner")
     if parts:
-        return f"Of {queues_of(len(owners))} {_joined(parts)}."
-    if story.strategy is None and look.rebalances and look.rebalances[-1].ended is None:
-        return "Every queue has one owner; a rebalance is under way."
+        return f"Of {queues_of(len(owners))}, {_joined(parts)}."
+    if story.strategy is None and snapshot.rebalances and snapshot.rebalances[-1].ended is None:
+        return "Every queue has one owner; a rebalance is in progress."
     if story.strategy is None:
-        return "Every queue has one owner, but no common strategy gives this picture."
-    return f"Every queue has one owner, as {story.strategy} divides them."
+        return "Every queue has one owner, but no known strategy explains the assignment."
+    return f"Every queue has one owner, as {story.strategy} assigns them."
 
 
 def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[str], str]]:
-    """Put findings of a kind together: a title, what was seen, what helps."""
+    """Group findings by kind: a title, the evidence, the fix."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault((finding.kind, finding.cure), []).append(finding)
     told = []
     for (kind, cure), found in kinds.items():
         if len(found) == 1:
-            told.append((f"{kind}: {found[0].subject}", [f"Seen: {found[0].evidence}"], cure))
+            told.append((f"{kind}: {found[0].subject}", [f"Evidence: {found[0].evidence}"], cure))
             continue
         seen = [f"{each.subject}: {each.evidence}" for each in found[:_MOST_CASES]]
         if len(found) > _MOST_CASES:
@@ -67,7 +67,7 @@ def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[str], str]]:
 
 
 def trial_result(trial: Trial) -> dict[str, Any]:
-    """Give what an experiment found, for the browser."""
+    """Return the result of a what-if, for the browser."""
     moved, last, before = trial.movement, trial.last, trial.answer.before
     parts = [f"{queues_of(moved.moved)} would move, {number(moved.minimum)} had to"]
     if moved.added:
@@ -77,11 +77,11 @@ def trial_result(trial: Trial) -> dict[str, Any]:
     lines = [f"Max−min over all topics: {before.spread} before, {last.spread} after."]
     ranked = sorted(last.topics, key=lambda topic: -topic.spread)
     lines += [
-        f"{topic.topic}: {topic.fewest} to {topic.most} queues a member (max−min {topic.spread})."
+        f"{topic.topic}: {topic.fewest} to {topic.most} queues per member (max−min {topic.spread})."
         for topic in ranked[:_MOST_TOPICS]
     ]
     if len(ranked) > _MOST_TOPICS:
-        lines.append(f"The other {len(ranked) - _MOST_TOPICS} topics are as even, or more so.")
+        lines.append(f"The other {len(ranked) - _MOST_TOPICS} topics are at least as even.")
     if last.unowned:
         lines.append(f"{queues_of(len(last.unowned))} would have no owner.")
     if not last.shares:
@@ -95,9 +95,9 @@ def trial_result(trial: Trial) -> dict[str, Any]:
     }
 
 
-def lag_text(look: GroupSnapshot) -> str:
-    """Write what waits in all queues."""
-    total = look.total_lag[-1][1] if look.total_lag else None
+def lag_text(snapshot: GroupSnapshot) -> str:
+    """Format the lag of all queues."""
+    total = snapshot.total_lag[-1][1] if snapshot.total_lag else None
     return UNKNOWN if total is None else number(total)
 
 

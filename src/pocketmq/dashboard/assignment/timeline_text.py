@@ -1,4 +1,4 @@
-"""Rebalances in words and small tables, as pages and screen readers tell them. Pure."""
+"""Rebalances as text and small tables, for pages and screen readers. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,22 +10,22 @@ from pocketmq.dashboard.formatting import count as number
 from pocketmq.model.queue import MessageQueue, sort_queues
 
 MOST_ROWS = 200
-"""Rows of moves that are listed."""
+"""Rows of moves listed."""
 _MOST_RUNS = 12
 
 Row = tuple[str, str, int, str]
 
 
-class Recounting:
-    """Tells of a history again and again; what has not changed is told as before."""
+class TimelineText:
+    """Formats a history repeatedly; entries that have not changed are reused."""
 
     def __init__(self) -> None:
         self._told: dict[int, tuple[Rebalance, dict[str, Any], list[Span]]] = {}
 
-    def tell(
+    def rows(
         self, entries: Sequence[Rebalance], now: float
     ) -> tuple[list[dict[str, Any]], list[Span]]:
-        """Give the rows of a timeline, and the times in which some queue had no owner."""
+        """Return the rows of a timeline, and the times in which some queue had no owner."""
         before, self._told = self._told, {}
         for entry in entries:
             known = before.get(entry.number)
@@ -37,7 +37,7 @@ class Recounting:
 
 
 def summary(entry: Rebalance) -> str:
-    """Tell what a rebalance did."""
+    """Return a summary of a rebalance."""
     parts = [f"{queues_of(entry.moved)} moved, {number(entry.minimum)} had to"]
     if not entry.moved:
         parts = ["nothing moved"]
@@ -49,14 +49,14 @@ def summary(entry: Rebalance) -> str:
     if entry.doubled:
         parts.append(f"{number(len(entry.doubled))} with several owners")
     if entry.ended is None:
-        parts.append("under way")
+        parts.append("in progress")
     elif not entry.settled and entry.moved:
-        parts.append("no common strategy gives the picture it ended in")
+        parts.append("no known strategy explains the final assignment")
     return " · ".join(parts)
 
 
 def lasted(pause: Pause) -> str:
-    """Write how long a pause was: looks tell the least and the most."""
+    """Format the duration of a pause; polls only bound it."""
     if pause.ended is None:
         return f"{seconds(pause.least)} so far"
     if pause.most is None:
@@ -67,12 +67,12 @@ def lasted(pause: Pause) -> str:
 
 
 def kind_of(entry: Rebalance) -> str:
-    """Give the kind of cause by which an entry is coloured."""
+    """Return the kind of cause that an entry is coloured by."""
     return entry.causes[0].kind.split()[0]
 
 
 def entry_row(entry: Rebalance) -> dict[str, Any]:
-    """Give an entry of the timeline."""
+    """Return an entry of the timeline."""
     return {
         "number": entry.number,
         "began": entry.began,
@@ -85,40 +85,40 @@ def entry_row(entry: Rebalance) -> dict[str, Any]:
 
 
 def entry_detail(entry: Rebalance) -> dict[str, Any]:
-    """Give all that is known of one rebalance."""
+    """Return the details of one rebalance."""
     lines = [f"Reason: {cause.text}" for cause in entry.causes[:20]]
     if entry.moved and not entry.moves:
-        lines.append("It is so long ago that its moves are not kept.")
+        lines.append("Its moves are no longer kept.")
     lines += [
         f"{queue_name(pause.queue)} had no owner for {lasted(pause)}" for pause in entry.pauses[:20]
     ]
     if len(entry.pauses) > 20:
-        lines.append(f"and {number(len(entry.pauses) - 20)} more had none")
+        lines.append(f"and {number(len(entry.pauses) - 20)} more had no owner")
     lines += [
-        f"{queue_name(each.queue)} was held by {' and '.join(each.owners)} at once, "
-        f"{'for ' + seconds(each.last - each.began) if each.last > each.began else 'at one look'}"
+        f"{queue_name(each.queue)} was owned by {' and '.join(each.owners)} at once, "
+        f"{'for ' + seconds(each.last - each.began) if each.last > each.began else 'seen once'}"
         for each in entry.doubled[:20]
     ]
     return {"number": entry.number, "lines": lines, "moves": move_rows(entry.moves)}
 
 
 def open_spans(pauses: Iterable[Pause], now: float) -> list[Span]:
-    """Give the times in which some queue had no owner, merged."""
+    """Return the times in which some queue had no owner, merged."""
     return joined((pause.began, now if pause.ended is None else pause.ended) for pause in pauses)
 
 
 def move_rows(moves: Iterable[Move]) -> list[Row]:
-    """Collect moves between the same two, largest first."""
+    """Group moves by previous and next owner, largest first."""
     groups: dict[tuple[str, str], list[MessageQueue]] = {}
     for move in moves:
-        pair = (move.previous or "nobody", move.owner or "nobody")
+        pair = (move.previous or "no owner", move.owner or "no owner")
         groups.setdefault(pair, []).append(move.queue)
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [(*pair, len(queues), compact(queues)) for pair, queues in ranked[:MOST_ROWS]]
 
 
 def compact(queues: Sequence[MessageQueue]) -> str:
-    """Write queues as runs: `orders broker-a 0–3, 7; broker-b 1`."""
+    """Format queues as runs: `orders broker-a 0–3, 7; broker-b 1`."""
     runs: list[tuple[str, str, int, int]] = []
     for queue in sort_queues(list(queues)):
         if runs and runs[-1][:2] == (queue.topic, queue.broker_name):
@@ -139,17 +139,17 @@ def compact(queues: Sequence[MessageQueue]) -> str:
 
 
 def queue_name(queue: MessageQueue) -> str:
-    """Write a queue's name."""
+    """Format a queue's name."""
     return f"{queue.topic} {queue.broker_name} {queue.queue_id}"
 
 
 def queues_of(count: int) -> str:
-    """Write how many queues."""
+    """Format a number of queues."""
     return f"{number(count)} queue" if count == 1 else f"{number(count)} queues"
 
 
 def seconds(value: float) -> str:
-    """Write a time in seconds, short."""
+    """Format a duration."""
     if value < 1:
         return f"{value:.1f} s"
     return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"

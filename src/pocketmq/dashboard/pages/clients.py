@@ -42,7 +42,7 @@ def _show(desk: Desk) -> None:
     heading("Consumers")
     consumed = LiveTable[Consumer](
         "Consumers", _CONSUMER_COLUMNS, key=lambda row: f"{row[0]} {row[1].client_id}",
-        search=_consumer_text, sorted_by=0, empty="No group has a member.",
+        search=_consumer_text, sorted_by=0, empty="No consumer is connected.",
     )  # fmt: skip
     heading("Producers")
     produced = LiveTable[Producer](
@@ -100,7 +100,7 @@ def _producer_text(row: Producer) -> str:
 def _client_columns(
     client: Callable[[Row], ClientConnection | ProducerInfo], address: Callable[[Row], str | None]
 ) -> list[Column[Row]]:
-    """Give the columns that members and producers share."""
+    """Return the columns that members and producers share."""
     return [
         Column[Row](
             "Client",
@@ -136,5 +136,5 @@ _PRODUCER_COLUMNS = [
         lambda row: row[1].last_update_timestamp,
         kind="time",
     ),
-    Column[Producer]("Known to", lambda row: Cell(", ".join(row[2]))),
+    Column[Producer]("Brokers", lambda row: Cell(", ".join(row[2]))),
 ]

@@ -22,7 +22,7 @@ def add_pages(desk: Desk) -> None:
     @ui.page("/")
     async def cluster(request: Request) -> None:
         views = desk.views
-        views.groups().want()  # they take longer, and fill in their tiles when they come
+        views.groups().want()  # they take longer; their tiles are filled when they arrive
         await prepare(views.cluster(), views.topics())
         with frame(desk, request, "Cluster", here="/"):
             _show(desk)
@@ -37,7 +37,7 @@ def _show(desk: Desk) -> None:
         ("topics", "Topics", "/topics"),
         ("groups", "Groups", "/groups"),
         ("members", "Consumers", "/clients"),
-        ("lag", "Messages waiting", "/groups"),
+        ("lag", "Lag", "/groups"),
     )
     with card("Messages per second, last 10 minutes"):
         chart = ui.echart({}).classes("pm-chart")
@@ -45,13 +45,15 @@ def _show(desk: Desk) -> None:
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
-        empty="The name server knows no broker.",
+        empty="No broker is registered with the name server.",
     )  # fmt: skip
 
     def show_brokers(brokers: tuple[BrokerView, ...]) -> None:
         told = [view.status for view in brokers if view.status is not None]
         silent = len(brokers) - len(told)
-        tiles.show("brokers", count(len(brokers)), f"{silent} silent" if silent else "", bad=silent)
+        tiles.show(
+            "brokers", count(len(brokers)), f"{silent} not responding" if silent else "", bad=silent
+        )
         now = time.time()
         points = views.rates.since(now - SPAN)
         tiles.show("in", rate(points[-1].into if points else None))
@@ -78,7 +80,7 @@ def _show(desk: Desk) -> None:
 
 
 def _total(parts: list[int | None], *, unknown: bool) -> str:
-    """Add up; what is not known makes it a least value, or unknown altogether."""
+    """Sum; an unknown part makes it a lower bound, or unknown."""
     known = [part for part in parts if part is not None]
     if len(known) == len(parts) and not unknown:
         return count(sum(known))
@@ -91,7 +93,7 @@ def _role(view: BrokerView) -> str:
 
 def _state(view: BrokerView) -> Cell:
     if view.status is None:
-        return Cell("no answer", tone="bad", hint=view.problem)
+        return Cell("no response", tone="bad", hint=view.problem)
     if view.status.active is False:
         return Cell("inactive", tone="warn")
     return Cell("up", tone="good")

@@ -1,4 +1,4 @@
-"""One group: what is wrong with it, its members, and every queue with its holder and its lag."""
+"""One group: its problems, members, queues with owner and lag; resetting its offsets."""
 
 from datetime import datetime
 
@@ -60,10 +60,10 @@ class _Group:
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
             ("members", "Members", None),
-            ("lag", "Messages waiting", None),
+            ("lag", "Lag", None),
             ("queues", "Queues", None),
-            ("strategy", "Divided by", None),
-            ("model", "Shared by", None),
+            ("strategy", "Strategy", None),
+            ("model", "Mode", None),
         )
         with ui.element("div").classes("pm-buttons"):
             link = ui.link("Live assignment", link_to("groups", group, "assignment"))
@@ -71,17 +71,17 @@ class _Group:
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
             action_button(desk, "Reset offsets", self._reset)
             action_button(desk, "Rebalance now", self._rebalance)
-        with card("What is wrong") as self._box:
+        with card("Problems") as self._box:
             ui.label("…")
         heading("Members")
         self._members = LiveTable[MemberRow](
             "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
-            sorted_by=0, empty="It has no member: its messages wait.",
+            sorted_by=0, empty="The group has no members; its messages accumulate.",
         )  # fmt: skip
         heading("Queues")
         self._queues = LiveTable[QueueRow](
             "Queues", QUEUE_COLUMNS, key=lambda row: row.name, search=lambda row: row.text,
-            empty="No member subscribes anything.",
+            empty="No member has a subscription.",
         )  # fmt: skip
         heading("Settings")
         self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
@@ -111,12 +111,12 @@ class _Group:
 
     async def _rebalance(self) -> None:
         consequences = [
-            f"Every member of {self._group} looks at once who should have which queue.",
-            "Queues that are where they belong stay there; nothing else is changed.",
+            f"Every member of {self._group} checks its queue assignment now.",
+            "Queues that are assigned correctly stay with their owners.",
         ]
-        if await confirm(f"Have {self._group} rebalance now?", consequences, "Rebalance"):
+        if await confirm(f"Rebalance {self._group} now?", consequences, "Rebalance"):
             work = self._desk.actions.rebalance(self._who, self._group)
-            await perform(work, lambda brokers: f"{brokers} brokers have told the members.")
+            await perform(work, lambda brokers: f"{brokers} brokers notified the members.")
 
     async def _reset(self) -> None:
         facts = self._facts
@@ -141,7 +141,7 @@ def _show_findings(box: ui.element, findings: tuple[Finding, ...]) -> None:
     box.clear()
     with box:
         if not findings:
-            ui.label("Nothing: every queue is where it belongs.").classes("pm-ok")
+            ui.label("No problems: every queue is assigned as the strategy says.").classes("pm-ok")
         for finding in findings:
             with ui.element("div").classes("pm-finding"):
                 ui.label(f"{finding.kind}: {finding.subject}").classes("pm-finding-kind")
@@ -149,11 +149,11 @@ def _show_findings(box: ui.element, findings: tuple[Finding, ...]) -> None:
                 ui.label(finding.cure).classes("pm-note")
 
 
-FIRST, LAST, AT = "The first message", "Behind the last message", "A moment"
+FIRST, LAST, AT = "First message (earliest)", "End of the queue (latest)", "A time"
 
 
 class OffsetResetDialog:
-    """Asks which topic and where to, then whether it is meant, then does it."""
+    """Asks for topic and position, then for confirmation, then resets."""
 
     def __init__(self, desk: Desk, who: str, group: str, topics: list[str]) -> None:
         self._desk = desk
@@ -162,21 +162,21 @@ class OffsetResetDialog:
         self._topics = topics
 
     async def ask(self) -> None:
-        """Go through all of it."""
+        """Run the dialog."""
         if not self._topics:
-            ui.notify(f"{self._group} has consumed no topic yet.", type="warning")
+            ui.notify(f"{self._group} has not consumed any topic yet.", type="warning")
             return
         with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
             heading(f"Reset offsets of {self._group}")
             topic = ui.select(self._topics, label="Topic", value=self._topics[0])
-            where = ui.select([FIRST, LAST, AT], label="Go on at", value=FIRST)
-            when = ui.input("Moment, such as 2026-01-31 12:00").props("outlined dense")
+            where = ui.select([FIRST, LAST, AT], label="Continue from", value=FIRST)
+            when = ui.input("Time, such as 2026-01-31 12:00").props("outlined dense")
             for each in (topic, where):
                 each.props("outlined dense")
             when.bind_visibility_from(where, "value", value=AT)
-            note("Moments are in the time of the machine the dashboard runs on.")
+            note("Times are in the time zone of the dashboard's machine.")
             with ui.element("div").classes("pm-buttons"):
-                button("Go on", lambda: dialog.submit(True), primary=True)
+                button("Continue", lambda: dialog.submit(True), primary=True)
                 button("Cancel", lambda: dialog.submit(False))
         wanted = await dialog
         chosen, place, text = str(topic.value), str(where.value), str(when.value or "")
@@ -184,18 +184,18 @@ class OffsetResetDialog:
             dialog.delete()
         time_ms = _time(place, text)
         if wanted and time_ms is None:
-            ui.notify(f"{text!r} is no moment.", type="negative")
+            ui.notify(f"{text!r} is not a valid time.", type="negative")
         elif wanted and time_ms is not None:
             await self._do(chosen, time_ms)
 
     async def _do(self, topic: str, time_ms: int) -> None:
-        goal = {0: "at the first message", LATEST: "behind the last message"}.get(
+        goal = {0: "at the first message", LATEST: "after the last message"}.get(
             time_ms, f"at {moment(time_ms)}"
         )
         consequences = [
-            f"{self._group} goes on {goal} in every queue of {topic}.",
-            "Messages it goes back over are consumed again; those it skips are not consumed.",
-            "Members that are online go there at once. Other groups are not touched.",
+            f"{self._group} continues {goal} in every queue of {topic}.",
+            "Going back redelivers messages; going forward skips messages.",
+            "Online members switch at once. Other groups are not affected.",
         ]
         if await confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
             work = self._desk.actions.reset_offset(self._who, self._group, topic, time_ms)
@@ -203,13 +203,13 @@ class OffsetResetDialog:
 
 
 def _told(result: ResetResult) -> str:
-    told = "its members were told" if result.online else "stored for members to come"
-    silent = "".join(f"; did not answer: {each}" for each in result.missing)
-    return f"{len(result.queues)} queues were reset, {told}{silent}."
+    told = "online members notified" if result.online else "takes effect when members start"
+    silent = "".join(f"; no response from {each}" for each in result.missing)
+    return f"{len(result.queues)} queues reset; {told}{silent}."
 
 
 def _time(place: str, text: str) -> int | None:
-    """Give where to go, None if the text is no moment."""
+    """Return the time to reset to, None if the text is not a time."""
     if place != AT:
         return LATEST if place == LAST else 0
     try:

@@ -17,7 +17,7 @@ Setting = tuple[str, GroupConfig]
 
 
 class MemberRow(msgspec.Struct, frozen=True):
-    """A member as brokers list it, and what it says of itself; None if it is silent."""
+    """A member as brokers list it, and what it reports itself; None if it did not respond."""
 
     client: str
     connection: ClientConnection
@@ -27,7 +27,7 @@ class MemberRow(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> int | None:
-        """How many queues it holds."""
+        """The number of its queues."""
         if self.info is None:
             return None
         tables = (self.info.mq_table, self.info.mq_pop_table)
@@ -39,7 +39,7 @@ class MemberRow(msgspec.Struct, frozen=True):
 
 
 class QueueRow(msgspec.Struct, frozen=True):
-    """A queue: who holds it and who should, and how far the group is."""
+    """A queue: its owner, the expected owner, and the group's progress."""
 
     topic: str
     broker: str
@@ -51,23 +51,23 @@ class QueueRow(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What tells it apart."""
+        """Its unique name."""
         return f"{self.topic} {self.broker} {self.queue}"
 
     @property
     def text(self) -> str:
-        """What it can be found by."""
-        return f"{self.name} {' '.join(self.holders) or 'nobody'}"
+        """The text that a search matches."""
+        return f"{self.name} {' '.join(self.holders) or 'none'}"
 
     @property
     def lag(self) -> int | None:
-        """Messages that wait, None if unknown."""
+        """Its lag, None if unknown."""
         told = self.progress
         return None if told is None else max(0, told.broker_offset - told.consumer_offset)
 
 
 def member_rows(facts: GroupFacts) -> list[MemberRow]:
-    """Give the members any broker lists."""
+    """Return the members that any broker lists."""
     found: dict[str, tuple[ClientConnection, list[str]]] = {}
     for broker, view in sorted(facts.views.items()):
         for each in view.connection_set:
@@ -83,7 +83,7 @@ def member_rows(facts: GroupFacts) -> list[MemberRow]:
 
 
 def queue_rows(view: GroupView) -> list[QueueRow]:
-    """Give the queues of all topics the group subscribes, and of those it has offsets of."""
+    """Return the queues of all subscribed topics, and those with committed offsets."""
     progress, holders = view.facts.progress, view.facts.holders()
     rows = [
         QueueRow(
@@ -138,7 +138,7 @@ def _language(member: MemberRow) -> str:
 
 def _holders(row: QueueRow) -> Cell:
     if not row.holders:
-        return Cell("nobody", tone="warn" if row.expected is not None else "faint")
+        return Cell("none", tone="warn" if row.expected is not None else "faint")
     tone = "bad" if len(row.holders) > 1 and row.expected is not None else None
     return Cell(", ".join(row.holders), tone=tone)
 
@@ -155,7 +155,7 @@ MEMBER_COLUMNS = [
     Column[MemberRow]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
     Column[MemberRow]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
     Column[MemberRow]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
-    Column[MemberRow]("Known to", lambda m: Cell(", ".join(m.brokers))),
+    Column[MemberRow]("Brokers", lambda m: Cell(", ".join(m.brokers))),
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](
@@ -163,10 +163,10 @@ QUEUE_COLUMNS = [
     ),
     Column[QueueRow]("Broker", lambda r: Cell(r.broker), lambda r: r.broker),
     Column[QueueRow]("Queue", lambda r: Cell(str(r.queue)), lambda r: r.queue, kind="number"),
-    Column[QueueRow]("Held by", _holders, lambda r: r.holders),
-    Column[QueueRow]("Waiting", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
+    Column[QueueRow]("Owner", _holders, lambda r: r.holders),
+    Column[QueueRow]("Lag", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
     Column[QueueRow](
-        "Consumed to",
+        "Committed offset",
         lambda r: Cell(count(_offset(r, "consumer_offset"))),
         lambda r: _offset(r, "consumer_offset"),
         kind="number",
@@ -181,10 +181,10 @@ QUEUE_COLUMNS = [
 ]
 SETTING_COLUMNS = [
     Column[Setting]("Broker", lambda row: Cell(row[0])),
-    Column[Setting]("May consume", lambda row: Cell("yes" if row[1].consume_enable else "no")),
+    Column[Setting]("Consume enabled", lambda row: Cell("yes" if row[1].consume_enable else "no")),
     Column[Setting]("Orderly", lambda row: Cell("yes" if row[1].consume_message_orderly else "no")),
     Column[Setting](
-        "Broadcasts", lambda row: Cell("yes" if row[1].consume_broadcast_enable else "no")
+        "Broadcast enabled", lambda row: Cell("yes" if row[1].consume_broadcast_enable else "no")
     ),
     Column[Setting]("Retries", lambda row: Cell(count(row[1].retry_max_times)), kind="number"),
     Column[Setting](

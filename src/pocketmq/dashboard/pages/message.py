@@ -1,4 +1,4 @@
-"""One message: what it says, who consumed it, what happened to it on the way."""
+"""One message: its content, the groups that consumed it, its trace."""
 
 from collections.abc import Callable
 from functools import partial
@@ -50,7 +50,7 @@ def add_pages(desk: Desk) -> None:
         message, problem = None, ""
         try:
             if not (0 <= queue < 2**31 and 0 <= offset < _LARGEST):
-                problem = "There is no such place in a queue."
+                problem = "No such queue or offset."
             else:
                 place = MessageQueue(topic, broker, queue)
                 message = await desk.admin.messages.by_offset(place, offset)
@@ -67,7 +67,7 @@ def add_pages(desk: Desk) -> None:
 
 
 class _Message:
-    """The open page; who consumed it and its trace come when they are known."""
+    """The open page; consumers and trace are loaded after it is shown."""
 
     def __init__(self, desk: Desk, request: Request, message: ReceivedMessage) -> None:
         self._desk = desk
@@ -76,22 +76,22 @@ class _Message:
         with ui.element("div").classes("pm-buttons"):
             action_button(desk, "Send a copy", self._resend)
             if is_dead_letter_topic(message.topic):
-                note("A dead letter: a copy goes to the topic it first was sent to.")
+                note("A dead letter: a copy is sent to its original topic.")
         with ui.element("div").classes("pm-columns"):
-            with ui.element("div"), card("What is known"):
+            with ui.element("div"), card("Details"):
                 facts(_known(message))
             with ui.element("div"), card("Properties"):
                 facts(sorted(message.properties.items()))
         _show_body(message)
-        heading("Who consumed it")
+        heading("Consumed by")
         self._tracks = LiveTable[Track](
-            "Who consumed it", _TRACK_COLUMNS, key=lambda track: track.group,
-            empty="No group has consumed its topic.",
+            "Consumed by", _TRACK_COLUMNS, key=lambda track: track.group,
+            empty="No group consumes this topic.",
         )  # fmt: skip
-        heading("What happened to it")
+        heading("Trace")
         self._trace = LiveTable[TraceStep](
             "Trace", _STEP_COLUMNS, key=lambda step: f"{step.time_ms} {step.what} {step.group}",
-            empty="No client has told: tracing is off, or the trace is gone.",
+            empty="No trace: tracing is off, or the trace has expired.",
         )  # fmt: skip
         self._problem = note("")
         ui.timer(0.05, self._look, once=True)
@@ -101,7 +101,7 @@ class _Message:
         try:
             self._tracks.show(await self._desk.admin.tracks.of(self._message))
         except MQError as error:
-            problems.append(f"Who consumed it is not known: {error}")
+            problems.append(f"Consumers are unknown: {error}")
         events: list[TraceEvent] = []
         try:
             events = await self._desk.admin.messages.trace(self._message.message_id)
@@ -113,8 +113,8 @@ class _Message:
     async def _resend(self) -> None:
         consequences = [
             "A copy with a new id is sent, with the same body, tag, keys and properties.",
-            "Every group of the topic gets it, also those that have consumed the first one.",
-            "This message stays where it is.",
+            "Every group of the topic receives it, also if it consumed the original.",
+            "This message is kept.",
         ]
         if await confirm("Send a copy of this message?", consequences, "Send"):
             work = self._desk.actions.resend(self._who, [self._message])
@@ -122,7 +122,7 @@ class _Message:
 
 
 def told_resent(results: list[Resent]) -> str:
-    """Say what came of sending copies."""
+    """Return the result of sending copies as text."""
     failed = [f"{each.message_id}: {each.error}" for each in results if each.error is not None]
     sent = len(results) - len(failed)
     topics = ", ".join(sorted({each.topic for each in results if each.error is None}))
@@ -136,12 +136,12 @@ def _known(message: ReceivedMessage) -> list[tuple[str, str]]:
         ("Topic", message.topic),
         ("Message id", message.message_id),
         ("Offset id", message.offset_message_id),
-        ("Place", queue),
+        ("Queue", queue),
         ("Tag", message.tag or NEVER),
         ("Keys", " ".join(message.keys) or NEVER),
         ("Born", f"{moment(message.born_timestamp_ms)} at {_host(lambda: message.born_host)}"),
         ("Stored", f"{moment(message.store_timestamp_ms)} at {_host(lambda: message.store_host)}"),
-        ("Failed so often", f"{message.reconsume_times}"),
+        ("Retries", f"{message.reconsume_times}"),
         ("Size", size(message.store_size)),
     ]
 
@@ -178,7 +178,7 @@ def _show_body(message: ReceivedMessage) -> None:
 
 
 class TraceStep(msgspec.Struct, frozen=True):
-    """One thing that happened; times are milliseconds, 0 if it was not told when."""
+    """One step of a trace; times are milliseconds, 0 if unknown."""
 
     time_ms: int
     what: str
@@ -189,7 +189,7 @@ class TraceStep(msgspec.Struct, frozen=True):
 
 
 def steps(events: list[TraceEvent]) -> list[TraceStep]:
-    """Give the steps, oldest first."""
+    """Return the steps, oldest first."""
     made = [_step(each.event, each.client_host) for each in events]
     return sorted(made, key=lambda step: step.time_ms)
 
@@ -200,29 +200,29 @@ def _step(event: Traced, client: str) -> TraceStep:
             what = f"sent to {event.topic}"
             return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
         case TracedDelivery():
-            again = f", try {event.retries + 1}" if event.retries else ""
-            what = f"handed to a handler{again}"
+            again = f", attempt {event.retries + 1}" if event.retries else ""
+            what = f"delivered to handler{again}"
             return TraceStep(event.time_ms, what, event.group, client, None, True)
         case TracedHandling():
-            what = f"handler came back: {event.handled_as.name.lower().replace('_', ' ')}"
+            what = f"handler returned: {event.handled_as.name.lower().replace('_', ' ')}"
             return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
         case TracedEnd():
-            asked = ", asked by the broker" if event.from_check else ""
+            asked = ", after a broker check" if event.from_check else ""
             what = f"transaction ended: {event.state.name.lower()}{asked}"
             return TraceStep(event.time_ms, what, event.group, client, None, True)
         case TracedRecall():
-            return TraceStep(event.time_ms, "taken back", event.group, client, None, event.ok)
+            return TraceStep(event.time_ms, "recalled", event.group, client, None, event.ok)
 
 
 _GOOD = {TrackKind.CONSUMED, TrackKind.CONSUME_BROADCASTING}
 _WORDS = {
     TrackKind.CONSUMED: "consumed",
-    TrackKind.CONSUMED_BUT_FILTERED: "passed over: not of its tags",
-    TrackKind.PULL: "polls; not known",
-    TrackKind.NOT_CONSUME_YET: "not yet",
+    TrackKind.CONSUMED_BUT_FILTERED: "filtered out by tag",
+    TrackKind.PULL: "unknown: pull consumer",
+    TrackKind.NOT_CONSUME_YET: "not consumed yet",
     TrackKind.NOT_ONLINE: "offline",
-    TrackKind.CONSUME_BROADCASTING: "broadcasting: each member by itself",
-    TrackKind.UNKNOWN: "not known",
+    TrackKind.CONSUME_BROADCASTING: "broadcasting: tracked by each member",
+    TrackKind.UNKNOWN: "unknown",
 }
 
 

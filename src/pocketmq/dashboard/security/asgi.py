@@ -1,4 +1,8 @@
-"""Short answers without the pages' library: refusals, redirects, the login page."""
+"""ASGI without the web library: types, short replies, and nonces for the pages' scripts.
+
+A nonce marks the scripts of a page, so that browsers run these and no others. Text of messages in a
+page is escaped by the web library and contains no `<`: whatever starts a script is the page's own.
+"""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
@@ -17,7 +21,7 @@ async def reply_with(
     kind: bytes = TEXT,
     headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> None:
-    """Answer a request with a status and a text; a WebSocket is closed before it opens."""
+    """Reply with a status and a text; a WebSocket is closed before it opens."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": ""})
         return

@@ -1,6 +1,8 @@
-"""Stands before every request: host and origin, login, headers that keep browsers from harm.
+"""Checks every request: host and origin, login; and adds security headers to responses.
 
-An ASGI application around another. What it does not let in never reaches the pages.
+An ASGI application around another: a refused request never reaches the pages. A page of another
+site can make a browser send requests here, but it cannot choose `Host`, `Origin` and
+`Sec-Fetch-Site`: by these it is recognised.
 """
 
 import ipaddress
@@ -25,11 +27,11 @@ SOCKET_PATH = "/_nicegui_ws/"
 METRICS_PATH = "/metrics"
 _METHODS = {"GET", "HEAD"}
 _NEVER_HEARD = (b"x-forwarded-", b"forwarded")
-"""Headers for those who sit behind a proxy; nobody else may tell us where we are."""
+"""Headers of proxies; they are dropped, since anyone could send them."""
 
 
 class Guard:
-    """Lets in whom it may, and adds headers to what goes out."""
+    """Checks requests and adds headers to responses."""
 
     def __init__(self, app: App, settings: DashboardSettings) -> None:
         self.app = app
@@ -79,10 +81,10 @@ class Guard:
             if login is not None:
                 receive = _while_known(receive, lambda: login.who(cookie) is not None)
         elif path.startswith(SOCKET_PATH):
-            await reply_with(scope, send, 404, "only a WebSocket is served here")
+            await reply_with(scope, send, 404, "only WebSocket connections are served here")
             return
         elif scope["method"] not in _METHODS:
-            await reply_with(scope, send, 405, "pages are only read")
+            await reply_with(scope, send, 405, "only GET and HEAD are allowed")
             return
         await self.app(scope, receive, send)
 
@@ -96,7 +98,7 @@ def _cookie(header: str) -> str:
 
 
 def _while_known(receive: Receive, known: Callable[[], bool]) -> Receive:
-    """Give what a browser says until it logs out or its session ends."""
+    """Pass on a browser's messages until it logs out or its session expires."""
 
     async def receive_if_known() -> Message:
         message = await receive()
@@ -123,10 +125,10 @@ def _with_headers(send: Send, nonce: str) -> Send:
 
 
 def security_headers(nonce: str) -> list[tuple[bytes, bytes]]:
-    """Tell browsers to load nothing from elsewhere, run no foreign script, and show us in no frame.
+    """Return headers that forbid other sites' content and scripts, and being framed.
 
-    Vue compiles templates in the browser, hence 'unsafe-eval'. Others are told nothing of where a
-    visitor comes from; we are, since browsers leave `Origin` out of forms otherwise.
+    Vue compiles templates in the browser, hence 'unsafe-eval'. The referrer is sent to this site
+    only; without it browsers would leave `Origin` out of forms.
     """
     policy = "; ".join(
         (
@@ -159,14 +161,14 @@ _OWN_FETCHES = {"same-origin", "none"}
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request is not let in."""
+    """Why a request is refused."""
 
     status: int
     reason: str
 
 
 class Doorstep:
-    """Knows by which names a dashboard may be called."""
+    """Checks host, origin and method of a request. Pure, over headers."""
 
     def __init__(self, settings: DashboardSettings) -> None:
         own = {"localhost", "127.0.0.1", "::1", settings.host, *settings.names}
@@ -174,24 +176,24 @@ class Doorstep:
         self._any_address = not is_loopback(settings.host)
 
     def refuse(self, kind: str, method: str, headers: Mapping[str, str]) -> Refusal | None:
-        """Tell why a request is refused, None if it is let in; `kind` is http or websocket."""
+        """Return why a request is refused, None if it is accepted; `kind` is http or websocket."""
         host = headers.get("host", "")
         if not self._knows(host):
-            return Refusal(421, "this dashboard is not known by that name; see --allow-host")
+            return Refusal(421, "unknown host name; see --allow-host")
         origin = headers.get("origin")
         if origin is not None and not _same(origin, host):
-            return Refusal(403, "a page of another site asked for this")
+            return Refusal(403, "cross-site requests are refused")
         if origin is None and (kind == "websocket" or method not in _SAFE_METHODS):
-            return Refusal(403, "a request that changes something says which page it comes from")
+            return Refusal(403, "the Origin header is missing")
         foreign = headers.get("sec-fetch-site", "none") not in _OWN_FETCHES
         if foreign and headers.get("sec-fetch-mode") != "navigate":
-            return Refusal(403, "a page of another site asked for this")
+            return Refusal(403, "cross-site requests are refused")
         return None
 
     def _knows(self, host: str) -> bool:
-        """Tell whether a browser means us: a name that was told, or an address.
+        """Return whether a host names this dashboard: an allowed name, or an address.
 
-        Names are what an attacker can point to any address (DNS rebinding); addresses are not.
+        An attacker can point a name to any address (DNS rebinding), but not an address.
         """
         try:
             parts = urlsplit(f"//{host}")

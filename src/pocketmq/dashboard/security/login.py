@@ -1,4 +1,4 @@
-"""The login page: a password, a cookie, and patience with those who guess."""
+"""The login page: a password, a signed session cookie, and delays after wrong passwords."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ _METRICS = "metrics"
 
 
 class Login:
-    """Knows the password and who has shown it. Belongs to one loop."""
+    """Checks the password and keeps sessions. Belongs to one loop."""
 
     def __init__(self, password: str) -> None:
         self._password = password
@@ -35,18 +35,18 @@ class Login:
         self._attempts = LoginAttempts()
 
     def who(self, cookie: str) -> str | None:
-        """Name the session of a cookie, None if there is none."""
+        """Return the session of a cookie, None if there is none."""
         nonce = self._sessions.who(cookie, time.time()) if cookie else None
         return None if nonce is None else nonce[:8]
 
     def by_header(self, scope: Scope, password: str | None) -> str | None:
-        """Let in a program that shows the password with its request, such as Prometheus."""
+        """Accept a program that sends the password with its request, such as Prometheus."""
         if password is None or not self._try(_address(scope), password):
             return None
         return _METRICS
 
     async def handles(self, scope: Scope, receive: Receive, send: Send, cookie: str) -> bool:
-        """Answer requests for the login page; gives whether this was one."""
+        """Reply to requests for the login page; return whether this was one."""
         path, method = scope["path"], scope.get("method", "")
         if scope["type"] != "http" or path not in {LOGIN_PATH, LOGOUT_PATH}:
             return False
@@ -58,11 +58,11 @@ class Login:
         elif path == LOGIN_PATH and method in {"GET", "HEAD"}:
             await _show(scope, send, 200, _wanted(scope))
         else:
-            await reply_with(scope, send, 405, "not this way")
+            await reply_with(scope, send, 405, "method not allowed")
         return True
 
     async def turn_away(self, scope: Scope, send: Send) -> None:
-        """Answer one who has not logged in."""
+        """Reply to a request without a login."""
         wants_page = scope["type"] == "http" and scope["method"] == "GET"
         if wants_page and _header(scope, b"sec-fetch-mode") in {"navigate", ""}:
             if scope["path"] == "/metrics":
@@ -78,7 +78,7 @@ class Login:
     async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         form = await _read_form(receive)
         if form is None:
-            await reply_with(scope, send, 413, "that is no password")
+            await reply_with(scope, send, 413, "the form is too large")
             return
         address, now = _address(scope), time.time()
         target = _local(form.get("to", "/"))
@@ -90,7 +90,7 @@ class Login:
             cookie = self._sessions.begin(now, secrets.token_hex(16))
             await _go(scope, send, target, _set_cookie(cookie, int(LASTS)))
         else:
-            await _show(scope, send, 401, target, "That is not the password.")
+            await _show(scope, send, 401, target, "Wrong password.")
 
     def _try(self, address: str, password: str) -> bool:
         now = time.time()
@@ -100,7 +100,7 @@ class Login:
             self._attempts.succeeded(address)
             return True
         self._attempts.failed(address, now)
-        logger.warning("wrong password from %s", address)
+        logger.warning("login failed: wrong password, address=%s", address)
         return False
 
 
@@ -122,7 +122,7 @@ def _wanted(scope: Scope) -> str:
 
 
 def _local(target: str) -> str:
-    """Give a path of ours to go to; anything that leads elsewhere becomes the first page."""
+    """Return a path of this site to redirect to; anything else becomes the first page."""
     plain = target.isascii() and target.isprintable() and "\\" not in target
     return target if plain and target.startswith("/") and not target.startswith("//") else "/"
 
@@ -189,33 +189,33 @@ p { margin: 0; color: #c2362e }
 
 COOKIE = "pocketmq_session"
 LASTS = 12 * 3600.0
-"""Seconds after which one has to log in again."""
+"""Seconds until a session expires."""
 _MOST_ADDRESSES = 1024
 _FREE_TRIES = 3
 _LONGEST_WAIT = 60.0
 
 
 class Sessions:
-    """Gives out cookies and knows them again. A cookie is `expiry.nonce.signature`."""
+    """Issues and verifies session cookies: `expiry.nonce.signature`. Pure, over `now`."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._ended: dict[str, float] = {}
 
     def begin(self, now: float, nonce: str) -> str:
-        """Give a cookie for one who knows the password; `nonce` is random hex."""
+        """Return a cookie for a new session; `nonce` is random hex."""
         text = f"{int(now + LASTS)}.{nonce}"
         return f"{text}.{self._signature(text)}"
 
     def end(self, cookie: str, now: float) -> None:
-        """Know a cookie no more: its owner has logged out."""
+        """Revoke a cookie: its owner has logged out."""
         nonce = self.who(cookie, now)
         if nonce is not None:
             self._ended = {known: at for known, at in self._ended.items() if at > now}
             self._ended[nonce] = now + LASTS
 
     def who(self, cookie: str, now: float) -> str | None:
-        """Give the nonce of a cookie that is ours and still good, else None."""
+        """Return the nonce of a valid cookie, else None."""
         text, _, signature = cookie.rpartition(".")
         expected = self._signature(text)
         if not hmac.compare_digest(signature.encode(errors="replace"), expected.encode()):
@@ -228,13 +228,13 @@ class Sessions:
 
 
 class LoginAttempts:
-    """Slows down those who guess: after three wrong passwords each further one costs more time."""
+    """Slows down guessing: after three wrong passwords each further one doubles the wait."""
 
     def __init__(self) -> None:
         self._failed: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def wait(self, address: str, now: float) -> float:
-        """Give the seconds until this address may try again, 0 if it may now."""
+        """Return the seconds until this address may try again, 0 if it may now."""
         count, last = self._failed.get(address, (0, 0.0))
         if count < _FREE_TRIES:
             return 0.0
@@ -242,25 +242,25 @@ class LoginAttempts:
         return max(0.0, last + pause - now)
 
     def failed(self, address: str, now: float) -> None:
-        """Remember a wrong password."""
+        """Record a wrong password."""
         count, _ = self._failed.pop(address, (0, 0.0))
         self._failed[address] = (count + 1, now)
         while len(self._failed) > _MOST_ADDRESSES:
             self._failed.popitem(last=False)
 
     def succeeded(self, address: str) -> None:
-        """Forget wrong passwords of one who knows the right one."""
+        """Forget the wrong passwords of an address that sent the right one."""
         self._failed.pop(address, None)
 
 
 def same_password(given: str, wanted: str) -> bool:
-    """Compare in a time that tells nothing about either."""
+    """Compare in constant time."""
     digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (given, wanted)]
     return hmac.compare_digest(*digests)
 
 
 def basic_password(header: str) -> str | None:
-    """Give the password of an `Authorization: Basic` header, None if it is none."""
+    """Return the password of an `Authorization: Basic` header, None if it is not one."""
     kind, _, text = header.partition(" ")
     if kind.lower() != "basic":
         return None

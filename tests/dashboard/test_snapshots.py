@@ -9,7 +9,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import aio
 from pocketmq.balance.allocation import Average
-from pocketmq.dashboard.assignment.page import watch_of
+from pocketmq.dashboard.assignment.page import poller_of
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker
 from pocketmq.dashboard.desk import Actions, Desk
 from pocketmq.dashboard.settings import DashboardSettings
@@ -46,7 +46,7 @@ async def look_until(
 ) -> GroupSnapshot:
     """Look again and again until something is seen."""
     async with asyncio.timeout(20):
-        while not wanted(look := await looking.look()):
+        while not wanted(look := await looking.take()):
             pass
     return look
 
@@ -85,7 +85,7 @@ def test_a_group_that_nobody_knows_is_refused_with_words() -> None:
 
         async def story(admin: aio.Admin) -> None:
             with pytest.raises(Absent, match="no broker knows it"):
-                await SnapshotTaker(admin, "nobody").look()
+                await SnapshotTaker(admin, "nobody").take()
 
         with_admin(cluster, story)
 
@@ -96,9 +96,9 @@ def test_all_viewers_of_a_group_share_one_watch() -> None:
         async def story(admin: aio.Admin) -> None:
             views = Views(admin)
             desk = Desk(admin, views, Actions(admin, views, allowed=False), DashboardSettings())
-            first = watch_of(desk, "billing")
-            assert watch_of(desk, "billing") is first
-            assert watch_of(desk, "other") is not first
+            first = poller_of(desk, "billing")
+            assert poller_of(desk, "billing") is first
+            assert poller_of(desk, "other") is not first
             await views.close()
 
         with_admin(cluster, story)
@@ -118,9 +118,9 @@ def test_a_member_that_hangs_does_not_hold_up_the_picture() -> None:
                 looking = SnapshotTaker(admin, "billing")
                 await look_until(looking, lambda look: look.story.strategy == "AVG")
                 group.fall_silent("c2")
-                await looking.look()
+                await looking.take()
                 began = asyncio.get_running_loop().time()
-                look = await looking.look()
+                look = await looking.take()
                 return look, asyncio.get_running_loop().time() - began
 
             look, took = with_admin(cluster, story)

@@ -82,7 +82,7 @@ async def test_a_bug_in_a_look_does_not_end_the_watch() -> None:
     cluster.error = KeyError("bug")
     watch = Poller(cluster.look)
     assert await watch.fresh(5.0) is None
-    assert watch.problem == "the dashboard failed: KeyError"
+    assert watch.problem == "internal error of the dashboard: KeyError"
     cluster.error = None
     watch.want()
     await leap(INTERVAL)

@@ -20,19 +20,19 @@ from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move,
 from pocketmq.dashboard.assignment.experiment import Compared, try_events
 from pocketmq.dashboard.assignment.lags import Series
 from pocketmq.dashboard.assignment.queue_map import (
-    NOBODY,
-    NOT_KNOWN,
+    NO_OWNER,
     SEVERAL,
+    UNKNOWN_OWNER,
     QueueMapData,
     Seat,
     Seats,
-    live_picture,
+    live_map,
     patch,
 )
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker, moment_of, thinned
 from pocketmq.dashboard.assignment.summary_text import grouped, standing, trial_result
 from pocketmq.dashboard.assignment.timeline_text import (
-    Recounting,
+    TimelineText,
     compact,
     entry_detail,
     open_spans,
@@ -53,7 +53,7 @@ def looked(*looks: GroupFacts) -> GroupSnapshot:
 
 
 def picture_of(*looks: GroupFacts) -> QueueMapData:
-    return looked(*looks).picture
+    return looked(*looks).queue_map
 
 
 def test_a_picture_holds_every_queue_with_its_owner() -> None:
@@ -68,12 +68,12 @@ def test_a_picture_holds_every_queue_with_its_owner() -> None:
 def test_nobody_several_and_unknown_are_told_apart() -> None:
     both = facts(running={"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])})
     picture = picture_of(both)
-    assert picture.owner == [0, 0, SEVERAL, NOBODY]
+    assert picture.owner == [0, 0, SEVERAL, NO_OWNER]
     assert picture.several == {"2": [0, 1]}
     silent = facts(running={"c1": info(*QUEUES[:2])}, silent={"c2": "timed out"})
     later = picture_of(HEALTHY, silent)
-    assert later.owner == [0, 0, NOT_KNOWN, NOT_KNOWN]
-    assert later.was == [NOBODY, NOBODY, 1, 1]
+    assert later.owner == [0, 0, UNKNOWN_OWNER, UNKNOWN_OWNER]
+    assert later.was == [NO_OWNER, NO_OWNER, 1, 1]
     assert later.members[1] == Seat(1, "c2", 0, None, "timed out")
 
 
@@ -103,10 +103,10 @@ def test_who_broadcasts_or_pops_owns_nothing() -> None:
             for member in ("c1", "c2")
         }
     )
-    for each, word in ((broadcasting, "broadcasts"), (popping, "pops")):
+    for each, word in ((broadcasting, "broadcasts"), (popping, "POP")):
         look = looked(each)
-        assert look.picture.owner == []
-        assert [seat.name for seat in look.picture.members] == ["c1", "c2"]
+        assert look.queue_map.owner == []
+        assert [seat.name for seat in look.queue_map.members] == ["c1", "c2"]
         assert word in standing(look)
         assert {finding.kind for finding in look.findings} <= {"different subscriptions"}
 
@@ -167,7 +167,7 @@ def test_one_moved_queue_is_sent_alone() -> None:
     moved = facts(running={"c1": info(QUEUES[0]), "c2": info(*QUEUES[1:])})
     looking = SnapshotTaker(Admin(), "g")
     first, second = looking._digest(HEALTHY, 1000.0), looking._digest(moved, 1001.0)
-    changes = patch(first.picture, second.picture)
+    changes = patch(first.queue_map, second.queue_map)
     assert changes["owner"] == [1, 1]
     assert changes["since"] == [1, 1001]
 
@@ -186,28 +186,28 @@ def test_lines_are_thinned_and_keep_their_newest_point() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({}, "Every queue has one owner, as AVG divides them."),
+        ({}, "Every queue has one owner, as AVG assigns them."),
         (
             {"running": {"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])}},
-            "Of 4 queues 1 has no owner and 1 has several owners.",
+            "Of 4 queues, 1 has no owner and 1 has several owners.",
         ),
         (
             {"running": {"c1": info(*QUEUES[:2])}, "silent": {"c2": "timed out"}},
-            "Of 4 queues 2 have no known owner.",
+            "Of 4 queues, 2 have an unknown owner.",
         ),
         (
             {"running": {"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])}},
-            "Every queue has one owner, but no common strategy gives this picture.",
+            "Every queue has one owner, but no known strategy explains the assignment.",
         ),
         (
             {"views": {"a": view()}, "running": {}, "queues": {}},
-            "The group is offline: no broker lists a member. Its messages wait.",
+            "The group is offline: no broker lists a member. Its messages accumulate.",
         ),
         (
             {"views": {}, "running": {}, "queues": {}, "unseen_brokers": {"a": "refused"}},
-            "Whether the group has members is not known: not every broker has answered.",
+            "It is unknown whether the group has members: not every broker has responded.",
         ),
-        ({"queues": {}}, "No topic that the members subscribe has queues."),
+        ({"queues": {}}, "No subscribed topic has queues."),
     ],
 )
 def test_how_a_group_stands_is_one_sentence(changes: dict[str, Any], text: str) -> None:
@@ -217,12 +217,12 @@ def test_how_a_group_stands_is_one_sentence(changes: dict[str, Any], text: str) 
 def test_a_picture_that_no_strategy_gives_may_be_under_way() -> None:
     going = facts(running={"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])})
     text = standing(looked(HEALTHY, going))
-    assert text == "Every queue has one owner; a rebalance is under way."
+    assert text == "Every queue has one owner; a rebalance is in progress."
 
 
 def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
     offline = facts(views={"a": view(), "b": view()}, running={}, queues={})
-    assert picture_of(offline).owner == [NOBODY] * 4
+    assert picture_of(offline).owner == [NO_OWNER] * 4
     gone = looked(HEALTHY, offline)
     assert [entry.why for entry in gone.rebalances] == ["c1 left; c2 left"]
 
@@ -252,7 +252,7 @@ def test_findings_of_a_kind_are_told_together() -> None:
             [*(f"q{n}: held by a and b" for n in range(5)), "and 3 more"],
             "wait",
         ),
-        ("split view: b", ["Seen: it does not list c"], "look"),
+        ("split view: b", ["Evidence: it does not list c"], "look"),
     ]
 
 
@@ -283,9 +283,9 @@ def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
             "Reason: c2 left",
             "orders a 2 had no owner for at most 3 s",
             "orders a 3 had no owner for 2 s to 4 s",
-            "orders a 0 was held by c1 and c3 at once, at one look",
+            "orders a 0 was owned by c1 and c3 at once, seen once",
         ],
-        "moves": [("c2", "c1", 1, "orders a 2"), ("c2", "nobody", 1, "orders a 3")],
+        "moves": [("c2", "c1", 1, "orders a 2"), ("c2", "no owner", 1, "orders a 3")],
     }
 
 
@@ -295,12 +295,12 @@ def test_pauses_that_overlap_are_one_span() -> None:
 
 
 def test_what_has_not_changed_is_told_as_before() -> None:
-    recounting = Recounting()
+    recounting = TimelineText()
     later = msgspec.structs.replace(ENTRY, number=2, pauses=())
-    rows, spans = recounting.tell([ENTRY, later], 20)
+    rows, spans = recounting.rows([ENTRY, later], 20)
     assert ([row["number"] for row in rows], spans) == ([1, 2], [(10, 14)])
     moved = msgspec.structs.replace(later, moved=3)
-    again, _ = recounting.tell([ENTRY, moved], 21)
+    again, _ = recounting.rows([ENTRY, moved], 21)
     assert again[0] is rows[0]
     assert again[1]["sum"] == "3 queues moved, 2 had to · 1 with several owners"
 
@@ -320,7 +320,7 @@ def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
     assert result["sum"] == "1 queue would move, 1 had to."
     assert result["lines"] == [
         "Max−min over all topics: 0 before, 1 after.",
-        "orders: 1 to 2 queues a member (max−min 1).",
+        "orders: 1 to 2 queues per member (max−min 1).",
     ]
     assert result["moves"] == [("c2", "c3", 1, "orders a 3")]
 
@@ -376,7 +376,7 @@ def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly(
     looking._digest(first, 1000.0)
     began = time.process_time()
     look = looking._digest(second, 1001.0)
-    changes = patch(picture_of(first), look.picture)
+    changes = patch(picture_of(first), look.queue_map)
     took = time.process_time() - began
     assert took < 1.5, took  # four tenths of a second on a small machine
     [entry] = look.rebalances
@@ -391,7 +391,7 @@ def test_a_story_and_its_picture_have_the_same_order() -> None:
     now = moment_of(HEALTHY, NOW / 1000, story.strategy)
     history = History()
     history.observe(now)
-    picture = live_picture(story, now, history, {"c1": 0, "c2": 1})
+    picture = live_map(story, now, history, {"c1": 0, "c2": 1})
     shown = [
         MessageQueue(picture.topics[t], picture.brokers[b], q)
         for t, b, q in zip(picture.t, picture.b, picture.q, strict=True)

@@ -28,10 +28,10 @@ def test_long_text_is_cut_and_says_so_also_within_a_letter() -> None:
     for body in (b"x" * 200_000, "é".encode() * 100_000, b"x" + "é".encode() * 100_000):
         text = as_text(body)
         assert text is not None
-        assert text.endswith("… cut: the body has " + f"{len(body):,} bytes")
+        assert text.endswith("… truncated: the body has " + f"{len(body):,} bytes")
         assert len(text) < LONGEST_TEXT + 100
     assert as_json(json.dumps(["x" * LONGEST_TEXT]).encode()) is None
-    assert as_hex(b"x" * 10_000).endswith("… and 1,808 bytes more")
+    assert as_hex(b"x" * 10_000).endswith("… and 1,808 more bytes")
 
 
 def test_control_characters_are_bytes_not_text() -> None:
