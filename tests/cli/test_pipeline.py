@@ -104,7 +104,7 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
         (("health",), "give --events, or --events-topic with -n, one of them"),
         (("health", "--events", "/no/such/file"), "cannot read /no/such/file"),
         (("ingest", "--to", "x"), "name at least one topic with -t"),
-        (("ingest", "--to", "/no/such/place", "--compact"), "holds no ingested topics"),
+        (("ingest", "--to", "/no/such/place", "--compact"), "is not the directory of an ingestion"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:

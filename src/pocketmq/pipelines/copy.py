@@ -1,8 +1,8 @@
-"""Messages from topic to topic, on one cluster or from one to another.
+"""Copying messages from topic to topic, within a cluster or between two.
 
-A stream from the source to the sink: its checkpoint says how far it has come, and a run that
-follows goes on from there. Bodies, tags, keys and properties stay as they are; ids, times and
-places are those of the new message.
+A stream from the source to the sink: its checkpoint is the position, and the next run resumes from
+there. Bodies, tags, keys and properties are copied; ids, times and offsets are those of the new
+message.
 """
 
 import threading
@@ -36,10 +36,11 @@ class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to copy.
 
     `to_topic` is where all messages go; without it topics keep their names, which needs another
-    cluster. With `keep_order` all messages of a queue go to one queue, in their order; else queues
-    take turns. `exactly_once` copies each message once whatever breaks, at a fraction of the speed;
-    else a run that broke off may copy some again. `group` is a consumer group that shows how far
-    it has come. `from_options` and `to_options` go to the source and the sink as well.
+    cluster. With `keep_order` all messages of a queue go to one queue, in their order; else they
+    are spread over all queues. `exactly_once` copies each message once whatever fails, at a
+    fraction of the speed; else the run after a crash may copy some again. `group` is a consumer
+    group that the progress is committed to. `from_options` and `to_options` are further options of
+    the source and the sink.
     """
 
     to_topic: str | None = None
@@ -56,7 +57,7 @@ class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
-    """How far a run has come."""
+    """The progress of a run."""
 
     batches: int
     messages: int
@@ -64,7 +65,7 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
 
 class CopyResult(msgspec.Struct, frozen=True):
-    """What a run did."""
+    """The result of a run."""
 
     batches: int
     messages: int
@@ -82,11 +83,11 @@ def copy_topics(
     progress: Callable[[CopyProgress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> CopyResult:
-    """Copy messages, and go on where the run before ended; `checkpoint` is a directory of its own.
+    """Copy messages, resuming where the last run ended; `checkpoint` is a directory of its own.
 
-    With `once` it ends when everything that was there at the start is copied; else it runs until
-    `stop` is set or Ctrl-C comes, which raises nothing. Raises `InvalidInput` for settings that
-    cannot be, `PipelineFailed` if the stream ends by an error.
+    With `once` it ends when everything stored at the start is copied; else it runs until `stop` is
+    set or Ctrl-C is pressed, which raises nothing. Raises `InvalidInput` for invalid settings,
+    `PipelineFailed` if the stream fails.
     """
     settings = settings or CopySettings()
     check_copy(name_server, topics, to_name_server, settings)
@@ -127,7 +128,7 @@ def copy_topics(
 def check_copy(
     name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
 ) -> None:
-    """Raise `InvalidInput` for a copy that cannot be."""
+    """Raise `InvalidInput` for an impossible copy."""
     if not topics:
         raise InvalidInput("name at least one topic to copy")
     if settings.group is not None:
@@ -135,13 +136,13 @@ def check_copy(
     for topic in (*topics, *([] if settings.to_topic is None else [settings.to_topic])):
         check_topic(topic)
     if name_server == to_name_server and _of_one_name(topics, settings):
-        raise InvalidInput(f"{_TO_ITSELF}: give another topic, or another cluster")
+        raise InvalidInput(f"{_TO_ITSELF}: name another topic, or another cluster")
 
 
 def check_apart(
     name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
 ) -> None:
-    """Ask both sides for their brokers; raises `InvalidInput` for a topic that is on both."""
+    """Raise `InvalidInput` for a topic that has the same broker on both sides."""
     source = client_of(name_server, settings.from_options)
     target = client_of(to_name_server, settings.to_options)
     for topic in _of_one_name(topics, settings):
@@ -151,12 +152,12 @@ def check_apart(
 
 
 def _of_one_name(topics: Sequence[str], settings: CopySettings) -> list[str]:
-    """Give the topics that keep their names."""
+    """Return the topics that keep their names."""
     return [topic for topic in topics if settings.to_topic in (None, topic)]
 
 
 def _shaped(messages: "DataFrame", *, keep_order: bool) -> "DataFrame":
-    """Give the rows of the sink; what RocketMQ itself has noted about a message stays behind."""
+    """Return the rows of the sink, without the properties that RocketMQ itself adds."""
     kept = F.map_filter(
         "properties",
         lambda name, value: ~name.isin(_NOT_COPIED) & (F.length(F.trim(value)) > 0),
@@ -187,9 +188,11 @@ PATIENCE = 3.0
 
 
 def shared_broker(source: ClientOptions, target: ClientOptions, topic: str) -> str | None:
-    """Give a broker that has the topic both here and there, None if there is none.
+    """Return a broker that has the topic on both sides, None if there is none.
 
-    None as well where it cannot be found out: whoever reads or writes will be told why.
+    Copied to itself a topic would grow for ever. Addresses of name servers do not tell clusters
+    apart: a host has many names, and a broker may register with several; brokers of the routes do.
+    None as well if a side does not respond: reading or writing will report that.
     """
     if source.namespace_v2 != target.namespace_v2:
         return None

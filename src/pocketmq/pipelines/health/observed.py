@@ -1,6 +1,8 @@
-"""What was observed of groups: rebalance events, offsets, deliveries; and the files of them.
+"""Observations of groups: rebalance events, offsets, deliveries.
 
-Owns the forms. A line that cannot be read is kept with the reason, never dropped in silence.
+Read from files, from topics through Spark, or sampled from running brokers. Owns the formats: one
+JSON object per line; a message may hold several lines. An unreadable line is kept with the reason,
+never dropped silently.
 """
 
 import time
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 16 * 1024 * 1024
 AND_MORE = "and more"
-"""Where the bad lines are that are not listed one by one."""
+"""The place of unreadable lines that are not listed one by one."""
 T = TypeVar("T")
 
 
 class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group had come in a queue at a time, and how far the queue went.
+    """A group's committed offset in a queue at a time, and the bounds of the queue.
 
-    `committed` is None where the group has no offset yet; it counts from `lowest` then.
+    `committed` is None where the group has no offset yet; its lag then counts from `lowest`.
     """
 
     time: float
@@ -47,13 +49,13 @@ class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lag(self) -> int:
-        """How many messages wait."""
+        """The number of messages not committed yet."""
         done = self.lowest if self.committed is None else self.committed
         return max(0, self.highest - done)
 
 
 class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that a member's handler was given."""
+    """The delivery of a message to a member's handler."""
 
     time: float
     group: str
@@ -70,14 +72,14 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadLine(msgspec.Struct, frozen=True):
-    """Something among the observations that is none."""
+    """An unreadable line among the observations."""
 
     where: str
     reason: str
 
 
 class Observations(msgspec.Struct, frozen=True):
-    """All that is known. Without deliveries nothing is said of duplicates (None)."""
+    """All observations. Without deliveries (None) duplicates are unknown."""
 
     events: list[RebalanceEvent]
     offsets: list[OffsetSample] = []
@@ -86,7 +88,7 @@ class Observations(msgspec.Struct, frozen=True):
 
 
 def read_events(path: str | Path, bad: list[BadLine]) -> list[RebalanceEvent]:
-    """Read events, one JSON object a line; what is none goes to `bad`."""
+    """Read events, one JSON object per line; unreadable lines go to `bad`."""
     return list(_read(path, RebalanceEvent.from_json, bad))
 
 
@@ -103,7 +105,7 @@ def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[DeliveryRecord
 def decoded(
     lines: Iterable[tuple[str, bytes]], decode: Callable[[bytes], T], bad: list[BadLine]
 ) -> Iterator[T]:
-    """Decode lines that come with the place they are from."""
+    """Decode lines that come with their place."""
     for where, line in lines:
         try:
             yield decode(line)
@@ -119,7 +121,7 @@ def _read(path: str | Path, decode: Callable[[bytes], T], bad: list[BadLine]) ->
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Give the lines of a file, or of all files of a directory, with where they stand."""
+    """Yield the lines of a file, or of all files of a directory, with their place."""
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     for one in files:
         with one.open("rb") as file:
@@ -144,7 +146,7 @@ def read_topics(
     topics: Mapping[str, str],
     options: Mapping[str, str] | None = None,
 ) -> Observations:
-    """Add what topics hold: `topics` names those of `events`, `offsets`, `deliveries`.
+    """Add observations from topics: `topics` names those of `events`, `offsets`, `deliveries`.
 
     `options` are further options of the source, such as credentials.
     """
@@ -176,19 +178,19 @@ def _topic_lines(
 
 
 def _first(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
-    """Keep a topic of something else from filling the report."""
+    """Limit the list, so that a topic of something else does not fill the report."""
     more = len(bad) - most
-    return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} of the same kind")]
+    return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} more")]
 
 
 PATIENCE = 1.0
-"""Seconds to wait for a broker; one that is away is left out of the sample."""
+"""Seconds to wait for a broker; one that does not respond is left out of the sample."""
 
 
 class OffsetSampler:
-    """Asks brokers how far groups have come. Used with `with`.
+    """Samples the offsets of groups from brokers. Use it with `with`.
 
-    A cluster is named by its name servers, or by options that say how to be let in, too.
+    A cluster is named by its name servers, or by options with credentials and TLS.
     """
 
     def __init__(self, cluster: str | ClientOptions, wanted: Iterable[tuple[str, str]]) -> None:
@@ -203,7 +205,7 @@ class OffsetSampler:
         self._reader.close()
 
     def sample(self) -> list[OffsetSample]:
-        """Take one sample of every queue that can be reached."""
+        """Return one sample of every queue whose broker responds."""
         found = []
         now = time.time()
         for group, topic in self._wanted:
@@ -233,7 +235,7 @@ def watch_offsets(
     seconds: float,
     every: float = 1.0,
 ) -> Iterator[list[OffsetSample]]:
-    """Sample groups' topics at once, and again and again until so many seconds later."""
+    """Yield samples of groups' topics: one at once, then one `every` so many seconds."""
     with OffsetSampler(cluster, wanted) as sampler:
         yield sampler.sample()
         deadline = time.monotonic() + seconds

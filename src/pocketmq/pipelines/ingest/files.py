@@ -1,8 +1,9 @@
-"""Many small files into few: the batches of a day and topic become one.
+"""The files of an ingestion: compacting them, and reading them without Spark.
 
-Only batches that are done are touched. Whatever happens in between, a run that follows ends it:
-what shall be done is written down before it is done, and doing it again does no harm. For
-directories of this machine; readers that are at work meanwhile may see files vanish.
+Compaction merges the batches of a day and topic into one file. Only committed batches are touched.
+It is crash-safe: the merged file is synced and a journal written before anything is deleted, and
+the next run completes what the journal says; replaying it is idempotent. For local directories;
+readers that run at the same time may see files disappear.
 """
 
 import json
@@ -24,7 +25,7 @@ ROWS_AT_ONCE = 1 << 17
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
-    """What a compaction did."""
+    """The result of a compaction."""
 
     partitions: int
     files_before: int
@@ -40,15 +41,15 @@ def compact(
 ) -> CompactionResult:
     """Merge the files of every day and topic that has several, below `data` and `bad`.
 
-    Raises `InvalidInput` if nothing was ever ingested there.
+    Raises `InvalidInput` if the directory is not that of an ingestion.
     """
     root = Path(place)
     if not (root / "checkpoint").is_dir():
-        raise InvalidInput(f"{place} holds no ingested topics")
+        raise InvalidInput(f"{place} is not the directory of an ingestion")
     last = _last_batch(root)
     total = CompactionResult(0, 0, 0, 0)
     for kind in ("data", "bad"):
-        mend(root / kind)
+        repair(root / kind)
         for partition in sorted((root / kind).glob("day=*/topic=*")):
             batches = [d for d in partition.glob("batch=*") if _number(d) <= last]
             files = [file for d in batches for file in sorted(d.glob("*.parquet"))]
@@ -64,8 +65,8 @@ def compact(
     return total
 
 
-def mend(kind: Path) -> None:
-    """End a compaction that was interrupted: carry it out if it was decided, else forget it."""
+def repair(kind: Path) -> None:
+    """Complete an interrupted compaction if its journal exists, else discard it."""
     journal = kind / JOURNAL
     if journal.exists():
         plan = json.loads(journal.read_text("utf-8"))
@@ -90,19 +91,24 @@ def _merge(kind: Path, partition: Path, batches: list[Path], files: list[Path]) 
                 writer.write_table(table.select(schema.names).cast(schema))
                 rows += len(table)
     with merged.open("rb") as written:
-        os.fsync(written.fileno())  # what it is made of will be gone
+        os.fsync(written.fileno())  # the files it replaces are deleted next
     target = max(batches, key=_number)
     within, names = str(partition.relative_to(kind)), sorted(d.name for d in batches)
     plan = {"partition": within, "target": target.name, "merged": names}
     draft = kind / f"{JOURNAL}.part"
     draft.write_text(json.dumps(plan), "utf-8")
-    draft.replace(kind / JOURNAL)  # decided: from here on it will be carried out
+    draft.replace(
+        kind / JOURNAL
+    )  # the commit point: from here on the merge is completed, also after a crash
     _carry_out(kind, within, target.name, names)
     return rows
 
 
 def _carry_out(kind: Path, partition: str, target: str, merged: list[str]) -> None:
-    """Put the merged file in the place of what it was made of; may be done again."""
+    """Replace the merged batches by the new file; idempotent.
+
+    The file is moved last: as long as it is in the staging directory, the deletion is repeated.
+    """
     new, place = kind / STAGING / "merged.parquet", kind / partition
     if new.exists():
         for name in merged:
@@ -123,7 +129,7 @@ def _number(batch: Path) -> int:
 
 
 def ingested_values(place: str | Path, column: str, *, kind: str = "data") -> list[Any]:
-    """Give the values of a column of all rows, in any order; of `bad` ones if that is the kind."""
+    """Return the values of a column, in any order; `kind` is `data` or `bad`."""
     folder = Path(place) / kind
     if not folder.is_dir():
         return []
