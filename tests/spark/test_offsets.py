@@ -48,7 +48,7 @@ def test_places_are_words_or_offsets_of_queues() -> None:
     [
         ("soon", "must be earliest, latest or JSON"),
         ('{"orders": 5}', "5 is not an object"),
-        ('{"orders": {"a": {"x": 5}}}', "'x' is not the number of a queue"),
+        ('{"orders": {"a": {"x": 5}}}', "'x' is not a queue number"),
         ('{"orders": {"a": {"0": -3}}}', "-3 is not an offset"),
         ('{"orders": {"a": {"0": true}}}', "True is not an offset"),
         ("[1]", "is not an object"),
