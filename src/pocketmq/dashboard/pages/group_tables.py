@@ -9,6 +9,7 @@ from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.connections import ClientConnection
 from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
 from pocketmq.protocol.bodies.stats import QueueProgress
@@ -41,9 +42,7 @@ class MemberRow(msgspec.Struct, frozen=True):
 class QueueRow(msgspec.Struct, frozen=True):
     """A queue: its owner, the expected owner, and the group's progress."""
 
-    topic: str
-    broker: str
-    queue: int
+    queue: MessageQueue
     holders: tuple[str, ...]
     expected: str | None
     why: str
@@ -52,7 +51,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Its unique name."""
-        return f"{self.topic} {self.broker} {self.queue}"
+        return f"{self.queue.topic} {self.queue.broker_name} {self.queue.queue_id}"
 
     @property
     def text(self) -> str:
@@ -86,23 +85,12 @@ def queue_rows(view: GroupView) -> list[QueueRow]:
     """Return the queues of all subscribed topics, and those with committed offsets."""
     progress, holders = view.facts.progress, view.facts.holders()
     rows = [
-        QueueRow(
-            story.queue.topic, story.queue.broker_name, story.queue.queue_id,
-            story.holders, story.expected, story.why, progress.get(story.queue),
-        )
-        for story in view.explanation.queues
-    ]  # fmt: skip
+        QueueRow(each.queue, each.holders, each.expected, each.why, progress.get(each.queue))
+        for each in view.explanation.queues
+    ]
     known = {story.queue for story in view.explanation.queues}
     rows += [
-        QueueRow(
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            tuple(holders.get(queue, ())),
-            None,
-            "",
-            told,
-        )
+        QueueRow(queue, tuple(holders.get(queue, ())), None, "", told)
         for queue, told in progress.items()
         if queue not in known
     ]
@@ -159,10 +147,14 @@ MEMBER_COLUMNS = [
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](
-        "Topic", lambda r: Cell(r.topic, href=link_to("topics", r.topic)), lambda r: r.topic
+        "Topic",
+        lambda r: Cell(r.queue.topic, href=link_to("topics", r.queue.topic)),
+        lambda r: r.queue.topic,
     ),
-    Column[QueueRow]("Broker", lambda r: Cell(r.broker), lambda r: r.broker),
-    Column[QueueRow]("Queue", lambda r: Cell(str(r.queue)), lambda r: r.queue, kind="number"),
+    Column[QueueRow]("Broker", lambda r: Cell(r.queue.broker_name), lambda r: r.queue.broker_name),
+    Column[QueueRow](
+        "Queue", lambda r: Cell(str(r.queue.queue_id)), lambda r: r.queue.queue_id, kind="number"
+    ),
     Column[QueueRow]("Owner", _holders, lambda r: r.holders),
     Column[QueueRow]("Lag", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
     Column[QueueRow](

@@ -7,14 +7,19 @@ page is escaped by the web library and contains no `<`: whatever starts a script
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
 TEXT = b"text/plain; charset=utf-8"
 HTML = b"text/html; charset=utf-8"
 
 
 async def reply_with(
-    scope: MutableMapping[str, Any],
-    send: _Send,
+    scope: Scope,
+    send: Send,
     status: int,
     text: str,
     *,
@@ -33,13 +38,6 @@ async def reply_with(
     )
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
-
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class ScriptNonces:

@@ -7,21 +7,14 @@ site can make a browser send requests here, but it cannot choose `Host`, `Origin
 
 import ipaddress
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pocketmq.dashboard.security.asgi import reply_with
+from pocketmq.dashboard.security.asgi import App, Message, Receive, Scope, Send, reply_with
 from pocketmq.dashboard.security.login import COOKIE, Login, basic_password
 from pocketmq.dashboard.settings import DashboardSettings, is_loopback
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SOCKET_PATH = "/_nicegui_ws/"
 METRICS_PATH = "/metrics"

@@ -8,17 +8,11 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
 from urllib.parse import parse_qs, quote
 
-from pocketmq.dashboard.security.asgi import HTML, reply_with
+from pocketmq.dashboard.security.asgi import HTML, Receive, Scope, Send, reply_with
 
 logger = logging.getLogger("pocketmq.dashboard.login")
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 LOGIN_PATH = "/login"
 LOGOUT_PATH = "/logout"
