@@ -12,32 +12,25 @@ import msgspec
 from pocketmq import ClientOptions, Credentials, Tls
 from pocketmq.blocking.record_reader import name_server_addresses
 from pocketmq.errors import MQError, OptionInvalid
-from pocketmq.spark.option_values import (
-    Read,
-    flag,
-    read_options,
-    seconds,
-    text,
-    together,
-)
+from pocketmq.spark import option_values as values
 
-REACH: dict[str, Read] = {
-    "nameServer": text,
-    "accessKey": text,
-    "secretKey": text,
-    "securityToken": text,
-    "tls": flag,
-    "tlsCa": text,
-    "tlsCert": text,
-    "tlsKey": text,
+REACH: dict[str, values.Read] = {
+    "nameServer": values.text,
+    "accessKey": values.text,
+    "secretKey": values.text,
+    "securityToken": values.text,
+    "tls": values.flag,
+    "tlsCa": values.text,
+    "tlsCert": values.text,
+    "tlsKey": values.text,
     "tlsKeyPassword": str,
-    "tlsVerify": flag,
-    "tlsCheckHostname": flag,
-    "tlsServerName": text,
-    "namespace": text,
-    "namespaceV2": text,
-    "requestTimeout": seconds,
-    "retryTimeout": seconds,
+    "tlsVerify": values.flag,
+    "tlsCheckHostname": values.flag,
+    "tlsServerName": values.text,
+    "namespace": values.text,
+    "namespaceV2": values.text,
+    "requestTimeout": values.seconds,
+    "retryTimeout": values.seconds,
 }
 """How each is read."""
 
@@ -89,7 +82,7 @@ def client_of(name_server: str, given: Mapping[str, str]) -> ClientOptions:
     reach = {name: value for name, value in given.items() if name.lower() in known}
     if name_server:
         reach = {"nameServer": name_server, **reach}
-    return reach_of(read_options(reach, REACH)).client()
+    return reach_of(values.read_options(reach, REACH)).client()
 
 
 def reach_of(found: Mapping[str, Any]) -> Reach:
@@ -98,9 +91,9 @@ def reach_of(found: Mapping[str, Any]) -> Reach:
         addresses = name_server_addresses(found.get("nameServer", ""), os.environ)
     except MQError as error:
         raise OptionInvalid("nameServer", f"is invalid: {error}") from error
-    together(found, "secretKey", "accessKey")
-    together(found, "accessKey", "secretKey")
-    together(found, "securityToken", "accessKey")
+    values.together(found, "secretKey", "accessKey")
+    values.together(found, "accessKey", "secretKey")
+    values.together(found, "securityToken", "accessKey")
     for name in _TLS_FIELDS:
         if name in found and not found.get("tls"):
             raise OptionInvalid(name, "requires option 'tls' to be true")

@@ -5,51 +5,41 @@ A user-defined schema selects columns; others are not even decoded.
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from pocketmq.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS: dict[str, DataType] = {
-    "topic": StringType(),
-    "brokerName": StringType(),
-    "queueId": IntegerType(),
-    "queueOffset": LongType(),
-    "body": BinaryType(),
-    "tags": StringType(),
-    "keys": StringType(),
-    "properties": MapType(StringType(), StringType()),
-    "messageId": StringType(),
-    "bornTimestamp": TimestampType(),
-    "storeTimestamp": TimestampType(),
-    "bornHost": StringType(),
-    "reconsumeTimes": IntegerType(),
+COLUMNS: dict[str, types.DataType] = {
+    "topic": types.StringType(),
+    "brokerName": types.StringType(),
+    "queueId": types.IntegerType(),
+    "queueOffset": types.LongType(),
+    "body": types.BinaryType(),
+    "tags": types.StringType(),
+    "keys": types.StringType(),
+    "properties": types.MapType(types.StringType(), types.StringType()),
+    "messageId": types.StringType(),
+    "bornTimestamp": types.TimestampType(),
+    "storeTimestamp": types.TimestampType(),
+    "bornHost": types.StringType(),
+    "reconsumeTimes": types.IntegerType(),
 }
 """All columns, in order."""
 
-_ALSO = {"body": StringType()}
+_ALSO = {"body": types.StringType()}
 """Alternative types of columns: a body may be read as text."""
 
 
-def full_schema() -> StructType:
+def full_schema() -> types.StructType:
     """Return all columns."""
-    return StructType([StructField(name, kind) for name, kind in COLUMNS.items()])
+    return types.StructType([types.StructField(name, kind) for name, kind in COLUMNS.items()])
 
 
-def wanted_columns(schema: StructType) -> tuple[str, ...]:
+def wanted_columns(schema: types.StructType) -> tuple[str, ...]:
     """Return the column of each field of a schema; raises `InvalidInput`.
 
     Names are case-insensitive, as in SQL.
@@ -73,12 +63,12 @@ def wanted_columns(schema: StructType) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _same(kind: DataType, column: DataType) -> bool:
-    if isinstance(kind, MapType) and isinstance(column, MapType):
+def _same(kind: types.DataType, column: types.DataType) -> bool:
+    if isinstance(kind, types.MapType) and isinstance(column, types.MapType):
         return (kind.keyType, kind.valueType) == (column.keyType, column.valueType)
     return kind == column
 
 
-def arrow_schema(schema: StructType) -> "pa.Schema":
+def arrow_schema(schema: types.StructType) -> "pa.Schema":
     """Return the same as an Arrow schema, exactly as Spark expects it."""
     return to_arrow_schema(schema, timezone="UTC")

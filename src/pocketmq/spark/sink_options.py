@@ -10,46 +10,24 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    ByteType,
-    DataType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-)
+from pyspark.sql import types
 
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import check_producer_group, check_topic
-from pocketmq.spark.option_values import (
-    Read,
-    flag,
-    read_options,
-    seconds,
-    size,
-    text,
-)
+from pocketmq.spark import option_values as values
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.schema import COLUMNS as OF_SOURCE
 
-_WHOLE = (ByteType, ShortType, IntegerType, LongType)
-_KINDS: dict[str, tuple[tuple[type[DataType], ...], str]] = {
-    "topic": ((StringType,), "string"),
-    "body": ((BinaryType, StringType), "binary or string"),
-    "tags": ((StringType,), "string"),
-    "keys": ((StringType, ArrayType), "string or array<string>"),
-    "properties": ((MapType,), "map<string,string>"),
-    "orderingKey": ((StringType, *_WHOLE), "string or a whole number"),
+_WHOLE = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
+_KINDS: dict[str, tuple[tuple[type[types.DataType], ...], str]] = {
+    "topic": ((types.StringType,), "string"),
+    "body": ((types.BinaryType, types.StringType), "binary or string"),
+    "tags": ((types.StringType,), "string"),
+    "keys": ((types.StringType, types.ArrayType), "string or array<string>"),
+    "properties": ((types.MapType,), "map<string,string>"),
+    "orderingKey": ((types.StringType, *_WHOLE), "string or a whole number"),
     "delay": (
-        (*_WHOLE, FloatType, DoubleType, DecimalType, DayTimeIntervalType),
+        (*_WHOLE, types.FloatType, types.DoubleType, types.DecimalType, types.DayTimeIntervalType),
         "a number of seconds or an interval",
     ),
 }
@@ -67,7 +45,7 @@ class SinkColumns(msgspec.Struct, frozen=True, kw_only=True):
     delay: int = -1
 
 
-def sink_columns(schema: StructType, *, topic_given: bool) -> SinkColumns:
+def sink_columns(schema: types.StructType, *, topic_given: bool) -> SinkColumns:
     """Find the columns in a schema; names are case-insensitive. Raises `InvalidInput`.
 
     With `topic_given` all rows go to one topic, and a column `topic` is ignored.
@@ -96,14 +74,14 @@ def sink_columns(schema: StructType, *, topic_given: bool) -> SinkColumns:
     return SinkColumns(**found)
 
 
-def _check_type(name: str, kind: DataType) -> None:
+def _check_type(name: str, kind: types.DataType) -> None:
     kinds, words = _KINDS[name]
     right = isinstance(kind, kinds)
-    if isinstance(kind, ArrayType):
-        right = right and isinstance(kind.elementType, StringType)
-    if isinstance(kind, MapType):
-        right = right and isinstance(kind.keyType, StringType)
-        right = right and isinstance(kind.valueType, StringType)
+    if isinstance(kind, types.ArrayType):
+        right = right and isinstance(kind.elementType, types.StringType)
+    if isinstance(kind, types.MapType):
+        right = right and isinstance(kind.keyType, types.StringType)
+        right = right and isinstance(kind.valueType, types.StringType)
     if not right:
         raise InvalidInput(f"column {name!r} must be {words}, not {kind.simpleString()}")
 
@@ -115,15 +93,15 @@ END_WITHIN = 2.0
 """Seconds: brokers check half messages after 6, and Java's take 3 to record an end."""
 RETENTION = 7 * 86_400.0
 
-SINK: dict[str, Read] = {
+SINK: dict[str, values.Read] = {
     **REACH,
-    "topic": text,
-    "producerGroup": text,
-    "batchSize": size,
-    "exactlyOnce": flag,
-    "ledger": text,
-    "ledgerRetention": seconds,
-    "endWithin": seconds,
+    "topic": values.text,
+    "producerGroup": values.text,
+    "batchSize": values.size,
+    "exactlyOnce": values.flag,
+    "ledger": values.text,
+    "ledgerRetention": values.seconds,
+    "endWithin": values.seconds,
 }
 """How each is read."""
 
@@ -153,14 +131,14 @@ class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sink_plan(
-    given: Mapping[str, str], schema: StructType, *, overwrite: bool, stream: bool
+    given: Mapping[str, str], schema: types.StructType, *, overwrite: bool, stream: bool
 ) -> SinkPlan:
     """Read the options of a write of rows with this schema; raises `InvalidInput`."""
     if overwrite:
         raise InvalidInput(
             "topics can only be appended to; use mode('append'), or outputMode('append') in streams"
         )
-    found = read_options(given, SINK, spark_own=SPARK_OWN)
+    found = values.read_options(given, SINK, spark_own=SPARK_OWN)
     reach = reach_of(found)
     topic = found.get("topic")
     if topic is not None:

@@ -13,20 +13,8 @@ from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.filter import subscribe
+from pocketmq.spark import option_values as values
 from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place
-from pocketmq.spark.option_values import (
-    Read,
-    alone,
-    flag,
-    names,
-    read_options,
-    seconds,
-    size,
-    text,
-    time_ms,
-    together,
-    whole,
-)
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 
@@ -86,7 +74,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _topics(value: str) -> tuple[str, ...]:
-    found = names(value)
+    found = values.names(value)
     for topic in found:
         check_topic(topic)
     return found
@@ -94,10 +82,10 @@ def _topics(value: str) -> tuple[str, ...]:
 
 def _pattern(value: str) -> str:
     try:
-        re.compile(text(value))
+        re.compile(values.text(value))
     except re.error as error:
         raise InvalidInput(f"is not a regular expression: {error}") from None
-    return text(value)
+    return values.text(value)
 
 
 def _assigned(value: str) -> tuple[MessageQueue, ...]:
@@ -122,14 +110,14 @@ def _assigned(value: str) -> tuple[MessageQueue, ...]:
 
 
 def _pull_bytes(value: str) -> int:
-    found = size(value)
+    found = values.size(value)
     if found > LARGEST_PULL:
         raise InvalidInput(f"must be at most {LARGEST_PULL >> 20}m, not {value.strip()}")
     return found
 
 
 def _inflated_bytes(value: str) -> int:
-    found = size(value)
+    found = values.size(value)
     if (
         found > LARGEST_BODY
     ):  # as text, of which each byte may need three, it must fit into a column
@@ -142,29 +130,29 @@ def _group(value: str) -> str:
     return value.strip()
 
 
-KNOWN: dict[str, Read] = REACH | {
+KNOWN: dict[str, values.Read] = REACH | {
     "subscribe": _topics,
     "subscribePattern": _pattern,
     "assign": _assigned,
     "startingOffsets": lambda value: read_place(value, EARLIEST),
     "endingOffsets": lambda value: read_place(value, LATEST),
-    "startingTimestamp": time_ms,
-    "endingTimestamp": time_ms,
-    "tags": text,
-    "sql": text,
+    "startingTimestamp": values.time_ms,
+    "endingTimestamp": values.time_ms,
+    "tags": values.text,
+    "sql": values.text,
     "groupId": _group,
-    "failOnDataLoss": flag,
-    "maxOffsetsPerTrigger": whole(1),
-    "minOffsetsPerTrigger": whole(1),
-    "maxTriggerDelay": seconds,
-    "minPartitions": whole(1, 100_000),
-    "maxRecordsPerPartition": whole(1),
-    "pullMessages": whole(1, 1_000_000),
+    "failOnDataLoss": values.flag,
+    "maxOffsetsPerTrigger": values.whole(1),
+    "minOffsetsPerTrigger": values.whole(1),
+    "maxTriggerDelay": values.seconds,
+    "minPartitions": values.whole(1, 100_000),
+    "maxRecordsPerPartition": values.whole(1),
+    "pullMessages": values.whole(1, 1_000_000),
     "pullBytes": _pull_bytes,
-    "batchRows": whole(1, 1_000_000),
+    "batchRows": values.whole(1, 1_000_000),
     "maxInflatedBytes": _inflated_bytes,
-    "pushdown": flag,
-    "discoveryInterval": seconds,
+    "pushdown": values.flag,
+    "discoveryInterval": values.seconds,
 }
 """How each is read."""
 
@@ -179,15 +167,15 @@ _BATCH_ONLY = ("endingOffsets", "endingTimestamp", "pushdown")
 
 def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     """Read the options of a batch or a stream. Raises `OptionInvalid`."""
-    found = read_options(given, KNOWN, spark_own=SPARK_OWN)
+    found = values.read_options(given, KNOWN, spark_own=SPARK_OWN)
     for name in _BATCH_ONLY if stream else _STREAM_ONLY:
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
             raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
-    selected = alone(found, "subscribe", "subscribePattern", "assign")
+    selected = values.alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
         raise OptionInvalid("subscribe", "is missing; set it, or 'subscribePattern' or 'assign'")
-    together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
+    values.together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
     began, ended = found.get("startingTimestamp"), found.get("endingTimestamp")
     if began is not None and ended is not None and began > ended:
         raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
@@ -213,7 +201,7 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
 
 
 def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
-    given = alone(found, f"{which}Offsets", f"{which}Timestamp")
+    given = values.alone(found, f"{which}Offsets", f"{which}Timestamp")
     if given is None:
         return OffsetSpec(default)
     value = found[given]
@@ -222,7 +210,7 @@ def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
 
 def _pulling(found: Mapping[str, Any]) -> PullOptions:
     wanted, tags = Filter("*"), frozenset[str]()
-    given = alone(found, "tags", "sql")
+    given = values.alone(found, "tags", "sql")
     try:
         if given == "sql":
             wanted = by_sql(found["sql"])
