@@ -44,6 +44,9 @@ T = TypeVar("T")
 
 _PATIENCE = 8.0
 """Seconds to collect figures; Prometheus times out after 10."""
+_LARGEST_FRAME = 1 << 20
+_GRACE = 1
+"""Seconds for open connections when the dashboard stops; browsers never close theirs."""
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -101,11 +104,6 @@ async def _known(desk: Desk) -> ClusterFigures:
 def _current(poller: Poller[T]) -> T | None:
     """Return a poller's answer, None if its last poll failed: stale figures are not exported."""
     return poller.value if poller.problem is None else None
-
-
-_LARGEST_FRAME = 1 << 20
-_GRACE = 1
-"""Seconds for open connections when the dashboard stops; browsers never close theirs."""
 
 
 class _Server(uvicorn.Server):

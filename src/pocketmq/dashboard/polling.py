@@ -33,11 +33,11 @@ class Poller(Generic[T]):
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[T]],
+        query: Callable[[], Awaitable[T]],
         interval: float = INTERVAL,
         rests: float = RESTS,
     ) -> None:
-        self._look = look
+        self._query = query
         self._interval = interval
         self._rests = rests
         self._task: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Poller(Generic[T]):
 
     async def _poll(self) -> None:
         try:
-            self.value = await self._look()
+            self.value = await self._query()
             self.problem = None
             self.at = time.time()
         except MQError as error:
@@ -115,7 +115,7 @@ class Pollers:
     def of(
         self,
         key: tuple[str, ...],
-        look: Callable[[], Awaitable[T]],
+        query: Callable[[], Awaitable[T]],
         interval: float = INTERVAL,
         rests: float = RESTS,
     ) -> Poller[T]:
@@ -123,7 +123,7 @@ class Pollers:
         poller = self._pollers.get(key)
         if poller is None:
             self._drop_forgotten()
-            poller = self._pollers[key] = cast("Poller[object]", Poller(look, interval, rests))
+            poller = self._pollers[key] = cast("Poller[object]", Poller(query, interval, rests))
             poller.want()
         return cast("Poller[T]", poller)
 

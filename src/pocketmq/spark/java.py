@@ -82,12 +82,12 @@ def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
 def java_version(java: str) -> int:
     """Return the main version of a java; 0 if it cannot be determined."""
     try:
-        told = subprocess.run(  # noqa: S603 - the Java of this machine
+        result = subprocess.run(  # noqa: S603 - the Java of this machine
             [java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    found = _VERSION.search(told.stderr + told.stdout)
+    found = _VERSION.search(result.stderr + result.stdout)
     return int(found[1]) if found else 0
 
 
@@ -118,7 +118,7 @@ def _wrapped(java: Path, *, light: bool) -> Path:
     try:
         parent.mkdir(mode=0o700, exist_ok=True)
         if parent.is_symlink() or parent.stat().st_uid != owner:
-            raise CannotStart("Spark", f"{parent} belongs to somebody else; remove it")
+            raise CannotStart("Spark", f"{parent} belongs to another user; remove it")
         (home / "bin").mkdir(parents=True, exist_ok=True)
         _write(logging, _LOGGING, 0o600)
         _write(home / "bin" / "java", script, 0o700)

@@ -171,8 +171,8 @@ def sink_plan(
 
 
 def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> ExactlyOnce:
-    told = {name.lower(): value for name, value in given.items()}
-    checkpoint = told.get("checkpointlocation", "")
+    lower = {name.lower(): value for name, value in given.items()}
+    checkpoint = lower.get("checkpointlocation", "")
     place = str(found.get("ledger") or (checkpoint and f"{checkpoint.rstrip('/')}/ledger"))
     if not place:
         raise OptionInvalid(

@@ -123,13 +123,13 @@ def examine(
     for delivery in observed.deliveries or ():
         delivered[delivery.group].append(delivery)
     recorded = observed.deliveries is not None
-    told = [
+    reports = [
         examine_group(
             name, by_group[name], samples[name], delivered[name] if recorded else None, quiet
         )
         for name in wanted
     ]
-    return HealthReport(told, observed.bad)
+    return HealthReport(reports, observed.bad)
 
 
 def _unread(bad: list[BadLine]) -> str:
