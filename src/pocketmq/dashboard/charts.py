@@ -17,6 +17,7 @@ _GAP = 15.0
 _COLOURS = {"in": "#5969e6", "out": "#2f9e62"}
 _GREY = "#8b92a8"
 """Lines and text that are readable on light and on dark ground."""
+_TOOLTIP = "value => value == null ? '?' : value.toLocaleString('en') + ' /s'"
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ def rate_chart(points: list[Rate], now: float) -> dict[str, Any]:
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 32, "bottom": 4, "containLabel": True},
         "legend": {"left": 0, "top": 0, "itemWidth": 18, "textStyle": labels},
-        "tooltip": {"trigger": "axis", ":valueFormatter": "value => value + ' /s'"},
+        "tooltip": {"trigger": "axis", ":valueFormatter": _TOOLTIP},
         "xAxis": {
             "type": "time",
             "min": _ms(now - SPAN),
