@@ -94,7 +94,7 @@ def test_nothing_is_done_when_one_thinks_better_of_it(
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("no good name", "only letters, digits"), ("orders", "there is a topic 'orders' already")],
+    [("no good name", "only letters, digits"), ("orders", "topic 'orders' exists already")],
 )
 def test_what_cannot_be_made_is_told(actor: Viewer, name: str, told: str) -> None:
     actor.open("/topics")
@@ -112,7 +112,7 @@ def test_a_group_is_reset_and_consumes_again(
     actor.page.get_by_text("Reset offsets of billing").wait_for()
     actor.page.get_by_role("button", name="Continue").click()
     actor.page.get_by_role("heading", name=re.compile(r"Reset billing in .+\?")).wait_for()
-    assert "consumed again" in dialog_text(actor)
+    assert "redelivers messages" in dialog_text(actor)
     actor.page.get_by_role("button", name="Reset", exact=True).click()
     actor.page.get_by_text(re.compile("queues reset")).wait_for()
     assert re.search(r"done: 127\.0\.0\.1 asked to reset group 'billing' in topic", acting.errors())
