@@ -1,4 +1,4 @@
-"""What lets Spark find `format("rocketmq")` by itself: it looks for modules so named."""
+"""Lets Spark find `format("rocketmq")` by itself: it imports modules named `pyspark_…`."""
 
 from pocketmq.spark.source import RocketMQDataSource as DefaultSource
 

@@ -412,7 +412,7 @@ def test_data_of_brokers_that_are_not_started_is_told(tmp_path: Path) -> None:
 def test_every_broker_shows_metrics_on_a_port_of_its_own() -> None:
     with ServerProcess("up", "--port", "0", "--brokers", "2", "--metrics-port", "0") as cluster:
         places = re.findall(
-            r"broker: metrics are at (http://127\.0\.0\.1:\d+/metrics)", cluster.errors()
+            r"broker: metrics served: url=(http://127\.0\.0\.1:\d+/metrics)", cluster.errors()
         )
         assert len(places) == 2
         nodes = []

@@ -21,10 +21,10 @@ def actor(browser: Browser, acting: DashboardProcess, screenshots: Path) -> Iter
 
 
 def fill_in_a_topic(viewer: Viewer, name: str) -> None:
-    viewer.page.get_by_role("button", name="Create a topic").click()
+    viewer.page.get_by_role("button", name="Create topic").click()
     viewer.page.get_by_label("Name").fill(name)
     viewer.page.get_by_label("Queues on each broker").fill("3")
-    viewer.page.get_by_role("button", name="Go on").click()
+    viewer.page.get_by_role("button", name="Continue").click()
 
 
 def dialog_text(viewer: Viewer) -> str:
@@ -38,9 +38,9 @@ def topics(shop: Shop) -> list[str]:
 
 def test_actions_are_off_unless_allowed(viewer: Viewer) -> None:
     for path, buttons in {
-        "/topics": ["Create a topic"],
+        "/topics": ["Create topic"],
         "/groups/billing": ["Reset offsets", "Rebalance now"],
-        "/dead-letters/mailing": ["Send the chosen again"],
+        "/dead-letters/mailing": ["Resend selected"],
     }.items():
         viewer.open(path)
         for name in buttons:
@@ -68,11 +68,11 @@ def test_a_topic_is_made_after_a_question_and_it_is_logged(
     actor.open("/topics")
     fill_in_a_topic(actor, "wanted")
     actor.page.get_by_text("Create topic wanted?").wait_for()
-    assert "made on every broker, with 3 queues on each" in dialog_text(actor)
+    assert "created on every broker, with 3 queues on each" in dialog_text(actor)
     assert "wanted" not in topics(shop)
     actor.keep("question")
     actor.page.get_by_role("button", name="Create", exact=True).click()
-    actor.page.get_by_text("Topic wanted is on 2 brokers.").wait_for()
+    actor.page.get_by_text("Topic wanted created on 2 brokers.").wait_for()
     actor.wait_for_rows("Topics", lambda rows: ["wanted", "", "6"] in [row[:3] for row in rows])
     line = (
         r"INFO dashboard\.actions: done: 127\.0\.0\.1 asked to create topic 'wanted' with 3 queues"
@@ -94,10 +94,7 @@ def test_nothing_is_done_when_one_thinks_better_of_it(
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [
-        ("no good name", "allowed are letters, digits"),
-        ("orders", "there is a topic 'orders' already"),
-    ],
+    [("no good name", "only letters, digits"), ("orders", "topic 'orders' exists already")],
 )
 def test_what_cannot_be_made_is_told(actor: Viewer, name: str, told: str) -> None:
     actor.open("/topics")
@@ -113,11 +110,11 @@ def test_a_group_is_reset_and_consumes_again(
     actor.open("/groups/billing")
     actor.page.get_by_role("button", name="Reset offsets").click()
     actor.page.get_by_text("Reset offsets of billing").wait_for()
-    actor.page.get_by_role("button", name="Go on").click()
+    actor.page.get_by_role("button", name="Continue").click()
     actor.page.get_by_role("heading", name=re.compile(r"Reset billing in .+\?")).wait_for()
-    assert "consumed again" in dialog_text(actor)
+    assert "redelivers messages" in dialog_text(actor)
     actor.page.get_by_role("button", name="Reset", exact=True).click()
-    actor.page.get_by_text(re.compile("queues were reset")).wait_for()
+    actor.page.get_by_text(re.compile("queues reset")).wait_for()
     assert re.search(r"done: 127\.0\.0\.1 asked to reset group 'billing' in topic", acting.errors())
     wait_for(lambda: len(shop.handled) >= before + 40, "the messages to come again", 60)
 
@@ -127,13 +124,13 @@ def test_chosen_dead_letters_are_sent_again(
 ) -> None:
     actor.open("/dead-letters/mailing")
     actor.wait_for_rows("Dead letters of mailing", lambda rows: len(rows) == 2)
-    actor.page.get_by_role("button", name="Send the chosen again").click()
-    actor.page.get_by_text("Choose messages first.").wait_for()
+    actor.page.get_by_role("button", name="Resend selected").click()
+    actor.page.get_by_text("Select messages first.").wait_for()
     row = actor.table("Dead letters of mailing").locator("tr", has_text="first letter")
     row.get_by_role("checkbox").check()
-    actor.page.get_by_role("button", name="Send the chosen again").click()
-    actor.page.get_by_text("Send 1 messages again?").wait_for()
-    actor.page.get_by_role("button", name="Send again", exact=True).click()
+    actor.page.get_by_role("button", name="Resend selected").click()
+    actor.page.get_by_text("Resend 1 messages?").wait_for()
+    actor.page.get_by_role("button", name="Resend", exact=True).click()
     actor.page.get_by_text("1 sent to letters.").wait_for()
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L0").messages) == 2, "the copy")
@@ -155,5 +152,5 @@ def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -
     actor.open("/groups/billing")
     actor.page.get_by_role("button", name="Rebalance now").click()
     actor.page.get_by_role("button", name="Rebalance", exact=True).click()
-    actor.page.get_by_text("2 brokers have told the members.").wait_for()
+    actor.page.get_by_text("2 brokers notified the members.").wait_for()
     assert "asked to rebalance group 'billing'" in acting.errors()

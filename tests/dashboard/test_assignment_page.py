@@ -106,7 +106,7 @@ def test_a_rebalance_is_watched_live(cluster: mq.Cluster, window: Viewer) -> Non
         member.start()
     try:
         window.open("/groups/billing/assignment")
-        expect(standing(window)).to_have_text("Every queue has one owner, as AVG divides them.")
+        expect(standing(window)).to_have_text("Every queue has one owner, as AVG assigns them.")
         expect(picture(window)).to_have_attribute("data-view", "matrix")
         window.page.evaluate("window.same = true")
         child = subprocess.Popen(
@@ -119,12 +119,12 @@ def test_a_rebalance_is_watched_live(cluster: mq.Cluster, window: Viewer) -> Non
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
             expect(entry(window, "@carl joined")).to_be_visible()
-            expect(entry(window, "@carl joined")).not_to_contain_text("under way")
+            expect(entry(window, "@carl joined")).not_to_contain_text("in progress")
             assert sorted(line.split()[-1] for line in legend(window)) == ["5", "5", "6"]
             window.keep("assignment-joined")
             child.kill()
         expect(entry(window, "@carl left")).to_be_visible()
-        expect(entry(window, "@carl left")).not_to_contain_text("under way")
+        expect(entry(window, "@carl left")).not_to_contain_text("in progress")
         assert [line.split("@")[1] for line in legend(window)] == ["anna 8", "bert 8"]
         entry(window, "@carl left").click()
         detail = window.page.locator(".tl-detail")
@@ -148,7 +148,7 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         window.open("/groups/tried/assignment")
         expect(picture(window)).to_have_attribute("data-shown", "16")
         trial = window.page.locator(".as-experiment")
-        expect(trial).to_contain_text("Nothing is changed")
+        expect(trial).to_contain_text("Nothing on the cluster changes")
         trial.get_by_label("Client id").fill("c3")
         trial.get_by_role("button", name="Add").click()
         expect(trial.locator(".wi-sum")).to_have_text("7 queues would move, 5 had to.")
@@ -159,16 +159,16 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         expect(maps.nth(0)).to_have_attribute("data-shown", "16")
         expect(maps.nth(1)).to_have_attribute("data-shown", "16")
         window.keep("assignment-what-if")
-        trial.get_by_label("What if").select_option("a broker is killed")
+        trial.get_by_label("What if").select_option("a broker fails")
         trial.get_by_label("Which").select_option("broker-1")
         trial.get_by_role("button", name="Add").click()
         expect(trial.locator(".wi-sum")).to_contain_text("8 queues would be gone")
         expect(maps.nth(1)).to_have_attribute("data-shown", "8")
-        trial.get_by_label("Take away: c3 joins").click()
+        trial.get_by_label("Remove: c3 joins").click()
         expect(trial.locator(".wi-sum")).to_have_text(
             "4 queues would move, 4 had to, 8 queues would be gone."
         )
-        trial.get_by_label("What if").select_option("another strategy is used")
+        trial.get_by_label("What if").select_option("the strategy changes")
         trial.get_by_label("Which").select_option("AVG_BY_CIRCLE")
         trial.get_by_role("button", name="Add").click()
         expect(trial.locator(".wi-events li")).to_have_text(
@@ -183,12 +183,12 @@ def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: 
     with speaking(cluster, "troubled", held):
         window.open("/groups/troubled/assignment")
         expect(standing(window)).to_have_text(
-            "Of 16 queues 1 has no owner and 1 has several owners."
+            "Of 16 queues, 1 has no owner and 1 has several owners."
         )
         wrong = window.page.locator(".as-findings")
         expect(wrong).to_contain_text("unowned queues: orders:broker-1:7")
         expect(wrong).to_contain_text("owned twice: orders:broker-1:0")
-        expect(wrong).to_contain_text("Seen: owned by c1 and c2")
+        expect(wrong).to_contain_text("Evidence: held by c1 and c2")
         bar = window.page.locator(".qm-bar")
         bar.get_by_label("only problems").check()
         expect(picture(window)).to_have_attribute("data-shown", "2")
@@ -197,8 +197,8 @@ def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: 
         rows = picture(window).get_by_role("row")
         expect(rows).to_have_count(3)
         expect(rows.nth(1)).to_contain_text("c1 and c2")
-        expect(rows.nth(2)).to_contain_text("nobody")
-        expect(rows.nth(2)).to_contain_text("no common strategy gives this assignment")
+        expect(rows.nth(2)).to_contain_text("no owner")
+        expect(rows.nth(2)).to_contain_text("no common strategy gives this picture")
         window.keep("assignment-troubles")
         bar.get_by_label("only problems").uncheck()
         bar.get_by_label("Broker").select_option("broker-1")
@@ -216,15 +216,15 @@ def test_what_a_silent_member_holds_is_shown_as_unknown(
         window.open("/groups/quiet/assignment")
         expect(standing(window)).to_contain_text("Every queue has one owner")
         talking.fall_silent("c2")
-        expect(standing(window)).to_have_text("Of 16 queues 8 have no known owner.")
+        expect(standing(window)).to_have_text("Of 16 queues, 8 have an unknown owner.")
         assert legend(window) == ["c1 8", "c2 ?"]
         expect(entry(window, "c2 stopped reporting its queues")).to_contain_text("nothing moved")
         window.keep("assignment-unknown")
         talking.leave("c2")
-        expect(entry(window, "c2 left after it had stopped responding")).to_contain_text(
-            "under way"
+        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text(
+            "in progress"
         )
-        expect(standing(window)).to_have_text("Of 16 queues 8 have no owner.")
+        expect(standing(window)).to_have_text("Of 16 queues, 8 have no owner.")
         talking.hold("c1", QUEUES)
         expect(entry(window, "c2 left after it had stopped responding")).to_contain_text(
             "8 queues moved, 8 had to"
@@ -257,7 +257,7 @@ def test_lag_is_shown_by_queue_and_over_time(cluster: mq.Cluster, window: Viewer
         consumer.start()
         handled.acquire(timeout=20)
         window.open("/groups/slow/assignment")
-        tile = window.page.locator(".pm-tile", has_text="Messages waiting")
+        tile = window.page.locator(".pm-tile", has_text="Lag")
         expect(tile).to_contain_text("14")
         lines = window.page.locator(".tl-key")
         expect(lines).to_contain_text("all queues: 14")
@@ -292,12 +292,12 @@ def test_the_keyboard_reaches_everything(cluster: mq.Cluster, window: Viewer) ->
         page.keyboard.press("Tab")
         spoken = picture(window).locator("[aria-live]")
         expect(spoken).to_have_text(
-            "orders, broker-0, queue 0: held by c1; lag ?; AVG: queue 1 of 16 goes to member 1 of 2"
+            "orders, broker-0, queue 0: owner c1; lag ?; AVG: queue 1 of 16 goes to member 1 of 2"
         )
         page.keyboard.press("ArrowRight")
-        expect(spoken).to_contain_text("orders, broker-0, queue 1: held by c1")
+        expect(spoken).to_contain_text("orders, broker-0, queue 1: owner c1")
         page.keyboard.press("End")
-        expect(spoken).to_contain_text("orders, broker-1, queue 7: held by c2")
+        expect(spoken).to_contain_text("orders, broker-1, queue 7: owner c2")
         expect(picture(window).locator(".qm-tip")).to_contain_text(
             "AVG: queue 16 of 16 goes to member 2 of 2"
         )
@@ -328,7 +328,7 @@ def test_it_fits_a_phone(
         expect(window.page.locator(".wi-sum")).to_be_visible()
         assert window.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
         window.page.locator(".as-picture .qm-scroll").click(position={"x": 180, "y": 80})
-        expect(picture(window).locator(".qm-tip")).to_contain_text("Held by")
+        expect(picture(window).locator(".qm-tip")).to_contain_text("Owner")
         window.keep(f"assignment-phone-{'dark' if dark else 'light'}")
 
 
@@ -418,7 +418,7 @@ def test_groups_that_cannot_be_shown_are_told_of_in_words(
     cluster: mq.Cluster, window: Viewer
 ) -> None:
     window.open("/groups/%3Cb%3Enobody/assignment")
-    expect(standing(window)).to_have_text("There is nothing to show of this group.")
+    expect(standing(window)).to_have_text("No data for this group.")
     expect(window.page.locator(".pm-warning")).to_contain_text("<b>nobody")
     brokers = [broker.address for broker in cluster.brokers.values()]
     with SpokenGroup("everyone", ["orders"], brokers, model=MessageModel.BROADCASTING) as all_:
@@ -432,8 +432,8 @@ def test_groups_that_cannot_be_shown_are_told_of_in_words(
     with SpokenGroup("pulls", ["orders"], brokers) as pulling:
         pulling.join("java", (), ACTIVE)
         window.open("/groups/pulls/assignment")
-        expect(standing(window)).to_have_text("Of 16 queues 16 have no known owner.")
-        expect(window.page.locator(".as-findings")).to_contain_text("queues not told: java")
+        expect(standing(window)).to_have_text("Of 16 queues, 16 have an unknown owner.")
+        expect(window.page.locator(".as-findings")).to_contain_text("queues not reported: java")
 
 
 def test_when_nobody_answers_the_last_picture_stays_and_is_marked_as_old(
@@ -453,6 +453,6 @@ def test_when_nobody_answers_the_last_picture_stays_and_is_marked_as_old(
             expect(window.page.locator(".tl-entry").last).to_contain_text("broker-1")
             dying.kill("broker-0")
             expect(window.page.locator(".as-columns")).to_have_class(re.compile("as-old"))
-            expect(window.page.locator(".pm-warning")).to_contain_text("Shown is what was known at")
+            expect(window.page.locator(".pm-warning")).to_contain_text("Showing data from")
             assert picture(window).get_attribute("data-shown") == "8"
             window.keep("assignment-old")

@@ -64,7 +64,7 @@ def test_a_password_of_a_few_letters_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("short")
     code, told = run("-n", "127.0.0.1:1", "--password-file", str(file))
-    assert (code, told) == (2, "pocketmq: a password has at least 8 characters\n")
+    assert (code, told) == (2, "pocketmq: the password must have at least 8 characters\n")
     code, told = run("-n", "127.0.0.1:1", "--password-file", str(tmp_path / "nowhere"))
     assert code == 2
     assert "No such file" in told

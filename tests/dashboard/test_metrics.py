@@ -1,11 +1,13 @@
 """Figures for Prometheus: names that boards know, and nothing that is not known."""
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from pocketmq.admin.brokers import status_of
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
-from pocketmq.dashboard.metrics import Known, metrics_text
+from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
@@ -13,22 +15,28 @@ from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
-PLACE = ServerPlace("c", "b", 0, "10.0.0.1:10911")
-NOTHING = Known(brokers=None, groups=None, producers=None, figures=None)
+PLACE = Place("c", "b", 0, "10.0.0.1:10911")
+NOTHING = ClusterFigures(brokers=None, groups=None, producers=None, figures=None)
 
 
-def samples(known: Known) -> dict[str, str]:
-    """Give the values by name and labels."""
-    lines = [line for line in metrics_text(known).splitlines() if not line.startswith("#")]
-    return dict(line.rsplit(" ", 1) for line in lines)
+def samples(known: ClusterFigures) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Return the values by name and labels, as Prometheus reads the text."""
+    families = list(text_string_to_metric_families(metrics_text(known).decode()))
+    assert {each.type for each in families} <= {"gauge"}
+    return {key(each.name, **each.labels): each.value for f in families for each in f.samples}
 
 
-def known(**parts: object) -> Known:
-    return Known(**({"brokers": None, "groups": None, "producers": None, "figures": None} | parts))  # type: ignore[arg-type]
+def key(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return name, tuple(sorted(labels.items()))
+
+
+def known(**parts: object) -> ClusterFigures:
+    nothing = {"brokers": None, "groups": None, "producers": None, "figures": None}
+    return ClusterFigures(**(nothing | parts))  # type: ignore[arg-type]
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    assert metrics_text(NOTHING) == ""
+    assert metrics_text(NOTHING) == b""
     glance = Glance(group="g", members=None)
     assert samples(known(groups=GroupsView([glance], ()))) == {}
     assert samples(known(producers=ProducersView([], ("b: refused",)))) == {}
@@ -37,17 +45,17 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_a_silent_broker_is_down_and_has_no_figures() -> None:
     assert samples(known(brokers=(BrokerView(PLACE, None, "refused"),))) == {
-        'pocketmq_broker_up{cluster="c",broker="b",address="10.0.0.1:10911"}': "0"
+        key("pocketmq_broker_up", cluster="c", broker="b", address="10.0.0.1:10911"): 0
     }
 
 
 def test_a_broker_has_the_names_of_the_exporter() -> None:
     status = status_of({"putTps": "2.5 1 1", "commitLogDiskRatio": "0.25"})
-    labels = '{cluster="c",brokerIP="10.0.0.1",broker="b"}'
+    labels = {"cluster": "c", "brokerIP": "10.0.0.1", "broker": "b"}
     assert samples(known(brokers=(BrokerView(PLACE, status),))) == {
-        'pocketmq_broker_up{cluster="c",broker="b",address="10.0.0.1:10911"}': "1",
-        f"rocketmq_broker_tps{labels}": "2.5",
-        f"rocketmq_brokeruntime_commitlog_disk_ratio{labels}": "0.25",
+        key("pocketmq_broker_up", cluster="c", broker="b", address="10.0.0.1:10911"): 1,
+        key("rocketmq_broker_tps", **labels): 2.5,
+        key("rocketmq_brokeruntime_commitlog_disk_ratio", **labels): 0.25,
     }
 
 
@@ -67,21 +75,18 @@ def test_groups_have_the_names_of_5x_and_of_the_exporter() -> None:
         model=MessageModel.CLUSTERING, progress=GroupProgress(queues, 0.0),
     )  # fmt: skip
     found = samples(known(groups=GroupsView([glance], ()), brokers=(BrokerView(PLACE, None),)))
-    where = '{cluster="c",node_id="b",node_type="broker",topic='
-    assert found[
-        f'rocketmq_consumer_lag_messages{where}"t",consumer_group="g",is_retry="false",is_system="false"}}'
-    ] == "6"  # fmt: skip
-    assert found[
-        f'rocketmq_consumer_inflight_messages{where}"t",consumer_group="g",is_retry="false",is_system="false"}}'
-    ] == "2"  # fmt: skip
-    rest = 'countOfOnlineConsumers="1",msgModel="CLUSTERING"}'
-    assert found[f'rocketmq_group_diff{{group="g",topic="t",{rest}'] == "6"
-    assert found[f'rocketmq_group_retrydiff{{group="g",topic="%RETRY%g",{rest}'] == "3"
-    assert found[
-        'rocketmq_consumer_connections{language="java",version="v5_5_0",protocol_type="remoting",'
-        'consumer_group="g",consume_mode="push"}'
-    ] == "1"  # fmt: skip
-    assert found['rocketmq_consumer_offset{cluster="c",broker="b",topic="t",group="g"}'] == "9"
+    node = {"cluster": "c", "node_id": "b", "node_type": "broker", "topic": "t"}
+    node |= {"consumer_group": "g", "is_retry": "false", "is_system": "false"}
+    assert found[key("rocketmq_consumer_lag_messages", **node)] == 6
+    assert found[key("rocketmq_consumer_inflight_messages", **node)] == 2
+    rest = {"group": "g", "countOfOnlineConsumers": "1", "msgModel": "CLUSTERING"}
+    assert found[key("rocketmq_group_diff", topic="t", **rest)] == 6
+    assert found[key("rocketmq_group_retrydiff", topic="%RETRY%g", **rest)] == 3
+    java = {"language": "java", "version": "v5_5_0", "protocol_type": "remoting"}
+    members = key("rocketmq_consumer_connections", consumer_group="g", consume_mode="push", **java)
+    assert found[members] == 1
+    place = {"cluster": "c", "broker": "b", "topic": "t", "group": "g"}
+    assert found[key("rocketmq_consumer_offset", **place)] == 9
 
 
 def test_topics_and_dead_letters_and_producers_are_counted() -> None:
@@ -94,16 +99,18 @@ def test_topics_and_dead_letters_and_producers_are_counted() -> None:
             producers=ProducersView([("shop", info, ("b",))], ()),
         )
     )
+    python = {"language": "python", "version": "v4_9_7", "protocol_type": "remoting"}
     assert found == {
-        'rocketmq_producer_offset{cluster="",broker="b",topic="t"}': "12345678",
-        'rocketmq_topic_dlq_offset{cluster="",broker="b",group="g"}': "2",
-        'rocketmq_producer_connections{language="python",version="v4_9_7",protocol_type="remoting"}': "1",
+        key("rocketmq_producer_offset", cluster="", broker="b", topic="t"): 12_345_678,
+        key("rocketmq_topic_dlq_offset", cluster="", broker="b", group="g"): 2,
+        key("rocketmq_producer_connections", **python): 1,
     }
 
 
 def test_names_cannot_break_a_line() -> None:
-    place = ServerPlace('c"\n', "b\\", 0, "a:1")
-    text = metrics_text(known(brokers=(BrokerView(place, None),)))
+    place = Place('c"\n', "b\\", 0, "a:1")
+    text = metrics_text(known(brokers=(BrokerView(place, None),))).decode()
     assert (
-        text.splitlines()[2] == r'pocketmq_broker_up{cluster="c\"\n",broker="b\\",address="a:1"} 0'
+        text.splitlines()[2]
+        == r'pocketmq_broker_up{address="a:1",broker="b\\",cluster="c\"\n"} 0.0'
     )

@@ -87,7 +87,9 @@ def test_a_group_shows_who_holds_what_and_why(viewer: Viewer) -> None:
     assert len(held) == 8
     assert held[0][7] == "AVG: queue 1 of 8 goes to member 1 of 2"
     assert held[0][3].endswith("billing-0")
-    assert "every queue is where it belongs" in viewer.page.locator("main").inner_text()
+    assert (
+        "every queue is assigned as the strategy says" in viewer.page.locator("main").inner_text()
+    )
     viewer.keep("group")
     viewer.page.get_by_role("link", name="Live assignment").click()
     viewer.live()
@@ -106,7 +108,7 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     viewer.open("/messages")
     page = viewer.page
     page.get_by_label("Topic").fill("orders")
-    page.get_by_label("Look by").select_option("key")
+    page.get_by_label("Search by").select_option("key")
     page.get_by_label("Id or key").fill("A17")
     page.get_by_role("button", name="Search").press("Enter")
     page.wait_for_url("**/messages?topic=orders&by=key&value=A17*")
@@ -122,7 +124,7 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     )
     page.get_by_role("button", name="Bytes").click()
     page.get_by_label("Body", exact=True).get_by_text("00000000  7b 22 61 6d").wait_for()
-    viewer.wait_for_rows("Who consumed it", lambda rows: rows[0][:2] == ["billing", "consumed"])
+    viewer.wait_for_rows("Consumed by", lambda rows: rows[0][:2] == ["billing", "consumed"])
     viewer.keep("message")
 
 
@@ -133,7 +135,7 @@ def test_a_message_is_found_by_its_id_and_by_time(viewer: Viewer, shop: Shop, by
     value = message.message_id if by == "id" else ""
     viewer.open(f"/messages?topic=audit&by={by}&value={value}")
     assert [row[1] for row in viewer.rows("Messages of audit")] == [message.message_id]
-    assert viewer.rows("Messages of audit")[0][4] == "11 B of bytes"
+    assert viewer.rows("Messages of audit")[0][4] == "11 B, binary"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_message_is_found_by_its_id_and_by_time(viewer: Viewer, shop: Shop, by
     [
         ("topic=nowhere&by=time", "no topic 'nowhere'"),
         ("topic=orders&by=id&value=AC11", "no message 'AC11'"),
-        ("topic=orders&by=time&from=tomorrow", "'tomorrow' is no time"),
+        ("topic=orders&by=time&from=tomorrow", "'tomorrow' is not a time"),
     ],
 )
 def test_what_cannot_be_found_is_told(viewer: Viewer, query: str, told: str) -> None:
@@ -223,7 +225,7 @@ def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(viewer: Viewer)
         keyboard.press("Tab")
         walk.append(focused())
     assert walk == [
-        "Skip to the page", "PocketMQ", "Cluster", "Topics", "Groups", "Clients", "Messages",
+        "Skip to content", "PocketMQ", "Cluster", "Topics", "Groups", "Clients", "Messages",
         "Dead letters", "Switch between light and dark", "Search Topics",
     ]  # fmt: skip
     keyboard.type("orders")

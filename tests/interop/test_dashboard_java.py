@@ -60,28 +60,26 @@ def test_every_page_shows_a_java_cluster(window: Viewer) -> None:
     window.wait_for_rows("Groups", lambda rows: [row[0] for row in rows] == ["billing"])
     window.open("/groups/billing")
     window.wait_for_rows("Members", lambda rows: [row[1:2] for row in rows] == [["4"]])
-    assert "every queue is where it belongs" in window.page.locator("main").inner_text()
+    assert (
+        "every queue is assigned as the strategy says" in window.page.locator("main").inner_text()
+    )
     window.open("/clients")
     window.wait_for_rows("Consumers", lambda rows: "billing" in [row[0] for row in rows])
     window.open("/messages?topic=orders&by=key&value=k5")
     assert [row[4] for row in window.rows("Messages of orders")] == ["5 EUR"]
     window.table("Messages of orders").get_by_role("link").click()
-    window.wait_for_rows("Who consumed it", lambda rows: rows[0][:2] == ["billing", "consumed"])
+    window.wait_for_rows("Consumed by", lambda rows: rows[0][:2] == ["billing", "consumed"])
     window.open("/dead-letters")
-    window.wait_for_rows(
-        "Dead letters", lambda rows: rows == [["No group has given up a message."]]
-    )
+    window.wait_for_rows("Dead letters", lambda rows: rows == [["There are no dead letters."]])
     metrics = window.page.request.get(f"{window.url}/metrics").text()
-    assert (
-        'rocketmq_group_diff{group="billing",topic="orders",countOfOnlineConsumers="1"' in metrics
-    )
+    assert 'rocketmq_group_diff{countOfOnlineConsumers="1",group="billing",msgModel=' in metrics
 
 
 def test_a_topic_is_made_on_a_java_broker(window: Viewer, java: JavaBroker) -> None:
     window.open("/topics")
-    window.page.get_by_role("button", name="Create a topic").click()
+    window.page.get_by_role("button", name="Create topic").click()
     window.page.get_by_label("Name").fill("made")
-    window.page.get_by_role("button", name="Go on").click()
+    window.page.get_by_role("button", name="Continue").click()
     window.page.get_by_role("button", name="Create", exact=True).click()
-    window.page.get_by_text("Topic made is on 1 brokers.").wait_for()
+    window.page.get_by_text("Topic made created on 1 brokers.").wait_for()
     wait_until(lambda: java.route("made") == ["broker-a"], "the route of the topic")

@@ -147,7 +147,7 @@ def test_a_topic_is_not_copied_to_itself(spark: "SparkSession", tmp_path: Path) 
 def test_what_stops_a_copy_is_told_in_words(
     spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(PipelineFailed, match="option 'subscribr' is not known"):
+    with pytest.raises(PipelineFailed, match="option 'subscribr' is unknown"):
         copy_topics(
             spark,
             cluster.address,

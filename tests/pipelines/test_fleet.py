@@ -336,8 +336,8 @@ def test_what_is_no_estate_is_named(tmp_path: Path, text: str, message: str) -> 
     [
         (LoseBroker("z"), "no topic has queues on broker z"),
         (AddBroker("a", 2), "broker a has queues already"),
-        (AddBroker("n", 0), "1 queue or more"),
-        (AddQueues(0), "0 queues cannot be added"),
+        (AddBroker("n", 0), "at least 1 queue"),
+        (AddQueues(0), "cannot add 0 queues"),
         (AddQueues(1, "none"), "no topic none"),
         (AddQueues(1, None, "z"), "no topic has queues on broker z"),
         (Join(""), "empty"),

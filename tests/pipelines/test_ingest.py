@@ -193,11 +193,11 @@ def test_what_cannot_be_is_told_in_one_line(
 ) -> None:
     with pytest.raises(InvalidInput, match="at least one topic"):
         ingest(spark, cluster.address, [], tmp_path, ONCE)
-    with pytest.raises(InvalidInput, match="is no schema"):
+    with pytest.raises(InvalidInput, match="is not a schema"):
         ingest(spark, cluster.address, ["t"], tmp_path, IngestSettings(schema="id NUMBERISH"))
     with pytest.raises(InvalidInput, match="there are store, born"):
         ingest(spark, cluster.address, ["t"], tmp_path / "2", IngestSettings(day_from="id"))
-    with pytest.raises(InvalidInput, match="holds no ingested topics"):
+    with pytest.raises(InvalidInput, match="is not the directory of an ingestion"):
         compact(tmp_path / "3")
     settings = IngestSettings(once=True, options={"retryTimeout": "10ms"})
     with pytest.raises(PipelineFailed) as failed:

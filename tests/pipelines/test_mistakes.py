@@ -6,7 +6,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
-from pocketmq.pipelines.apart import shared_broker
+from pocketmq.pipelines.copy import shared_broker
 
 NOBODY = "127.0.0.1:1"
 

@@ -31,7 +31,7 @@ def reading(spark: Any, address: str) -> Told:
         "read": rows.count(),
         "first": rows.where("queueOffset < 5").count(),
         "by sql": spark.sql("SELECT * FROM orders").count(),
-        "wrong": "option 'subscribr' is not known" in wrong,
+        "wrong": "option 'subscribr' is unknown" in wrong,
     }
 
 

@@ -40,5 +40,5 @@ def test_a_client_of_spark_connect_reads_writes_and_streams(tmp_path: Path) -> N
         "exactly once": 210,
         "lag": 0,
         "copied": 100,
-        "refused": "ingest needs a session of its own, not one of Spark Connect",
+        "refused": "ingest requires a classic Spark session, not Spark Connect",
     }

@@ -11,9 +11,9 @@ from pocketmq.errors import DataLost
 from pocketmq.spark.options import Reach
 from pocketmq.spark.planning import Range
 from pocketmq.spark.reading import read_ranges
-from pocketmq.spark.records import Wanted
+from pocketmq.spark.records import RowSelection
 from pocketmq.spark.schema import arrow_schema, full_schema, wanted_columns
-from pocketmq.spark.source_options import Pulling
+from pocketmq.spark.source_options import PullOptions
 from tests.damaged_wire import BODY, SIZE, damaging
 
 QUEUE = MessageQueue("damaged", "broker-0", 0)
@@ -33,8 +33,8 @@ def names() -> Iterator[str]:
 
 def read(names: str, start: int, end: int, *, strict: bool) -> list[bytes]:
     schema = StructType([field for field in full_schema().fields if field.name == "body"])
-    wanted = Wanted(wanted_columns(schema), arrow_schema(schema), strict=strict)
-    pulling = Pulling(Reach(name_servers=names), fail_on_data_loss=strict)
+    wanted = RowSelection(wanted_columns(schema), arrow_schema(schema), strict=strict)
+    pulling = PullOptions(Reach(name_servers=names), fail_on_data_loss=strict)
     batches = read_ranges([Range(QUEUE, start, end)], wanted, pulling)
     return [row["body"] for batch in batches for row in batch.to_pylist()]
 

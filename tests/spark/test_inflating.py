@@ -12,8 +12,8 @@ from pocketmq.errors import BodyTooLarge, MessageMalformed
 from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
-from pocketmq.spark.layout import Part
-from pocketmq.spark.records import BATCH_BYTES, Wanted, decode
+from pocketmq.spark.layout import QueueRecords
+from pocketmq.spark.records import BATCH_BYTES, RowSelection, decode
 from pocketmq.spark.schema import arrow_schema, wanted_columns
 from tests.spark.test_records import QUEUE, record
 
@@ -22,12 +22,12 @@ ZLIB = mark_compressed(0, Codec.ZLIB)
 BODIES = StructType().add("queueOffset", "long").add("body", "binary")
 
 
-def wanted(**changes: object) -> Wanted:
-    return Wanted(wanted_columns(BODIES), arrow_schema(BODIES), **changes)  # type: ignore[arg-type]
+def wanted(**changes: object) -> RowSelection:
+    return RowSelection(wanted_columns(BODIES), arrow_schema(BODIES), **changes)  # type: ignore[arg-type]
 
 
-def part(*records: bytes) -> Part:
-    return Part(QUEUE, b"".join(records), 0, 2**63 - 1)
+def part(*records: bytes) -> QueueRecords:
+    return QueueRecords(QUEUE, b"".join(records), 0, 2**63 - 1)
 
 
 def test_a_batch_ends_where_its_bodies_become_too_many_bytes() -> None:
@@ -75,7 +75,7 @@ def test_a_body_over_the_limit_is_an_error_that_names_it_or_null(
 
 def test_rows_that_are_not_wanted_are_not_inflated() -> None:
     bomb = record(1, body=zlib.compress(bytes(2 * MIB)), sys_flag=ZLIB)
-    limited = Part(QUEUE, record(0) + bomb, 0, 1)
+    limited = QueueRecords(QUEUE, record(0) + bomb, 0, 1)
     (batch,) = decode([limited], wanted(largest=MIB))
     assert batch["body"].to_pylist() == [b"hello"]
 

@@ -77,7 +77,7 @@ def test_a_ledger_that_cannot_be_used_says_so(tmp_path: Path) -> None:
     (tmp_path / QUERY / "3.json").write_text("half a fi")
     with pytest.raises(LedgerUnusable, match=r"3\.json"):
         CommitLedger(str(tmp_path)).get(QUERY, 3)
-    with pytest.raises(LedgerUnusable, match=r"'\.\./other' is no query"):
+    with pytest.raises(LedgerUnusable, match=r"'\.\./other' is not a query id"):
         CommitLedger(str(tmp_path)).get("../other", 3)
     with pytest.raises(LedgerUnusable):
         CommitLedger(str(tmp_path / QUERY / "3.json")).decide(QUERY, 0, decision("a"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pocketmq.blocking.record_reader import Bounds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.offsets import EARLIEST, LATEST, Place, StreamOffset, lag, read_place
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, StreamOffset, lag, read_place
 
 A0, A1 = MessageQueue("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 1)
 queues = st.builds(
@@ -40,7 +40,7 @@ def test_places_are_words_or_offsets_of_queues() -> None:
     assert [place.of(queue, held, int) for queue in (A0, A1, other)] == [12, 20, 10]
     assert read_place(" Earliest", LATEST).of(A0, held, int) == 10
     assert read_place("latest", EARLIEST).of(A0, held, int) == 20
-    assert Place(moment_ms=99).of(A0, held, lambda ms: ms + 1) == 100
+    assert OffsetSpec(time_ms=99).of(A0, held, lambda ms: ms + 1) == 100
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_places_are_words_or_offsets_of_queues() -> None:
     [
         ("soon", "must be earliest, latest or JSON"),
         ('{"orders": 5}', "5 is not an object"),
-        ('{"orders": {"a": {"x": 5}}}', "'x' is not the number of a queue"),
+        ('{"orders": {"a": {"x": 5}}}', "'x' is not a queue number"),
         ('{"orders": {"a": {"0": -3}}}', "-3 is not an offset"),
         ('{"orders": {"a": {"0": true}}}', "True is not an offset"),
         ("[1]", "is not an object"),

@@ -6,21 +6,21 @@ import pytest
 
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.options import Reach
-from pocketmq.spark.progress import Progress, stream_lag
+from pocketmq.spark.progress import ProgressPublisher, stream_lag
 
 A0, A1 = MessageQueue("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 1)
 
 
 def test_a_cluster_that_does_not_answer_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
     now = 100.0
-    progress = Progress(Reach(name_servers="127.0.0.1:1"), "g", clock=lambda: now)
+    progress = ProgressPublisher(Reach(name_servers="127.0.0.1:1"), "g", clock=lambda: now)
     with caplog.at_level(logging.WARNING, "pocketmq.spark"):
         progress.publish({A0: 5})
         progress.publish({A0: 6})
-        assert caplog.text.count("progress of group g is not published") == 1
+        assert caplog.text.count("progress commit failed: group=g") == 1
         now += 6
         progress.publish({A0: 6})
-        assert caplog.text.count("progress of group g is not published") == 2
+        assert caplog.text.count("progress commit failed: group=g") == 2
     progress.close()
 
 

@@ -14,8 +14,7 @@ from pyspark.sql.datasource import (
 )
 
 from pocketmq import Cluster
-from pocketmq.spark.batch_reader import BatchReader, batch_reader
-from pocketmq.spark.push_down import FilteringReader
+from pocketmq.spark.batch_reader import BatchReader, FilteringReader, batch_reader
 from pocketmq.spark.schema import full_schema
 from tests.spark.topics import bodies, send
 

@@ -18,14 +18,14 @@ from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.spark.layout import Part
+from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.property_columns import ELSEWHERE
-from pocketmq.spark.records import Wanted, decode
+from pocketmq.spark.records import RowSelection, decode
 from pocketmq.spark.schema import arrow_schema, full_schema, wanted_columns
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 FULL = full_schema()
-ALL = Wanted(wanted_columns(FULL), arrow_schema(FULL))
+ALL = RowSelection(wanted_columns(FULL), arrow_schema(FULL))
 V4, V6 = encode_host("10.1.2.3:40000"), encode_host("[2001:db8::1]:50000")
 
 
@@ -47,16 +47,17 @@ def record(offset: int = 0, **changes: Any) -> bytes:
     return encode_record(Record(**fields | changes))
 
 
-def only(parts: list[Part], wanted: Wanted) -> pa.RecordBatch:
+def only(parts: list[QueueRecords], wanted: RowSelection) -> pa.RecordBatch:
     """Decode what fits into one batch; none for no rows."""
     batches = list(decode(parts, wanted))
     assert len(batches) <= 1
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=wanted.schema)
 
 
-def rows_of(records: bytes, wanted: Wanted = ALL, **part: Any) -> list[dict[str, Any]]:
+def rows_of(records: bytes, wanted: RowSelection = ALL, **part: Any) -> list[dict[str, Any]]:
     batch = only(
-        [Part(QUEUE, records, part.pop("start", 0), part.pop("end", 2**63 - 1), **part)], wanted
+        [QueueRecords(QUEUE, records, part.pop("start", 0), part.pop("end", 2**63 - 1), **part)],
+        wanted,
     )
     batch.validate(full=True)
     return [row | {"properties": dict(row["properties"])} for row in batch.to_pylist()]
@@ -235,16 +236,16 @@ def test_tags_are_compared_in_full() -> None:
         record(n, property_bytes=f"TAGS\x01{tag}\x02".encode())
         for n, tag in enumerate(["Aa", "BB", "Aa"])
     ) + record(3)
-    wanted = Wanted(ALL.columns, ALL.schema, frozenset({"Aa"}))
+    wanted = RowSelection(ALL.columns, ALL.schema, frozenset({"Aa"}))
     assert [row["queueOffset"] for row in rows_of(records, wanted)] == [0, 2]
 
 
 def test_parts_of_several_queues_make_one_batch() -> None:
     other = MessageQueue("refunds", "broker-b", 1)
     parts = [
-        Part(QUEUE, record(7) + record(8), 0, 100),
-        Part(other, record(5), 0, 100),
-        Part(QUEUE, record(9), 0, 9),
+        QueueRecords(QUEUE, record(7) + record(8), 0, 100),
+        QueueRecords(other, record(5), 0, 100),
+        QueueRecords(QUEUE, record(9), 0, 9),
     ]
     rows = only(parts, ALL).to_pylist()
     assert [(r["topic"], r["brokerName"], r["queueId"], r["queueOffset"]) for r in rows] == [
@@ -257,28 +258,31 @@ def test_parts_of_several_queues_make_one_batch() -> None:
 def test_only_the_columns_asked_for_are_made() -> None:
     schema = StructType([FULL["body"], FULL["queueOffset"]])
     batch = only(
-        [Part(QUEUE, record(4), 0, 9)], Wanted(wanted_columns(schema), arrow_schema(schema))
+        [QueueRecords(QUEUE, record(4), 0, 9)],
+        RowSelection(wanted_columns(schema), arrow_schema(schema)),
     )
     assert batch.to_pydict() == {"body": [b"hello"], "queueOffset": [4]}
 
 
 def test_no_columns_still_have_rows() -> None:
-    none = Wanted((), pa.schema([]))
-    assert only([Part(QUEUE, record(0) + record(1), 0, 9)], none).num_rows == 2
+    none = RowSelection((), pa.schema([]))
+    assert only([QueueRecords(QUEUE, record(0) + record(1), 0, 9)], none).num_rows == 2
 
 
 def test_a_body_can_be_asked_for_as_text() -> None:
     schema = StructType().add("body", "string")
     records = record(0, body="grün".encode()) + record(1, body=b"\xff!")
-    wanted = Wanted(wanted_columns(schema), arrow_schema(schema))
-    assert only([Part(QUEUE, records, 0, 9)], wanted).to_pydict() == {"body": ["grün", "�!"]}
+    wanted = RowSelection(wanted_columns(schema), arrow_schema(schema))
+    assert only([QueueRecords(QUEUE, records, 0, 9)], wanted).to_pydict() == {
+        "body": ["grün", "�!"]
+    }
 
 
 def test_a_body_that_does_not_inflate_is_named_or_null() -> None:
     broken = record(0) + record(1, body=b"not zlib", sys_flag=int(SysFlag.COMPRESSED))
     with pytest.raises(MessageMalformed, match=r"offset 1 of MessageQueue .*orders"):
         rows_of(broken)
-    lenient = Wanted(ALL.columns, ALL.schema, strict=False)
+    lenient = RowSelection(ALL.columns, ALL.schema, strict=False)
     assert [row["body"] for row in rows_of(broken, lenient)] == [b"hello", None]
 
 

@@ -24,8 +24,7 @@ from pocketmq.errors import RowRefused, RowsNotSent
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.schema import full_schema
-from pocketmq.spark.sink import BatchWriter, Written, batch_writer
-from pocketmq.spark.stream_sink import stream_writer
+from pocketmq.spark.sink import BatchWriter, Written, batch_writer, stream_writer
 from tests.spark.test_sink_exactly_once import until
 from tests.spark.topics import rows
 

@@ -9,8 +9,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
 
 from pocketmq.errors import InvalidInput, OptionInvalid
-from pocketmq.spark.sink_columns import SinkColumns
-from pocketmq.spark.sink_options import GROUP, SinkPlan, sink_plan
+from pocketmq.spark.sink_options import GROUP, SinkColumns, SinkPlan, sink_plan
 
 FULL = "topic string, body binary, tags string, keys string, properties map"
 KINDS: dict[str, DataType] = {
@@ -66,15 +65,18 @@ def test_option_topic_wins_over_the_column() -> None:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ("topic string", "no column 'body'"),
-        ("body binary", "add a column 'topic', or option 'topic'"),
-        ("topic string, body binary, tag string", "no column 'tag'; it takes topic, body, tags"),
-        ("topic string, body int", "'body' is binary or string, and cannot be int"),
-        ("topic string, body binary, keys ints", "cannot be array<int>"),
-        ("topic string, body binary, properties counts", "cannot be map<string,int>"),
-        ("topic string, body binary, orderingKey double", "cannot be double"),
-        ("topic string, body binary, delay timestamp", "cannot be timestamp"),
-        ("topic string, body binary, BODY binary", "two columns 'body'"),
+        ("topic string", "column 'body' is missing"),
+        ("body binary", "add a column 'topic', or set option 'topic'"),
+        (
+            "topic string, body binary, tag string",
+            "unknown column 'tag'; the sink takes topic, body, tags",
+        ),
+        ("topic string, body int", "'body' must be binary or string, not int"),
+        ("topic string, body binary, keys ints", "not array<int>"),
+        ("topic string, body binary, properties counts", "not map<string,int>"),
+        ("topic string, body binary, orderingKey double", "not double"),
+        ("topic string, body binary, delay timestamp", "not timestamp"),
+        ("topic string, body binary, BODY binary", "'body' occurs twice"),
     ],
 )
 def test_columns_that_cannot_be_sent_are_named(columns: str, reason: str) -> None:
@@ -85,13 +87,13 @@ def test_columns_that_cannot_be_sent_are_named(columns: str, reason: str) -> Non
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"subscribe": "orders"}, "'subscribe' is not known"),
-        ({"topics": "orders"}, "'topics' is not known; did you mean 'topic'"),
-        ({"topic": "a b"}, "'topic' cannot be used"),
-        ({"producerGroup": "a b"}, "'producerGroup' cannot be used"),
+        ({"subscribe": "orders"}, "'subscribe' is unknown"),
+        ({"topics": "orders"}, "'topics' is unknown; did you mean 'topic'"),
+        ({"topic": "a b"}, "'topic' is invalid"),
+        ({"producerGroup": "a b"}, "'producerGroup' is invalid"),
         ({"batchSize": "5m"}, "'batchSize' must be from 1024 to 4194304"),
-        ({"ledger": "somewhere"}, "'ledger' needs option 'exactlyOnce'"),
-        ({"exactlyOnce": "true"}, "'exactlyOnce' is for streams"),
+        ({"ledger": "somewhere"}, "'ledger' requires option 'exactlyOnce'"),
+        ({"exactlyOnce": "true"}, "'exactlyOnce' is only available for streams"),
     ],
 )
 def test_options_that_cannot_work_are_named(options: dict[str, str], reason: str) -> None:
@@ -118,11 +120,11 @@ def test_the_ledger_is_beside_the_checkpoint_unless_it_is_told(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({}, "needs option 'ledger', a directory"),
-        ({"checkpointLocation": "hdfs://a/b"}, "give a directory as option 'ledger'"),
+        ({}, "requires option 'ledger', a directory"),
+        ({"checkpointLocation": "hdfs://a/b"}, "set option 'ledger' to a local directory"),
         ({"ledger": "s3a://bucket/x"}, "'ledger' cannot keep its ledger in 's3a://bucket/x'"),
-        ({"ledger": "l", "ledgerRetention": "5m"}, "'ledgerRetention' must be an hour"),
-        ({"ledger": "l", "endWithin": "2d"}, "'endWithin' must be a day at most"),
+        ({"ledger": "l", "ledgerRetention": "5m"}, "'ledgerRetention' must be at least 1h"),
+        ({"ledger": "l", "endWithin": "2d"}, "'endWithin' must be at most 1d"),
     ],
 )
 def test_exactly_once_needs_a_ledger_that_works(options: dict[str, str], reason: str) -> None:
@@ -131,5 +133,5 @@ def test_exactly_once_needs_a_ledger_that_works(options: dict[str, str], reason:
 
 
 def test_half_messages_cannot_be_held_back() -> None:
-    with pytest.raises(OptionInvalid, match="leave column 'delay' out"):
+    with pytest.raises(OptionInvalid, match="cannot be combined with column 'delay'"):
         plan(FULL + ", delay double", {"exactlyOnce": "true", "ledger": "l"}, stream=True)

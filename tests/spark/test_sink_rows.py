@@ -15,7 +15,7 @@ from pocketmq.model.properties import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import Rows, read_rows
-from pocketmq.spark.sink_columns import SinkColumns
+from pocketmq.spark.sink_options import SinkColumns
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
@@ -91,8 +91,8 @@ def test_entries_are_those_of_messages_sent_in_a_batch(
     ("row", "column", "reason"),
     [
         ({"topic": None}, "topic", "is null"),
-        ({"topic": "no spaces"}, "topic", "allowed are letters"),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "topic", "RocketMQ's own"),
+        ({"topic": "no spaces"}, "topic", "only letters"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "topic", "a system topic"),
         ({"body": None}, "body", "is null"),
         ({"body": b""}, "body", "is empty"),
         ({"body": bytes(4 * 1024 * 1024 + 1)}, "body", "larger than 4194304"),
@@ -105,9 +105,9 @@ def test_entries_are_those_of_messages_sent_in_a_batch(
         ({"properties": [("a", "1\2")]}, "properties", "separator"),
         ({"properties": [("a", "x" * 32000)]}, "properties", "is too long"),
         ({"keys": "x" * 32000}, "keys", "is too long"),
-        ({"delay": -0.5}, "delay", "not negative"),
-        ({"delay": float("nan")}, "delay", "not negative"),
-        ({"delay": 1.7e12}, "delay", "seconds from now"),
+        ({"delay": -0.5}, "delay", "must be from 0 to"),
+        ({"delay": float("nan")}, "delay", "must be from 0 to"),
+        ({"delay": 1.7e12}, "delay", "must be from 0 to"),
     ],
 )
 def test_a_row_that_cannot_be_sent_names_itself(
@@ -135,7 +135,7 @@ def test_keys_come_as_text_or_as_a_list() -> None:
         wrong = pa.record_batch(
             [pa.array([b"-"]), pa.array([["a", bad]], kind)], names=["body", "keys"]
         )
-        with pytest.raises(RowRefused, match="keys are not null or empty"):
+        with pytest.raises(RowRefused, match="a key must not be null or empty"):
             read_rows(wrong, SinkColumns(body=0, keys=1), "orders")
 
 

@@ -102,7 +102,7 @@ def test_filters_are_pushed_down(spark: SparkSession, cluster: Cluster, topic: s
 def test_a_wrong_option_is_named_to_the_user(
     spark: SparkSession, cluster: Cluster, topic: str
 ) -> None:
-    with pytest.raises(PySparkException, match="is not known; did you mean 'startingOffsets'"):
+    with pytest.raises(PySparkException, match="is unknown; did you mean 'startingOffsets'"):
         frame(spark, cluster, topic, startingOffset="earliest").count()
     with pytest.raises(PySparkException, match="no route for topic 'no-such-topic'"):
         frame(spark, cluster, "no-such-topic", retryTimeout="100ms").count()

@@ -6,9 +6,9 @@ import pytest
 
 from pocketmq.errors import OptionInvalid
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.offsets import EARLIEST, LATEST, Place
-from pocketmq.spark.option_values import moment_ms, seconds, size
-from pocketmq.spark.source_options import Topics, source_options
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec
+from pocketmq.spark.option_values import seconds, size, time_ms
+from pocketmq.spark.source_options import TopicSelection, source_options
 
 DEEP = '{"a":' * 20_000 + "1" + "}" * 20_000
 HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
@@ -16,9 +16,9 @@ HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
 
 def test_little_has_to_be_said() -> None:
     batch = source_options(HERE, stream=False)
-    assert batch.topics == Topics(("orders",))
-    assert (batch.starting, batch.ending) == (Place(EARLIEST), Place(LATEST))
-    assert source_options(HERE, stream=True).starting == Place(LATEST)
+    assert batch.topics == TopicSelection(("orders",))
+    assert (batch.starting, batch.ending) == (OffsetSpec(EARLIEST), OffsetSpec(LATEST))
+    assert source_options(HERE, stream=True).starting == OffsetSpec(LATEST)
     assert batch.reach.name_servers == "127.0.0.1:9876"
     assert batch.pulling.fail_on_data_loss
 
@@ -26,7 +26,7 @@ def test_little_has_to_be_said() -> None:
 def test_names_count_in_any_case() -> None:
     given = {"NAMESERVER": "h:1", "Subscribe": "a, b", "startingoffsets": "latest"}
     read = source_options(given, stream=False)
-    assert (read.topics.names, read.starting) == (("a", "b"), Place(LATEST))
+    assert (read.topics.names, read.starting) == (("a", "b"), OffsetSpec(LATEST))
 
 
 def test_the_environment_may_name_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,28 +48,32 @@ def test_queues_can_be_assigned() -> None:
 @pytest.mark.parametrize(
     ("more", "option", "reason"),
     [
-        ({"subscrib": "x"}, "subscrib", "is not known; did you mean 'subscribe'?"),
-        ({"kafka.bootstrap.servers": "x"}, "kafka.bootstrap.servers", "is not known"),
-        ({"subscribePattern": "a.*"}, "subscribePattern", "contradicts 'subscribe'"),
+        ({"subscrib": "x"}, "subscrib", "is unknown; did you mean 'subscribe'?"),
+        ({"kafka.bootstrap.servers": "x"}, "kafka.bootstrap.servers", "is unknown"),
+        ({"subscribePattern": "a.*"}, "subscribePattern", "cannot be combined with 'subscribe'"),
         (
             {"startingOffsets": "latest", "startingTimestamp": "5"},
             "startingTimestamp",
-            "contradicts",
+            "cannot be combined with",
         ),
-        ({"tags": "a", "sql": "b = 1"}, "sql", "contradicts 'tags'"),
-        ({"sql": "b = = 1"}, "sql", "cannot be read"),
+        ({"tags": "a", "sql": "b = 1"}, "sql", "cannot be combined with 'tags'"),
+        ({"sql": "b = = 1"}, "sql", "is invalid"),
         ({"subscribe": "a b"}, "subscribe", "not valid"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss", "must be true or false, not 'maybe'"),
         ({"minPartitions": "0"}, "minPartitions", "must be from 1"),
         ({"minPartitions": "two"}, "minPartitions", "must be a whole number"),
-        ({"accessKey": "k"}, "accessKey", "needs option 'secretKey'"),
-        ({"secretKey": "k"}, "secretKey", "needs option 'accessKey'"),
-        ({"tlsCa": "ca.pem"}, "tlsCa", "needs option 'tls' to be true"),
-        ({"namespace": "a", "namespaceV2": "b"}, "namespaceV2", "contradicts 'namespace'"),
-        ({"nameServer": "nonsense"}, "nameServer", "cannot be used"),
+        ({"accessKey": "k"}, "accessKey", "requires option 'secretKey'"),
+        ({"secretKey": "k"}, "secretKey", "requires option 'accessKey'"),
+        ({"tlsCa": "ca.pem"}, "tlsCa", "requires option 'tls' to be true"),
+        (
+            {"namespace": "a", "namespaceV2": "b"},
+            "namespaceV2",
+            "cannot be combined with 'namespace'",
+        ),
+        ({"nameServer": "nonsense"}, "nameServer", "is invalid"),
         ({"requestTimeout": "0"}, "requestTimeout", "from 10ms to 1d"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp", "such as 2026-01-31T12:00:00Z"),
-        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger", "has no meaning for a batch"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger", "is not available for a batch"),
         ({"groupId": "a b"}, "groupId", "not valid"),
         (
             {"startingTimestamp": "6", "endingTimestamp": "5"},
@@ -79,7 +83,7 @@ def test_queues_can_be_assigned() -> None:
         (
             {"tls": "true", "tlsCa": "ca.pem", "tlsVerify": "false"},
             "tlsVerify",
-            "nothing is checked by 'tlsCa'",
+            "'tlsCa' has no effect",
         ),
         ({"assign": '{"a b": {"broker-a": [0]}}'}, "assign", "invalid topic name 'a b'"),
         ({"assign": DEEP}, "assign", 'must be JSON such as {"orders"'),
@@ -103,13 +107,13 @@ def test_what_cannot_work_is_refused_by_name(
 @pytest.mark.parametrize(
     ("more", "option", "reason"),
     [
-        ({"endingOffsets": "latest"}, "endingOffsets", "has no meaning for a stream"),
-        ({"pushdown": "true"}, "pushdown", "has no meaning for a stream"),
-        ({"maxTriggerDelay": "5s"}, "maxTriggerDelay", "needs option 'minOffsetsPerTrigger'"),
+        ({"endingOffsets": "latest"}, "endingOffsets", "is not available for a stream"),
+        ({"pushdown": "true"}, "pushdown", "is not available for a stream"),
+        ({"maxTriggerDelay": "5s"}, "maxTriggerDelay", "requires option 'minOffsetsPerTrigger'"),
         (
             {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
             "minOffsetsPerTrigger",
-            "is over maxOffsetsPerTrigger (4)",
+            "is larger than maxOffsetsPerTrigger (4)",
         ),
     ],
 )
@@ -123,7 +127,7 @@ def test_the_limits_themselves_are_taken() -> None:
     moments = {"startingTimestamp": "5", "endingTimestamp": "5"}
     read = source_options(HERE | moments | {"pullBytes": "8m"}, stream=False)
     assert read.pulling.size == 8 << 20
-    assert (read.starting.moment_ms, read.ending.moment_ms) == (5, 5)
+    assert (read.starting.time_ms, read.ending.time_ms) == (5, 5)
 
 
 def test_something_has_to_be_read() -> None:
@@ -151,9 +155,9 @@ def test_secrets_are_not_shown() -> None:
         (seconds, "1.5 h", 5400.0),
         (size, "4m", 4 << 20),
         (size, "65536", 65536),
-        (moment_ms, "1700000000000", 1_700_000_000_000),
-        (moment_ms, "2023-11-14T22:13:20Z", 1_700_000_000_000),
-        (moment_ms, "2023-11-14T23:13:20.5+01:00", 1_700_000_000_500),
+        (time_ms, "1700000000000", 1_700_000_000_000),
+        (time_ms, "2023-11-14T22:13:20Z", 1_700_000_000_000),
+        (time_ms, "2023-11-14T23:13:20.5+01:00", 1_700_000_000_500),
     ],
 )
 def test_times_and_sizes_have_units(read: Any, text: str, value: float) -> None:

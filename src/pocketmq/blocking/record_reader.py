@@ -46,6 +46,10 @@ __all__ = [
     "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
 ]  # fmt: skip
 
+__all__ = [
+    "EVERYTHING", "Bounds", "Pulled", "RecordReader", "Suspicion", "name_server_addresses",
+]  # fmt: skip
+
 EVERYTHING = Filter("*")
 
 

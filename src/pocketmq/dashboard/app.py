@@ -1,21 +1,26 @@
-"""The pages put together: one application for all of them, with nothing from elsewhere."""
+"""The pages as one ASGI application, and the server that runs it (uvicorn).
+
+Browsers load nothing from other sites.
+"""
 
 import asyncio
+import contextlib
 import logging
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import uvicorn
 from fastapi import FastAPI
 from nicegui import app as pages
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import PlainTextResponse
+from starlette.responses import Response
 
 from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.guard import METRICS_PATH
-from pocketmq.dashboard.metrics import Known, metrics_text
-from pocketmq.dashboard.nonces import App, ScriptNonces
+from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
     clients,
     cluster,
@@ -27,7 +32,10 @@ from pocketmq.dashboard.pages import (
     topic,
     topics,
 )
-from pocketmq.dashboard.watching import Watch
+from pocketmq.dashboard.polling import Poller
+from pocketmq.dashboard.security.asgi import App, ScriptNonces
+from pocketmq.dashboard.security.guard import METRICS_PATH
+from pocketmq.errors import CannotStart
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
@@ -35,8 +43,10 @@ _PAGES = (
 T = TypeVar("T")
 
 _PATIENCE = 8.0
-"""Seconds for figures; Prometheus waits 10."""
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+"""Seconds to collect figures; Prometheus times out after 10."""
+_LARGEST_FRAME = 1 << 20
+_GRACE = 1
+"""Seconds for open connections when the dashboard stops; browsers never close theirs."""
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -47,20 +57,20 @@ _ICON = (
 
 
 def build(desk: Desk) -> App:
-    """Give the pages as an ASGI application."""
-    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of every page that is not there
+    """Return the pages as an ASGI application."""
+    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns about every missing page
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    # A WebSocket alone: browsers tell its origin, and it needs no second way in.
+    # WebSocket only: browsers send its origin, which long polling would not.
     pages.config.socket_io_js_transports = ["websocket"]
     pages.add_static_file(local_file=HERE / "style.css", url_path="/style.css")
     ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
     for module in _PAGES:
         module.add_pages(desk)
 
-    @outer.get(METRICS_PATH, response_class=PlainTextResponse)
-    async def metrics() -> PlainTextResponse:
-        text = metrics_text(await _known(desk))
-        return PlainTextResponse(text, media_type=_PROMETHEUS)
+    @outer.get(METRICS_PATH, response_class=Response)
+    async def metrics() -> Response:
+        text = await asyncio.to_thread(metrics_text, await _known(desk))
+        return Response(text, media_type=CONTENT_TYPE)
 
     ui.run_with(
         outer,
@@ -78,19 +88,70 @@ def build(desk: Desk) -> App:
     return GZipMiddleware(ScriptNonces(outer), minimum_size=1024, compresslevel=6)
 
 
-async def _known(desk: Desk) -> Known:
-    """Gather what there is to tell; those who ask come seldom, so it is asked for anew."""
+async def _known(desk: Desk) -> ClusterFigures:
+    """Collect the figures; scrapes are rare, so stale answers are refreshed first."""
     views = desk.views
-    watches = (views.cluster(), views.groups(), views.producers(), views.figures())
-    await asyncio.gather(*(watch.fresh(_PATIENCE) for watch in watches))
-    return Known(
-        brokers=_told(views.cluster()),
-        groups=_told(views.groups()),
-        producers=_told(views.producers()),
-        figures=_told(views.figures()),
+    pollers = (views.cluster(), views.groups(), views.producers(), views.figures())
+    await asyncio.gather(*(poller.fresh(_PATIENCE) for poller in pollers))
+    return ClusterFigures(
+        brokers=_current(views.cluster()),
+        groups=_current(views.groups()),
+        producers=_current(views.producers()),
+        figures=_current(views.figures()),
     )
 
 
-def _told(watch: Watch[T]) -> T | None:
-    """Give what a watch knows, None if its last look failed: old figures are no figures."""
-    return watch.value if watch.problem is None else None
+def _current(poller: Poller[T]) -> T | None:
+    """Return a poller's answer, None if its last poll failed: stale figures are not exported."""
+    return poller.value if poller.problem is None else None
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the process that runs it, and reports when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then set `ready`."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Serving:
+    """Serves an application on a socket until it is stopped. Belongs to one loop."""
+
+    def __init__(self, app: App) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            log_level="warning",
+            ws="wsproto",
+            ws_max_size=_LARGEST_FRAME,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Start serving. Raises `CannotStart` if the application does not start."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[listening]))
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._task.done() or not self._server.started:
+            raise CannotStart("the dashboard", "its pages failed to start")
+
+    async def stop(self) -> None:
+        """Close connections and stop the application."""
+        if self._task is not None:
+            self._server.should_exit = True
+            await asyncio.wait({self._task})

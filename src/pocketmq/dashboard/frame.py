@@ -1,15 +1,21 @@
-"""The frame around every page: navigation, light and dark, a way for the keyboard.
+"""The frame around every page, and what keeps an open page current.
 
-Pages are written with the library's elements and the classes of `style.css`; there is no Tailwind.
+`frame` has navigation, light and dark mode, a skip link for the keyboard. `LivePage` updates parts
+of a page whenever a poller has a new answer. Pages are written with the library's elements and the
+classes of `style.css`; there is no Tailwind.
 """
 
-from collections.abc import Iterator
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.polling import Poller
 
 PAGES = (
     ("/", "Cluster"),
@@ -39,9 +45,9 @@ _LOGOUT = """() => {
 def frame(
     desk: Desk, request: Request, title: str, *, here: str, path: tuple[tuple[str, str], ...] = ()
 ) -> Iterator[None]:
-    """Put what is made inside it into the frame of a page.
+    """Put what is made inside into the frame of a page.
 
-    `here` is the entry of the navigation that is lit, `path` the links above the title.
+    `here` is the active entry of the navigation, `path` the links above the title.
     """
     ui.page_title(f"{title} · PocketMQ")
     theme = request.cookies.get(THEME_COOKIE, "")
@@ -62,17 +68,17 @@ def frame(
     header.move(target_index=0)
     with ui.element("div").classes("pm-main").props("tabindex=-1") as main:
         if path:
-            with ui.element("nav").classes("pm-path").props('aria-label="Where you are"'):
+            with ui.element("nav").classes("pm-path").props('aria-label="Breadcrumbs"'):
                 for name, target in path:
                     ui.link(name, target)
                     ui.label("/").props("aria-hidden=true")
         heading(title, 1)
         yield
-    ui.skip_link("Skip to the page", target=main)
+    ui.skip_link("Skip to content", target=main)
 
 
 def heading(text: str, level: int = 2) -> ui.element:
-    """Make a heading; what it says is shown as text, never as HTML."""
+    """Make a heading; its text is never treated as HTML."""
     with ui.element(f"h{level}").classes(f"pm-h{level}") as made:
         ui.label(text).classes("pm-inline")
     return made
@@ -90,3 +96,66 @@ def _switches(desk: Desk) -> None:
             leave.on("click", js_handler=_LOGOUT)
             with leave:
                 ui.label("Log out").classes("pm-inline")
+
+
+T = TypeVar("T")
+
+TICK = 1.0
+"""Seconds between two updates of a page; pollers query the cluster at their own pace."""
+PATIENCE = 0.8
+"""Seconds a page waits for first answers before it is sent without them."""
+
+
+async def prepare(*pollers: Poller[Any]) -> None:
+    """Wait a little for first answers, of all pollers at once."""
+    await asyncio.gather(*(poller.fresh(PATIENCE) for poller in pollers))
+
+
+class LivePage:
+    """The live parts of one open page, and a line that names servers that did not respond.
+
+    Make it inside the frame of a page; parts are shown at once and then with every change.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Poller[Any], Callable[[Any], None]]] = []
+        self._seen: dict[int, int] = {}
+        self._missing: dict[int, tuple[str, ...]] = {}
+        with ui.element("div").classes("pm-warning").props("role=status") as self._box:
+            self._warning = ui.label("").classes("pm-warning-text")
+        self._box.set_visibility(False)
+        ui.timer(TICK, self.tick, immediate=False)
+
+    def show(self, poller: Poller[T], update: Callable[[T], None]) -> None:
+        """Call `update` with a poller's answer, now and after every poll."""
+        self._parts.append((poller, update))
+        self.tick()
+
+    def missing(self, poller: Poller[Any], named: Iterable[str]) -> None:
+        """Set which servers are missing from a poller's answer."""
+        self._missing[id(poller)] = tuple(named)
+
+    def tick(self) -> None:
+        """Update what has changed."""
+        for number, (poller, update) in enumerate(self._parts):
+            poller.want()
+            if self._seen.get(number) == poller.version:
+                continue
+            self._seen[number] = poller.version
+            if poller.value is not None:
+                update(poller.value)
+        text = self._unknown()
+        if text != self._warning.text:
+            self._warning.set_text(text)
+            self._box.set_visibility(bool(text))
+
+    def _unknown(self) -> str:
+        lines = []
+        for poller in {id(part[0]): part[0] for part in self._parts}.values():
+            if poller.problem is not None:
+                since = time.strftime("%H:%M:%S", time.localtime(poller.at))
+                shown = f" Showing data from {since}." if poller.at else ""
+                stop = "" if poller.problem.endswith(("?", ".")) else "."
+                lines.append(f"No response: {poller.problem}{stop}{shown}")
+            lines += [f"No response from {name}." for name in self._missing.get(id(poller), ())]
+        return "\n".join(dict.fromkeys(lines))

@@ -1,8 +1,8 @@
-"""What the dashboard knows, as Prometheus text, under names that existing boards know.
+"""The cluster's figures for Prometheus, under names that existing Grafana boards use.
 
 Names and labels are those of RocketMQ 5.x where a broker of 5.x has the figure, and those of
-Apache's rocketmq-exporter, which asks a cluster from outside as we do. What a server did not tell
-is left out, never shown as 0; `pocketmq_broker_up` tells which brokers have answered.
+Apache's rocketmq-exporter, which queries a cluster from outside as we do. A figure that a server
+did not report is left out, never shown as 0; `pocketmq_broker_up` shows which brokers responded.
 """
 
 from collections import Counter
@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
@@ -24,7 +27,7 @@ Value: TypeAlias = tuple[Labels, float]
 Family: TypeAlias = tuple[str, str, Iterable[Value]]
 """Name, description and values; all are gauges."""
 
-_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _MODES = {
     ConsumeType.CONSUME_ACTIVELY: "pull",
     ConsumeType.CONSUME_PASSIVELY: "push",
@@ -32,8 +35,8 @@ _MODES = {
 }
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the text is made of; None where there was no answer."""
+class ClusterFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the text is made of; None where there was no response."""
 
     brokers: tuple[BrokerView, ...] | None
     groups: GroupsView | None
@@ -41,34 +44,32 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, TopicStatus | None] | None
 
 
-def metrics_text(known: Known) -> str:
-    """Give all figures in Prometheus' text format."""
-    return "".join(_lines(known))
+def metrics_text(known: ClusterFigures) -> bytes:
+    """Write all figures in Prometheus' text format; pure, so it may run in a thread."""
+    return generate_latest(_Collected(known))
 
 
-def _lines(known: Known) -> Iterator[str]:
-    clusters = {view.place.broker: view.place.cluster for view in known.brokers or ()}
-    for families in (
-        _brokers(known.brokers or ()),
-        _groups(known.groups.groups if known.groups is not None else (), clusters),
-        _producers(known.producers),
-        _topics(known.figures or {}, clusters),
-    ):
-        for name, about, values in families:
-            started = False
-            for labels, value in values:
-                if not started:
-                    yield f"# HELP {name} {about}\n# TYPE {name} gauge\n"
-                    started = True
-                yield (
-                    f"{name}{{{_shown(labels)}}} {value:g}\n"
-                    if value < 1e6
-                    else (f"{name}{{{_shown(labels)}}} {value:.0f}\n")
-                )
+class _Collected(Collector):
+    """The figures as families of `prometheus-client`, without those that have no value."""
 
+    def __init__(self, known: ClusterFigures) -> None:
+        self._known = known
 
-def _shown(labels: Labels) -> str:
-    return ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in labels.items())
+    def collect(self) -> Iterator[Metric]:
+        known = self._known
+        clusters = {view.place.broker: view.place.cluster for view in known.brokers or ()}
+        for families in (
+            _brokers(known.brokers or ()),
+            _groups(known.groups.groups if known.groups is not None else (), clusters),
+            _producers(known.producers),
+            _topics(known.figures or {}, clusters),
+        ):
+            for name, about, values in families:
+                made = Metric(name, about, "gauge")
+                for labels, value in values:
+                    made.add_sample(name, labels, value)
+                if made.samples:
+                    yield made
 
 
 def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Family]:
@@ -91,7 +92,7 @@ def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Family]:
         ):
             if figure is not None:
                 values.append((labels, figure))
-    yield "pocketmq_broker_up", "Whether a broker has answered", up
+    yield "pocketmq_broker_up", "Whether a broker has responded", up
     yield "rocketmq_broker_tps", "Messages in a second", put
     yield "rocketmq_broker_qps", "Messages out a second", got
     name = "rocketmq_brokeruntime_commitlog_disk_ratio"
@@ -122,7 +123,7 @@ def _groups(groups: Iterable[Glance], clusters: dict[str, str]) -> Iterator[Fami
     yield "rocketmq_consumer_lag_messages", "Consumer lag messages", lag
     yield "rocketmq_consumer_inflight_messages", "Consumer inflight messages", flight
     yield "rocketmq_consumer_connections", "Consumer connections", members
-    yield "rocketmq_consumer_offset", "Offsets consumed to, added up", offsets
+    yield "rocketmq_consumer_offset", "Sum of committed offsets", offsets
     for name, values in diff.items():
         yield name, "Messages not consumed yet", values
 
@@ -152,7 +153,7 @@ def _behind(part: QueueProgress) -> int:
 
 
 def _differences(glance: Glance) -> Iterator[tuple[str, Value]]:
-    """Give the lag in each topic as rocketmq-exporter does, retries apart."""
+    """Yield the lag in each topic as rocketmq-exporter does, retry topics separately."""
     if glance.progress is None or glance.members is None:
         return
     by_topic: Counter[str] = Counter()
@@ -208,8 +209,8 @@ def _topics(figures: dict[str, TopicStatus | None], clusters: dict[str, str]) ->
                 dead.append((place | {"group": topic.removeprefix(DLQ_PREFIX)}, total))
             else:
                 offsets.append((place | {"topic": topic}, total))
-    yield "rocketmq_producer_offset", "Next offsets of a topic, added up", offsets
-    yield "rocketmq_topic_dlq_offset", "Next offsets of dead letters, added up", dead
+    yield "rocketmq_producer_offset", "Sum of the next offsets of a topic", offsets
+    yield "rocketmq_topic_dlq_offset", "Sum of the next offsets of dead letters", dead
 
 
 def _flag(value: bool) -> str:  # noqa: FBT001 - a value to be shown

@@ -1,6 +1,6 @@
-"""Small parts that pages are made of: cards, buttons, fields, questions before something is done.
+"""Building blocks of pages: cards, tiles, buttons, fields, confirmation dialogs.
 
-Text is always handed over as text; nothing here makes HTML of what a server or client said.
+Text is always passed as text; nothing here makes HTML of what a server or client sent.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -11,8 +11,7 @@ from fastapi import Request
 from nicegui import ui
 from nicegui.element import Element
 
-from pocketmq.dashboard.actions import HOW_TO_ALLOW
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import HOW_TO_ALLOW, Desk
 from pocketmq.dashboard.frame import heading
 from pocketmq.errors import MQError
 
@@ -31,12 +30,12 @@ def card(title: str = "") -> Iterator[ui.element]:
 
 
 def note(text: str) -> ui.label:
-    """Say something in passing."""
+    """Add a short remark."""
     return ui.label(text).classes("pm-note")
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
-    """Show names and what is known of each, as a list."""
+    """Show names and values as a definition list."""
     with ui.element("dl").classes("pm-facts"):
         for name, value in pairs:
             with ui.element("dt"):
@@ -61,7 +60,7 @@ def button(
 
 
 def action_button(desk: Desk, text: str, pressed: Callable[[], Any]) -> ui.element:
-    """Make a button for an action: greyed out where actions are off, which the server checks."""
+    """Make a button for an action, disabled where actions are off; the server checks as well."""
     made = button(text, pressed)
     if not desk.actions.allowed:
         made.props["disabled"] = True
@@ -84,16 +83,16 @@ def field(
 
 
 class _Suggestions(Element, component="suggestions.js"):
-    """Words that an input suggests."""
+    """Suggestions of an input."""
 
 
 def suggestions(name: str, words: list[str]) -> None:
-    """Make the words that an input with `list=name` suggests."""
+    """Add suggestions for an input with `list=name`."""
     _Suggestions().props.update({"id": name, "words": words})
 
 
 def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui.element:
-    """Make a choice of a form, with its label; `options` are values and what they mean."""
+    """Make a select of a form, with its label; `options` maps values to texts."""
     with ui.element("div").classes("pm-field"):
         with ui.element("label") as caption:
             ui.label(label).classes("pm-inline")
@@ -110,14 +109,14 @@ def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui
 
 
 def visitor(request: Request) -> str:
-    """Name who asks, for the log: the address, and the session if there was a login."""
+    """Return the visitor for the log: the address, and the session if there was a login."""
     address = request.client.host if request.client is not None else "?"
     session = request.scope.get("pocketmq.who")
     return address if session is None else f"{address} (session {session})"
 
 
 async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
-    """Ask before something is done, saying what will happen."""
+    """Ask for confirmation, listing the consequences."""
     with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
         heading(title)
         with ui.element("ul"):
@@ -135,7 +134,7 @@ async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
 
 
 async def perform(work: Awaitable[T], done: Callable[[T], str]) -> T | None:
-    """Do something and say what came of it; an error is shown, not raised."""
+    """Run an action and show its result; an error is shown, not raised."""
     try:
         result = await work
     except MQError as error:
@@ -143,3 +142,27 @@ async def perform(work: Awaitable[T], done: Callable[[T], str]) -> T | None:
         return None
     ui.notify(done(result), type="positive", multi_line=True)
     return result
+
+
+class Tiles:
+    """A row of tiles, each with a name, a label and an optional link."""
+
+    def __init__(self, *tiles: tuple[str, str, str | None]) -> None:
+        self._values: dict[str, ui.label] = {}
+        self._notes: dict[str, ui.label] = {}
+        with ui.element("div").classes("pm-tiles"):
+            for name, label, target in tiles:
+                tile = ui.element("div") if target is None else ui.link(target=target)
+                with tile.classes("pm-tile"):
+                    self._values[name] = ui.label("…").classes("pm-tile-value")
+                    ui.label(label).classes("pm-tile-label")
+                    self._notes[name] = ui.label("").classes("pm-tile-note")
+
+    def show(self, name: str, value: str, note: str = "", *, bad: int = 0) -> None:
+        """Show a value; only what has changed is sent."""
+        label = self._values[name]
+        if label.text != value:
+            label.set_text(value)
+        if self._notes[name].text != note:
+            self._notes[name].set_text(note)
+        label.classes(add="pm-bad" if bad else "", remove="" if bad else "pm-bad")

@@ -1,6 +1,6 @@
-"""The dashboard as a server: a socket, the pages behind the guard, a clean end.
+"""The dashboard as a server: a socket, the pages behind the guard, a graceful shutdown.
 
-The pages' library takes a second to import: that is left until nothing else can go wrong.
+The web library takes a second to import, so it is imported only after everything else worked.
 """
 
 import socket
@@ -12,13 +12,13 @@ from pocketmq.dashboard.views import Views
 from pocketmq.errors import CannotStart
 
 if TYPE_CHECKING:
-    from pocketmq.dashboard.serving import Serving
+    from pocketmq.dashboard.app import Serving
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 class Dashboard:
-    """Serves one cluster. There is one in a process, since the pages' library has one app."""
+    """Serves one cluster. One per process, since the web library has one global app."""
 
     def __init__(self, admin: Admin, settings: DashboardSettings) -> None:
         self._admin = admin
@@ -27,7 +27,7 @@ class Dashboard:
         self._serving: Serving | None = None
 
     async def start(self) -> str:
-        """Start and give the address for a browser.
+        """Start, and return the address for a browser.
 
         Raises `NameServersUnreachable`, and `CannotStart` if the port is taken.
         """
@@ -44,18 +44,16 @@ class Dashboard:
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
     async def stop(self) -> None:
-        """End it. Harmless before `start`."""
+        """Stop. Harmless before `start`."""
         if self._serving is not None:
             await self._serving.stop()
         await self._views.close()
         await self._admin.close()
 
     def _prepare(self) -> "Serving":
-        from pocketmq.dashboard.actions import Actions
-        from pocketmq.dashboard.app import build
-        from pocketmq.dashboard.desk import Desk
-        from pocketmq.dashboard.guard import Guard
-        from pocketmq.dashboard.serving import Serving
+        from pocketmq.dashboard.app import Serving, build
+        from pocketmq.dashboard.desk import Actions, Desk
+        from pocketmq.dashboard.security.guard import Guard
 
         actions = Actions(self._admin, self._views, allowed=self._settings.allow_actions)
         app = build(Desk(self._admin, self._views, actions, self._settings))

@@ -1,4 +1,4 @@
-"""What a dashboard is told: where to listen, who may look, what may be done."""
+"""Settings of a dashboard: where it listens, who may see it, whether it may change things."""
 
 import ipaddress
 
@@ -11,24 +11,24 @@ SHORTEST_PASSWORD = 8
 
 
 class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dashboard is run. Raises `InvalidInput` if others could look without a password."""
+    """Settings. Raises `InvalidInput` if other machines could reach it without a password."""
 
     host: str = "127.0.0.1"
     port: int = 8080
     """0 takes any free one."""
     password: str | None = None
-    """What visitors have to know; needed unless only this machine can reach the dashboard."""
+    """The password of visitors; required unless only this machine can reach the dashboard."""
     allow_actions: bool = False
-    """Whether the cluster can be changed from here."""
+    """Whether pages may change the cluster."""
     names: tuple[str, ...] = ()
-    """Further host names by which browsers may come, such as the name of this machine."""
+    """Further host names that browsers may use, such as the name of this machine."""
 
     def __post_init__(self) -> None:
         if self.password is not None and len(self.password) < SHORTEST_PASSWORD:
-            raise InvalidInput(f"a password has at least {SHORTEST_PASSWORD} characters")
+            raise InvalidInput(f"the password must have at least {SHORTEST_PASSWORD} characters")
         if self.password is None and not is_loopback(self.host):
             raise InvalidInput(
-                f"others than this machine reach {self.host}: give a password with "
+                f"{self.host} is reachable from other machines; set a password with "
                 "--password-file or POCKETMQ_DASHBOARD_PASSWORD"
             )
 
@@ -41,7 +41,7 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host to listen on is for this machine alone."""
+    """Return whether a host to listen on is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

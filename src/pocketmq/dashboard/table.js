@@ -1,81 +1,73 @@
-// A table that shows one page of rows. Sorting, searching and turning pages happen on the server,
-// which has all rows; text is always text, never HTML.
+// Quasar's table, which NiceGUI ships, with cells of ours. `ui.table` would do the same, but it
+// compiles its slots anew with every update: a page that is live would take the keyboard's focus
+// away every two seconds. Here the slots are part of the component. The server owns page and order:
+// Quasar takes them from the property only if something listens for their change.
 export default {
   template: `
     <section class="pm-table" :aria-label="label">
-      <div class="pm-table-bar" v-if="searchable || total > rows.length">
-        <input v-if="searchable" type="search" :aria-label="'Search ' + label" placeholder="Search"
+      <div class="pm-table-bar" v-if="searchable">
+        <input class="pm-input" type="search" placeholder="Search" :aria-label="'Search ' + label"
           :value="query" @input="search($event.target.value)" />
         <span class="pm-table-count" role="status">{{ counted }}</span>
-        <span class="pm-table-pages" v-if="pages > 1">
-          <button type="button" aria-label="Previous page" :disabled="page <= 0"
-            @click="$emit('turn', page - 1)">‹</button>
-          <span>{{ page + 1 }} / {{ pages }}</span>
-          <button type="button" aria-label="Next page" :disabled="page + 1 >= pages"
-            @click="$emit('turn', page + 1)">›</button>
-        </span>
       </div>
-      <div class="pm-table-scroll">
-      <table>
-        <thead><tr>
-          <th v-if="selectable" scope="col"><span class="pm-hidden">Chosen</span></th>
-          <th v-for="(column, i) in columns" :key="i" scope="col" :class="column.kind"
-            :aria-sort="sorted === i ? (descending ? 'descending' : 'ascending') : null">
-            <button v-if="column.sortable" type="button" @click="$emit('sort', i)">
-              {{ column.label }}<span aria-hidden="true" class="pm-arrow">{{
-                sorted === i ? (descending ? "▾" : "▴") : "" }}</span>
-            </button>
-            <template v-else>{{ column.label }}</template>
-          </th>
-        </tr></thead>
-        <tbody>
-          <tr v-for="row in rows" :key="row.key">
-            <td v-if="selectable" class="pm-choice">
-              <input type="checkbox" :aria-label="'Choose ' + row.key" :checked="chosen.includes(row.key)"
-                @change="$emit('choose', [row.key, $event.target.checked])" />
-            </td>
-            <td v-for="(cell, i) in row.cells" :key="i" :data-label="columns[i].label"
-              :class="[columns[i].kind, cell.tone ? 'pm-' + cell.tone : '']" :title="cell.hint || null">
-              <a v-if="cell.href" :href="cell.href">{{ cell.text }}</a>
-              <span v-else class="pm-cell">{{ cell.text }}</span>
-              <span v-if="cell.share != null" class="pm-bar" aria-hidden="true"
-                ><span :style="{ width: 100 * cell.share + '%' }"></span></span>
-            </td>
-          </tr>
-          <tr v-if="!rows.length"><td class="pm-empty" :colspan="columns.length + selectable">{{ empty }}</td></tr>
-        </tbody>
-      </table>
-      </div>
+      <q-table flat dense wrap-cells binary-state-sort hide-no-data row-key="key" :rows="rows" :columns="columns"
+        :pagination="pagination" @update:pagination="() => {}" :rows-per-page-options="[pagination.rowsPerPage]" :pagination-label="pageLabel"
+        :hide-pagination="pagination.rowsNumber <= pagination.rowsPerPage" @request="$emit('request', $event.pagination)"
+        :selection="selectable ? 'multiple' : 'none'" :selected="selected" @update:selected="select">
+        <template #header-cell="head">
+          <q-th :props="head" scope="col" :aria-sort="order(head.col)">
+            <button v-if="head.col.sortable" type="button">{{ head.col.label }}</button>
+            <template v-else>{{ head.col.label }}</template>
+          </q-th>
+        </template>
+        <template #body-cell="cell">
+          <q-td :props="cell" :class="cell.value.tone ? 'pm-' + cell.value.tone : null"
+            :data-label="cell.col.label" :title="cell.value.hint || null">
+            <a v-if="cell.value.href" :href="cell.value.href">{{ cell.value.text }}</a>
+            <span v-else class="pm-cell">{{ cell.value.text }}</span>
+            <span v-if="cell.value.share != null" class="pm-bar" aria-hidden="true"
+              ><span :style="{ width: 100 * cell.value.share + '%' }"></span></span>
+          </q-td>
+        </template>
+        <template #header-selection="all"><q-checkbox v-model="all.selected" dense aria-label="Select all shown" /></template>
+        <template #body-selection="one"><q-checkbox v-model="one.selected" dense :aria-label="'Select ' + one.key" /></template>
+        <template #bottom-row v-if="!rows.length"><tr><td class="pm-empty" colspan="100%">{{ empty }}</td></tr></template>
+      </q-table>
     </section>
   `,
   props: {
     label: String,
     columns: Array,
     rows: Array,
-    total: Number,
+    pagination: Object,
     all: Number,
-    page: Number,
-    pages: Number,
-    sorted: Number,
-    descending: Boolean,
     searchable: Boolean,
     selectable: Boolean,
-    chosen: Array,
     empty: String,
   },
-  emits: ["sort", "turn", "search", "choose"],
-  data: () => ({ query: "", waiting: null }),
+  emits: ["request", "search", "select"],
+  data: () => ({ query: "", waiting: null, selected: [] }),
   computed: {
     counted() {
-      const total = this.total.toLocaleString("en");
-      return this.total === this.all ? total : `${total} of ${this.all.toLocaleString("en")}`;
+      const [found, all] = [this.pagination.rowsNumber.toLocaleString("en"), this.all.toLocaleString("en")];
+      return found === all ? all : `${found} of ${all}`;
     },
   },
   methods: {
+    // Quasar's header cells take clicks alone; the button makes sorting work by keyboard.
+    order(column) {
+      if (column.name !== this.pagination.sortBy) return null;
+      return this.pagination.descending ? "descending" : "ascending";
+    },
+    pageLabel: (first, last, all) => `${first}–${last} of ${all.toLocaleString("en")}`,
     search(text) {
       this.query = text;
       clearTimeout(this.waiting);
       this.waiting = setTimeout(() => this.$emit("search", text), 150);
+    },
+    select(rows) {
+      this.selected = rows;
+      this.$emit("select", rows.map((row) => row.key));
     },
   },
 };

@@ -1,6 +1,8 @@
-"""Tables of any length: the server keeps all rows and sends the browser the page it looks at.
+"""Tables of any length: the server keeps all rows and sends the browser the page it shows.
 
-Rows are sorted, searched and cut here. A page is sent again only if something on it has changed.
+Quasar's table draws them (see `table.js`), in its server-side mode: rows are sorted, searched and
+cut here, and a page is sent again only if something on it has changed. Text is always text, never
+HTML.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,45 +21,45 @@ LONGEST_SEARCH = 200
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one place: text, and what makes it easier to read."""
+    """The content of one cell: text, and what makes it easier to read."""
 
     text: str
     href: str | None = None
-    """Where it leads: a path of ours, such as `link_to` gives."""
+    """A link to a page of the dashboard, as `link_to` makes it."""
     tone: str | None = None
     """good, warn, bad, faint or mono."""
     hint: str | None = None
-    """Shown when the mouse rests on it."""
+    """A tooltip."""
     share: float | None = None
     """A bar under the text, from 0 to 1."""
 
     def __post_init__(self) -> None:
         if self.href is not None and not self.href.startswith("/"):
-            raise ValueError(f"a link leads to a page of ours, not to {self.href!r}")
+            raise ValueError(f"a link must lead to a page of the dashboard, not to {self.href!r}")
 
-    def told(self) -> dict[str, Any]:
-        """Give it for the browser, without what is not set."""
+    def as_json(self) -> dict[str, Any]:
+        """Return it for the browser, without what is not set."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """One column: what stands in it, and by what it is sorted."""
+    """One column: its cells, and what it is sorted by."""
 
     label: str
     cell: Callable[[T], Cell]
     sort: Callable[[T], Any] | None = None
-    """Gives a value to sort by; None, which means unknown, comes last."""
+    """Returns a value to sort by; None, which means unknown, comes last."""
     kind: str = "text"
-    """text, number, time, or wrap for long text that may be cut anywhere."""
+    """text, number, time, or wrap for long text that may break anywhere."""
 
 
-class _Grid(Element, component="table.js"):
+class _Table(Element, component="table.js"):
     """The table in the browser."""
 
 
 class LiveTable(Generic[T]):
-    """A table on a page. `show` replaces its rows; the browser's view stays where it is."""
+    """A table on a page. `show` replaces its rows; page, order and search stay as they are."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class LiveTable(Generic[T]):
         search: Callable[[T], str] | None = None,
         sorted_by: int | None = None,
         descending: bool = False,
-        empty: str = "Nothing here.",
+        empty: str = "No entries.",
         selectable: bool = False,
     ) -> None:
         self._columns = columns
@@ -80,60 +82,60 @@ class LiveTable(Generic[T]):
         self._all: Sequence[T] = ()
         self._query = ""
         self._page = 0
-        self.chosen: set[str] = set()
-        """The keys of chosen rows, if rows can be chosen."""
-        self.grid = _Grid()
-        self.grid.props.update(
+        self._selected: set[str] = set()
+        self._waiting = True
+        self._sent: dict[str, Any] = {}
+        self._element = _Table()
+        self._element.props.update(
             label=label,
-            columns=[
-                {"label": each.label, "kind": each.kind, "sortable": each.sort is not None}
-                for each in columns
-            ],
+            columns=[_column(at, column) for at, column in enumerate(columns)],
             searchable=search is not None,
             selectable=selectable,
         )
-        self.grid.on("sort", self._sort).on("turn", self._turn)
-        self.grid.on("search", self._search).on("choose", self._choose)
-        self._told: dict[str, Any] = {}
-        self._waiting = True
-        self._tell()
+        self._element.on("request", self._request).on("search", self._search)
+        self._element.on("select", self._select)
+        self._update()
+
+    @property
+    def selected(self) -> set[str]:
+        """The keys of the selected rows; never one that is not among the rows."""
+        return {key for key in map(self._key, self._all) if key in self._selected}
 
     def show(self, rows: Sequence[T]) -> None:
         """Show these rows from now on."""
         self._all = rows
         self._waiting = False
-        self.chosen &= {self._key(row) for row in rows} if self.chosen else set()
-        self._tell()
+        self._update()
 
-    def _tell(self) -> None:
-        rows = self._sorted_rows(self._wanted())
+    def _update(self) -> None:
+        """Send what has changed."""
+        rows = self._sorted_rows(self._found())
         pages = max(1, -(-len(rows) // PAGE))
         self._page = min(self._page, pages - 1)
         shown = rows[self._page * PAGE : (self._page + 1) * PAGE]
-        told = {
-            "rows": [
-                {
-                    "key": self._key(row),
-                    "cells": [column.cell(row).told() for column in self._columns],
-                }
-                for row in shown
-            ],
-            "total": len(rows),
+        wanted = {
+            "rows": [self._row(row) for row in shown],
             "all": len(self._all),
-            "page": self._page,
-            "pages": pages,
-            "sorted": -1 if self._sorted is None else self._sorted,
-            "descending": self._descending,
-            "chosen": sorted(self.chosen),
             "empty": "…" if self._waiting else self._empty,
+            "pagination": {
+                "page": self._page + 1,
+                "rowsPerPage": PAGE,
+                "rowsNumber": len(rows),
+                "sortBy": None if self._sorted is None else str(self._sorted),
+                "descending": self._descending,
+            },
         }
-        changed = {name: value for name, value in told.items() if self._told.get(name) != value}
+        changed = {name: value for name, value in wanted.items() if self._sent.get(name) != value}
         if changed:
-            self._told = told
-            self.grid.props.update(changed)
-            self.grid.update()
+            self._sent = wanted
+            self._element.props.update(changed)
+            self._element.update()
 
-    def _wanted(self) -> Sequence[T]:
+    def _row(self, row: T) -> dict[str, Any]:
+        cells = {str(at): column.cell(row).as_json() for at, column in enumerate(self._columns)}
+        return {"key": self._key(row), **cells}
+
+    def _found(self) -> Sequence[T]:
         words, text = self._query.lower().split(), self._text
         if not words or text is None:
             return self._all
@@ -143,42 +145,48 @@ class LiveTable(Generic[T]):
         sort = None if self._sorted is None else self._columns[self._sorted].sort
         if sort is None:
             return rows
-        known = [(sort(row), row) for row in rows]
-        unknown = [row for value, row in known if value is None]
-        told = [pair for pair in known if pair[0] is not None]
-        told.sort(key=lambda pair: pair[0], reverse=self._descending)
-        return [row for _, row in told] + unknown
+        valued = [(sort(row), row) for row in rows]
+        unknown = [row for value, row in valued if value is None]
+        known = [pair for pair in valued if pair[0] is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self._descending)
+        return [row for _, row in known] + unknown
 
-    # What a browser says is checked: anybody can say anything.
+    # A browser may send anything, so whatever it sends is checked.
 
-    def _sort(self, event: GenericEventArguments) -> None:
-        column = _whole(event.args)
-        if column is None or not 0 <= column < len(self._columns):
-            return
-        if self._columns[column].sort is None:
-            return
-        self._descending = self._sorted == column and not self._descending
-        self._sorted = column
-        self._tell()
-
-    def _turn(self, event: GenericEventArguments) -> None:
-        page = _whole(event.args)
-        if page is not None and page >= 0:
-            self._page = page
-            self._tell()
+    def _request(self, event: GenericEventArguments) -> None:
+        """Turn the page or change the order, as Quasar's pagination asks for."""
+        match event.args:
+            case {"sortBy": by, "page": page, "descending": descending}:
+                pass
+            case _:
+                return
+        column = int(by) if isinstance(by, str) and by.isascii() and by.isdigit() else None
+        if column is not None and column < len(self._columns) and self._columns[column].sort:
+            self._sorted, self._descending = column, descending is True
+        if isinstance(page, int) and not isinstance(page, bool) and page >= 1:
+            self._page = page - 1
+        self._update()
 
     def _search(self, event: GenericEventArguments) -> None:
         if isinstance(event.args, str):
             self._query = event.args[:LONGEST_SEARCH]
             self._page = 0
-            self._tell()
+            self._update()
 
-    def _choose(self, event: GenericEventArguments) -> None:
-        match event.args:
-            case [str() as key, bool() as wanted] if key in {self._key(row) for row in self._all}:
-                (self.chosen.add if wanted else self.chosen.discard)(key)
-                self._told["chosen"] = sorted(self.chosen)  # the browser shows it already
+    def _select(self, event: GenericEventArguments) -> None:
+        if isinstance(event.args, list):
+            sent = {each for each in event.args if isinstance(each, str)}
+            self._selected = sent & set(map(self._key, self._all))
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _column(at: int, column: Column[T]) -> dict[str, Any]:
+    """Return a column as Quasar takes it; columns are named by their numbers."""
+    return {
+        "name": str(at),
+        "field": str(at),
+        "label": column.label,
+        "sortable": column.sort is not None,
+        "align": "right" if column.kind == "number" else "left",
+        "classes": column.kind,
+        "headerClasses": column.kind,
+    }

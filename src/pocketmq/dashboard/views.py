@@ -1,6 +1,7 @@
-"""What pages look at: questions to the cluster, each asked once for all who watch.
+"""The data of pages: queries to the cluster, each polled once for all viewers.
 
-What a server did not tell is named in `missing` of a view and shown as unknown, never as 0.
+A server that did not respond is named in `missing` of a view; its values are shown as unknown,
+never as 0.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
-from pocketmq.dashboard.rates import Rate, Rates
-from pocketmq.dashboard.watching import Watch, Watches
+from pocketmq.dashboard.charts import Rate, Rates
+from pocketmq.dashboard.polling import Poller, Pollers
 from pocketmq.errors import MQError
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import (
@@ -32,7 +33,7 @@ from pocketmq.protocol.requests.groups import ProducerInfo
 
 
 class BrokerView(msgspec.Struct, frozen=True):
-    """A broker, and how it is; None if it did not tell, with the reason."""
+    """A broker and its status; None if it did not respond, with the reason."""
 
     place: ServerPlace
     status: BrokerStatus | None
@@ -45,7 +46,7 @@ class TopicsView(msgspec.Struct, frozen=True):
     names: list[str]
     configs: dict[str, dict[str, TopicConfig]]
     own: frozenset[str]
-    """Topics that brokers make for themselves, named after them or their cluster."""
+    """Topics that brokers create for themselves, named after them or their cluster."""
     missing: tuple[str, ...]
 
 
@@ -64,7 +65,7 @@ class ProducersView(msgspec.Struct, frozen=True):
 
 
 class TopicView(msgspec.Struct, frozen=True):
-    """One topic: where it lives, what its queues hold, who consumes it."""
+    """One topic: its route, its queues, its consumer groups."""
 
     route: TopicRoute
     status: TopicStatus | None
@@ -73,59 +74,59 @@ class TopicView(msgspec.Struct, frozen=True):
 
 
 class GroupView(msgspec.Struct, frozen=True):
-    """One group: all that brokers and members tell, and what it means."""
+    """One group: what brokers and members report, and what follows from it."""
 
     facts: GroupFacts
     explanation: Explanation
 
 
 class Views:
-    """The questions. Each gives a `Watch`; pages say `want` while they are open."""
+    """The queries. Each returns a `Poller`; pages call its `want` while they are open."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self.watches = Watches()
+        self.pollers = Pollers()
         self.rates = Rates()
 
-    def cluster(self) -> Watch[tuple[BrokerView, ...]]:
-        """Watch the brokers, slaves too."""
-        return self.watches.of(("cluster",), self._cluster)
+    def cluster(self) -> Poller[tuple[BrokerView, ...]]:
+        """Poll all brokers, including slaves."""
+        return self.pollers.of(("cluster",), self._cluster)
 
-    def topics(self) -> Watch[TopicsView]:
-        """Watch names and settings of all topics."""
-        return self.watches.of(("topics",), self._topics)
+    def topics(self) -> Poller[TopicsView]:
+        """Poll names and settings of all topics."""
+        return self.pollers.of(("topics",), self._topics)
 
-    def figures(self) -> Watch[dict[str, TopicStatus | None]]:
-        """Watch what every topic holds; None for those nobody told of."""
-        return self.watches.of(("figures",), self._figures)
+    def figures(self) -> Poller[dict[str, TopicStatus | None]]:
+        """Poll the status of every topic; None where no broker responded."""
+        return self.pollers.of(("figures",), self._figures)
 
-    def groups(self) -> Watch[GroupsView]:
-        """Watch all groups: members and lag."""
-        return self.watches.of(("groups",), self._groups)
+    def groups(self) -> Poller[GroupsView]:
+        """Poll all groups: members and lag."""
+        return self.pollers.of(("groups",), self._groups)
 
-    def group_configs(self) -> Watch[dict[str, dict[str, GroupConfig]]]:
-        """Watch the settings of all groups, by broker."""
-        return self.watches.of(("group configs",), self._group_configs)
+    def group_configs(self) -> Poller[dict[str, dict[str, GroupConfig]]]:
+        """Poll the settings of all groups, by broker."""
+        return self.pollers.of(("group configs",), self._group_configs)
 
-    def dead_letters(self) -> Watch[dict[str, TopicStatus | None]]:
-        """Watch what groups have given up, by group; None where nobody told."""
-        return self.watches.of(("dead letters",), self._dead_letters)
+    def dead_letters(self) -> Poller[dict[str, TopicStatus | None]]:
+        """Poll the dead letters of all groups; None where no broker responded."""
+        return self.pollers.of(("dead letters",), self._dead_letters)
 
-    def producers(self) -> Watch[ProducersView]:
-        """Watch all producers."""
-        return self.watches.of(("producers",), self._producers)
+    def producers(self) -> Poller[ProducersView]:
+        """Poll all producers."""
+        return self.pollers.of(("producers",), self._producers)
 
-    def topic(self, name: str) -> Watch[TopicView]:
-        """Watch one topic."""
-        return self.watches.of(("topic", name), lambda: self._topic(name))
+    def topic(self, name: str) -> Poller[TopicView]:
+        """Poll one topic."""
+        return self.pollers.of(("topic", name), lambda: self._topic(name))
 
-    def group(self, name: str) -> Watch[GroupView]:
-        """Watch one group with what its members say."""
-        return self.watches.of(("group", name), lambda: self._group(name))
+    def group(self, name: str) -> Poller[GroupView]:
+        """Poll one group, including its members."""
+        return self.pollers.of(("group", name), lambda: self._group(name))
 
     async def close(self) -> None:
-        """Look no more."""
-        await self.watches.close()
+        """Stop polling."""
+        await self.pollers.close()
 
     async def _cluster(self) -> tuple[BrokerView, ...]:
         told = await self._admin.brokers.status()
@@ -143,7 +144,7 @@ class Views:
             own |= {place.broker, place.cluster, f"{place.cluster}_REPLY_TOPIC"}
             for topic, config in answer.value.items():
                 configs.setdefault(topic, {})[answer.place.broker] = config
-        # A topic made a moment ago may be known to its broker before the name server tells it.
+        # A new topic may be known to its broker before the name server lists it.
         return TopicsView(sorted({*names, *configs}), configs, frozenset(own), named(told.missing))
 
     async def _figures(self) -> dict[str, TopicStatus | None]:
@@ -213,12 +214,12 @@ class Views:
 
 
 def named(missing: Iterable[Missing]) -> tuple[str, ...]:
-    """Name the servers that did not answer, each once, with the reason."""
+    """Return the servers that did not respond, each once, with the reason."""
     return tuple(dict.fromkeys(str(each) for each in missing))
 
 
 def _rate(brokers: list[BrokerView]) -> Rate:
-    """Add up what masters take in and give out; None if one of them has not told."""
+    """Sum the rates of all masters; None if one of them did not respond."""
     masters = [view.status for view in brokers if view.place.is_master]
     into = [None if status is None else status.put_tps for status in masters]
     out = [None if status is None else status.get_tps for status in masters]

@@ -1,8 +1,8 @@
-"""Messages from topic to topic, on one cluster or from one to another.
+"""Copying messages from topic to topic, within a cluster or between two.
 
-A stream from the source to the sink: its checkpoint says how far it has come, and a run that
-follows goes on from there. Bodies, tags, keys and properties stay as they are; ids, times and
-places are those of the new message.
+A stream from the source to the sink: its checkpoint is the position, and the next run resumes from
+there. Bodies, tags, keys and properties are copied; ids, times and offsets are those of the new
+message.
 """
 
 import threading
@@ -15,16 +15,18 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
-from pocketmq.errors import InvalidInput, PipelineFailed
-from pocketmq.model.names import check_consumer_group, check_topic
+from pocketmq import ClientOptions
+from pocketmq.blocking.questions import Questions
+from pocketmq.errors import InvalidInput, MQError, PipelineFailed
+from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
 from pocketmq.model.properties import RESERVED
-from pocketmq.pipelines.apart import shared_broker
 from pocketmq.pipelines.queries import Counted, reason_of, wait_for
 from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
 
 _TO_ITSELF = "a topic cannot be copied to itself"
 _NOT_COPIED = sorted(RESERVED | {"__transactionId__"})
@@ -34,10 +36,11 @@ class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to copy.
 
     `to_topic` is where all messages go; without it topics keep their names, which needs another
-    cluster. With `keep_order` all messages of a queue go to one queue, in their order; else queues
-    take turns. `exactly_once` copies each message once whatever breaks, at a fraction of the speed;
-    else a run that broke off may copy some again. `group` is a consumer group that shows how far
-    it has come. `from_options` and `to_options` go to the source and the sink as well.
+    cluster. With `keep_order` all messages of a queue go to one queue, in their order; else they
+    are spread over all queues. `exactly_once` copies each message once whatever fails, at a
+    fraction of the speed; else the run after a crash may copy some again. `group` is a consumer
+    group that the progress is committed to. `from_options` and `to_options` are further options of
+    the source and the sink.
     """
 
     to_topic: str | None = None
@@ -54,15 +57,15 @@ class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
-    """How far a run has come."""
+    """The progress of a run."""
 
     batches: int
     messages: int
     seconds: float
 
 
-class Copied(msgspec.Struct, frozen=True):
-    """What a run did."""
+class CopyResult(msgspec.Struct, frozen=True):
+    """The result of a run."""
 
     batches: int
     messages: int
@@ -79,12 +82,12 @@ def copy_topics(
     settings: CopySettings | None = None,
     progress: Callable[[CopyProgress], None] | None = None,
     stop: threading.Event | None = None,
-) -> Copied:
-    """Copy messages, and go on where the run before ended; `checkpoint` is a directory of its own.
+) -> CopyResult:
+    """Copy messages, resuming where the last run ended; `checkpoint` is a directory of its own.
 
-    With `once` it ends when everything that was there at the start is copied; else it runs until
-    `stop` is set or Ctrl-C comes, which raises nothing. Raises `InvalidInput` for settings that
-    cannot be, `PipelineFailed` if the stream ends by an error.
+    With `once` it ends when everything stored at the start is copied; else it runs until `stop` is
+    set or Ctrl-C is pressed, which raises nothing. Raises `InvalidInput` for invalid settings,
+    `PipelineFailed` if the stream fails.
     """
     settings = settings or CopySettings()
     check_copy(name_server, topics, to_name_server, settings)
@@ -119,13 +122,13 @@ def copy_topics(
         tell()
     except PySparkException as problem:
         raise PipelineFailed("copy", reason_of(problem)) from problem
-    return Copied(counted.batches, counted.rows, round(monotonic() - began, 3))
+    return CopyResult(counted.batches, counted.rows, round(monotonic() - began, 3))
 
 
 def check_copy(
     name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
 ) -> None:
-    """Raise `InvalidInput` for a copy that cannot be."""
+    """Raise `InvalidInput` for an impossible copy."""
     if not topics:
         raise InvalidInput("name at least one topic to copy")
     if settings.group is not None:
@@ -133,13 +136,13 @@ def check_copy(
     for topic in (*topics, *([] if settings.to_topic is None else [settings.to_topic])):
         check_topic(topic)
     if name_server == to_name_server and _of_one_name(topics, settings):
-        raise InvalidInput(f"{_TO_ITSELF}: give another topic, or another cluster")
+        raise InvalidInput(f"{_TO_ITSELF}: name another topic, or another cluster")
 
 
 def check_apart(
     name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
 ) -> None:
-    """Ask both sides for their brokers; raises `InvalidInput` for a topic that is on both."""
+    """Raise `InvalidInput` for a topic that has the same broker on both sides."""
     source = client_of(name_server, settings.from_options)
     target = client_of(to_name_server, settings.to_options)
     for topic in _of_one_name(topics, settings):
@@ -149,12 +152,12 @@ def check_apart(
 
 
 def _of_one_name(topics: Sequence[str], settings: CopySettings) -> list[str]:
-    """Give the topics that keep their names."""
+    """Return the topics that keep their names."""
     return [topic for topic in topics if settings.to_topic in (None, topic)]
 
 
 def _shaped(messages: "DataFrame", *, keep_order: bool) -> "DataFrame":
-    """Give the rows of the sink; what RocketMQ itself has noted about a message stays behind."""
+    """Return the rows of the sink, without the properties that RocketMQ itself adds."""
     kept = F.map_filter(
         "properties",
         lambda name, value: ~name.isin(_NOT_COPIED) & (F.length(F.trim(value)) > 0),
@@ -178,3 +181,38 @@ def _start(
     if settings.once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.every} seconds").start()
+
+
+PATIENCE = 3.0
+"""Seconds to wait for a name server."""
+
+
+def shared_broker(source: ClientOptions, target: ClientOptions, topic: str) -> str | None:
+    """Return a broker that has the topic on both sides, None if there is none.
+
+    Copied to itself a topic would grow for ever. Addresses of name servers do not tell clusters
+    apart: a host has many names, and a broker may register with several; brokers of the routes do.
+    None as well if a side does not respond: reading or writing will report that.
+    """
+    if source.namespace_v2 != target.namespace_v2:
+        return None
+    if wrap_namespace(source.namespace, topic) != wrap_namespace(target.namespace, topic):
+        return None
+    try:
+        both = _brokers(source, topic) & _brokers(target, topic)
+    except MQError:
+        return None
+    return min((f"{name} at {address}" for _cluster, name, address in both), default=None)
+
+
+def _brokers(options: ClientOptions, topic: str) -> set[tuple[str, str, str]]:
+    questions = Questions(options, "comparison of routes", PATIENCE)
+    try:
+        route = questions.route(topic)
+    finally:
+        questions.close()
+    return {
+        (data.cluster, data.broker_name, address)
+        for data in route.broker_datas
+        for address in data.broker_addrs.values()
+    }

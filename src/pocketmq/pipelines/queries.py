@@ -1,4 +1,4 @@
-"""Streams of pipelines: waiting for their end, counting their rows, telling why they failed."""
+"""Streaming queries of pipelines: waiting for their end, counting rows, naming errors."""
 
 import threading
 from collections.abc import Callable
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL = 0.25
-"""Seconds between looks at a stream."""
+"""Seconds between two polls of a query."""
 
 
 def wait_for(
     query: "StreamingQuery", stop: threading.Event, tell: Callable[[], None] | None = None
 ) -> None:
-    """Wait until a stream ends, or shall: `stop` is set, or Ctrl-C comes, which raises nothing.
+    """Wait until a query ends, `stop` is set, or Ctrl-C is pressed, which raises nothing.
 
-    Raises the error that the stream ended by.
+    Raises the error that ended the query.
     """
     ended = False
     try:
         while not ended and not stop.is_set():
             ended = bool(query.awaitTermination(POLL))  # type: ignore[arg-type]  # parts of seconds
             if tell is not None:
-                tell()  # at the end too: a stream of Spark Connect tells nothing once stopped
+                tell()  # also at the end: a stopped Spark Connect query reports nothing
     except KeyboardInterrupt:
         pass
     finally:
@@ -33,32 +33,32 @@ def wait_for(
 
 
 class Counted:
-    """How many rows the micro-batches of a stream had, asked for now and then."""
+    """The rows of a query's micro-batches, collected from its recent progress."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
 
     def look(self, query: "StreamingQuery") -> None:
-        """Take over what the stream tells of its last micro-batches."""
+        """Add what the query reports of its last micro-batches."""
         for progress in query.recentProgress:
-            # Of all sources together a stream of Spark Connect tells nothing.
+            # By source: Spark Connect does not report the total.
             rows = sum(int(source["numInputRows"] or 0) for source in progress["sources"])
-            if rows:  # an idle stream tells of a batch to come
+            if rows:  # an idle query reports its next batch
                 self._rows[int(progress["batchId"])] = rows
 
     @property
     def batches(self) -> int:
-        """Those with rows."""
+        """The number of micro-batches with rows."""
         return len(self._rows)
 
     @property
     def rows(self) -> int:
-        """All together."""
+        """The number of rows."""
         return sum(self._rows.values())
 
 
 def reason_of(problem: PySparkException) -> str:
-    """Give what a person can use of Spark's error: the line of our own error, or the first."""
+    """Return the useful line of Spark's error: that of our own error, or the first."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("pocketmq.errors.")]
     if ours:

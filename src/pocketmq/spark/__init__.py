@@ -7,7 +7,7 @@
     orders.load().groupBy("tags").count().show()
 
 Where this package is installed Spark finds the source by its name; `register` is for sessions that
-do not look.
+do not search for it.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ __all__ = ["register", "spark_session"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("rocketmq")` known to a session."""
+    """Register `format("rocketmq")` with a session."""
     from pocketmq.spark.source import RocketMQDataSource
 
     spark.dataSource.register(RocketMQDataSource)

@@ -1,17 +1,36 @@
-"""Reading topics at once: from one place to another, as they are when the query is planned."""
+"""Reading topics as a batch: a range of each queue, fixed when the query is planned.
+
+Filters that Spark pushes down narrow the ranges: those on queue, offset, store time and tag. Spark
+applies every filter again unless it is exact here, so a pushed filter may leave rows in but must
+never leave a wanted row out. `FilteringReader` is a class of its own because Spark refuses a reader
+that takes filters while `spark.sql.python.filterPushdown.enabled` is off.
+
+Spark (4.3) caches what the first query's filters made of a DataFrame, and reuses it for later
+queries of that DataFrame that push no filter: these would miss rows. So with push-down every query
+must start with a `load()` of its own, and it is off by default.
+"""
 
 import logging
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+import msgspec
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.types import StructType
 
-from pocketmq.blocking.record_reader import Bounds
-from pocketmq.errors import DataLost, OptionInvalid
-from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.offsets import Offsets, Place
+from pocketmq import by_tags
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import arrow_schema, wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
@@ -19,14 +38,14 @@ from pocketmq.spark.source_options import SourceOptions, source_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pocketmq.spark.cluster_view import ClusterView
-    from pocketmq.spark.records import Wanted
+    from pocketmq.spark.records import RowSelection
+
 
 logger = logging.getLogger("pocketmq.spark")
 
 
 class Task(InputPartition):
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
         super().__init__(ranges)
@@ -42,14 +61,17 @@ class BatchReader(DataSourceReader):
         self.spark_schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Cut what there is now into tasks. Raises `DataLost`, `OptionInvalid` and `MQError`."""
+        """Return the tasks that read what is stored now.
+
+        Raises `DataLost`, `OptionInvalid` and `MQError`.
+        """
         ranges = [each for each in self._ranges() if each.size > 0]
         options = self.options
         tasks = pack(ranges, at_least=options.min_partitions, per_task=options.per_partition)
         return [Task(each) for each in tasks] or [Task(())]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Give the rows of a task."""
+        """Return the rows of a task."""
         from pocketmq.spark.reading import read_ranges
 
         assert isinstance(partition, Task)
@@ -62,20 +84,22 @@ class BatchReader(DataSourceReader):
         view = view_of(options)
         with view.reader:
             bounds = view.bounds()
-            starts = place_all(view, options.starting, bounds, "startingOffsets", strict=strict)
-            ends = place_all(view, options.ending, bounds, "endingOffsets", strict=strict)
+            starts = view.offsets_at(options.starting, bounds, "startingOffsets", strict=strict)
+            ends = view.offsets_at(options.ending, bounds, "endingOffsets", strict=strict)
         return [Range(queue, starts[queue], ends[queue]) for queue in bounds]
 
-    def _wanted(self) -> "Wanted":
+    def _wanted(self) -> "RowSelection":
         return wanted_rows(self.options, self.columns, self.spark_schema)
 
 
-def wanted_rows(options: SourceOptions, columns: tuple[str, ...], schema: StructType) -> "Wanted":
-    """Say which columns and rows a task makes."""
-    from pocketmq.spark.records import Wanted
+def wanted_rows(
+    options: SourceOptions, columns: tuple[str, ...], schema: StructType
+) -> "RowSelection":
+    """Return which columns and rows a task makes."""
+    from pocketmq.spark.records import RowSelection
 
     pulling = options.pulling
-    return Wanted(
+    return RowSelection(
         columns,
         arrow_schema(schema),
         pulling.tags,
@@ -84,42 +108,149 @@ def wanted_rows(options: SourceOptions, columns: tuple[str, ...], schema: Struct
     )
 
 
-def place_all(
-    view: "ClusterView",
-    place: Place,
-    bounds: Mapping[MessageQueue, Bounds],
-    option: str,
-    *,
-    strict: bool,
-) -> Offsets:
-    """Find a place in all queues.
-
-    Raises `OptionInvalid` for an offset of a queue that is not there, and `DataLost` for one that
-    the queue does not hold; not `strict`, the nearest that it holds is taken.
-    """
-    for queue in place.each:
-        if queue not in bounds:
-            raise OptionInvalid(option, f"names {queue}, which is not among the queues read")
-    found: Offsets = {}
-    for queue, held in bounds.items():
-        offset = place.of(queue, held, partial(view.reader.offset_at, queue))
-        near = min(max(offset, held.first), held.end)
-        if near != offset and queue in place.each:
-            span = (offset, held.first) if offset < held.first else (held.end, offset)
-            why = f"{option} says {offset}, and it holds {held.first} to {held.end - 1}"
-            lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
-            if strict:
-                raise lost
-            logger.warning("%s", lost)
-        found[queue] = near
-    return found
-
-
 def batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceReader:
-    """Give the reader that the options ask for. Raises `InvalidInput`."""
+    """Return the reader that the options ask for. Raises `InvalidInput`."""
     read = source_options(options, stream=False)
     if read.push_down:
-        from pocketmq.spark.push_down import FilteringReader
+        from pocketmq.spark.batch_reader import FilteringReader
 
         return FilteringReader(read, schema)
     return BatchReader(read, schema)
+
+
+_QUEUE_COLUMNS = ("topic", "brokerName", "queueId")
+_EQUAL = (EqualTo, EqualNullSafe)
+
+
+class Narrowed(msgspec.Struct):
+    """What the filters leave: allowed values of the columns that name queues, and bounds."""
+
+    values: dict[str, set[Any]] = {}
+    first: int = 0
+    end: int = 2**63 - 1
+    since_ms: int | None = None
+    until_ms: int | None = None
+    tags: frozenset[str] | None = None
+
+    def take(self, each: Filter) -> bool:
+        """Narrow by one filter; return whether it is exact, so that Spark need not apply it."""
+        path: tuple[str, ...] = getattr(each, "attribute", ())
+        column = path[0] if len(path) == 1 else None
+        values = _values(each)
+        if column in _QUEUE_COLUMNS and values is not None:
+            held = self.values.get(column)
+            self.values[column] = set(values) if held is None else held & set(values)
+            return True
+        if column == "queueOffset":
+            return self._take_offsets(each)
+        if column == "storeTimestamp":
+            self._take_times(each)
+            return False  # inexact: brokers find the first message of a millisecond, not the last
+        if column == "tags" and values is not None and None not in values:
+            held_tags = frozenset(values)
+            self.tags = held_tags if self.tags is None else self.tags & held_tags
+            return False  # inexact: brokers compare hashes of tags
+        return False
+
+    def _take_offsets(self, each: Filter) -> bool:
+        values = _values(each)
+        if values is not None:
+            if len(values) != 1 or None in values:
+                return False
+            self.first, self.end = max(self.first, values[0]), min(self.end, values[0] + 1)
+        elif isinstance(each, GreaterThan):
+            self.first = max(self.first, each.value + 1)
+        elif isinstance(each, GreaterThanOrEqual):
+            self.first = max(self.first, each.value)
+        elif isinstance(each, LessThan):
+            self.end = min(self.end, each.value)
+        elif isinstance(each, LessThanOrEqual):
+            self.end = min(self.end, each.value + 1)
+        else:
+            return False
+        return True
+
+    def _take_times(self, each: Filter) -> None:
+        values = _values(each)
+        if values is not None and len(values) == 1 and values[0] is not None:
+            self._since(values[0])
+            self._until(values[0])
+        elif isinstance(each, GreaterThan | GreaterThanOrEqual):
+            self._since(each.value)
+        elif isinstance(each, LessThan | LessThanOrEqual):
+            self._until(each.value)
+
+    def _since(self, time: Any) -> None:
+        since = _ms(time)
+        if since is not None:
+            self.since_ms = since if self.since_ms is None else max(self.since_ms, since)
+
+    def _until(self, time: Any) -> None:
+        until = _ms(time)
+        if until is not None:
+            self.until_ms = until if self.until_ms is None else min(self.until_ms, until)
+
+    def has(self, each: Range) -> bool:
+        """Return whether a range's queue passes the filters."""
+        queue = each.queue
+        of_queue = {
+            "topic": queue.topic,
+            "brokerName": queue.broker_name,
+            "queueId": queue.queue_id,
+        }
+        return all(of_queue[column] in held for column, held in self.values.items())
+
+
+class FilteringReader(BatchReader):
+    """A batch reader that takes filters from Spark."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.narrowed = Narrowed()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take filters, and return those that Spark still has to apply."""
+        left = [each for each in filters if not self.narrowed.take(each)]
+        tags = self.narrowed.tags
+        pulling = self.options.pulling
+        if tags and pulling.wanted.expression == "*" and all(map(_plain_tag, tags)):
+            pulling = msgspec.structs.replace(pulling, wanted=by_tags(*sorted(tags)), tags=tags)
+            self.options = msgspec.structs.replace(self.options, pulling=pulling)
+        return left
+
+    def _ranges(self) -> list[Range]:
+        from pocketmq.spark.connections import reader_of
+
+        found = self.narrowed
+        if found.tags is not None and not found.tags:
+            return []
+        pulling = self.options.pulling
+        reader = reader_of(pulling.reach, pulling.group)
+        ranges = []
+        for each in filter(found.has, super()._ranges()):
+            start, end = max(each.start, found.first), min(each.end, found.end)
+            if found.since_ms is not None and start < end:
+                start = max(start, reader.offset_at(each.queue, found.since_ms))
+            if found.until_ms is not None and start < end:
+                end = min(end, reader.offset_at(each.queue, found.until_ms + 1))
+            ranges.append(Range(each.queue, start, max(start, end)))
+        return ranges
+
+
+def _values(each: Filter) -> tuple[Any, ...] | None:
+    """Return the values a filter allows, if it names them."""
+    if isinstance(each, _EQUAL):
+        return (each.value,)
+    return tuple(each.value) if isinstance(each, In) else None
+
+
+def _ms(time: Any) -> int | None:
+    """Return a time in milliseconds since 1970; None for one without a time zone."""
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        return None
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+def _plain_tag(tag: str) -> bool:
+    return bool(tag) and tag == tag.strip() and "|" not in tag and tag != "*"

@@ -1,7 +1,7 @@
-"""The columns of the sink, each read and checked as a whole: what Spark hands over, as Arrow.
+"""The columns of the sink, each read and checked as a whole Arrow array.
 
-A value that cannot become part of a message is told as `Bad`, with the place of its row. Knows no
-row, and nothing of how messages are written.
+A value that cannot be sent raises `Bad` with the number of its row. Knows nothing of how messages
+are written.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ _NAME_END, _VALUE_END = pa.scalar(b"\1", pa.binary()), pa.scalar(b"\2", pa.binar
 
 
 class Bad(Exception):
-    """What is wrong with the row at `at`."""
+    """The row at `at` cannot be sent, because of one column."""
 
     def __init__(self, at: int, column: str, reason: str) -> None:
         self.at, self.column, self.reason = at, column, reason
@@ -29,7 +29,7 @@ class Bad(Exception):
 
 
 def sizes_of(array: pa.Array | None) -> npt.NDArray[np.int64] | int:
-    """Give how many bytes each value has; those that are null have none."""
+    """Return the size of each value in bytes; 0 for null."""
     if array is None:
         return 0
     sizes = pc.binary_length(array)
@@ -39,7 +39,7 @@ def sizes_of(array: pa.Array | None) -> npt.NDArray[np.int64] | int:
 
 
 def join(*pieces: pa.Array | pa.Scalar, nulls: str = "emit_null") -> pa.Array:
-    """Put pieces of binary text together, row by row."""
+    """Concatenate binary pieces, row by row."""
     return pc.binary_join_element_wise(*pieces, _NOTHING, null_handling=nulls)
 
 
@@ -54,7 +54,7 @@ def _refuse_nulls(array: pa.Array, column: str, reason: str) -> None:
 
 
 def read_topics(array: pa.Array) -> tuple[tuple[str, ...], npt.NDArray[np.int32] | None]:
-    """Give the topics there are, and which of them each row has; None if there is one."""
+    """Return the distinct topics, and the number of each row's; None if there is only one."""
     _refuse_nulls(array, "topic", "is null; every message needs a topic")
     coded = array.dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
@@ -63,25 +63,25 @@ def read_topics(array: pa.Array) -> tuple[tuple[str, ...], npt.NDArray[np.int32]
         try:
             check_topic(topic)
             if topic in NOT_SENDABLE_TOPICS:
-                raise InvalidInput(f"names a topic of RocketMQ's own: {topic!r}")
+                raise InvalidInput(f"is a system topic of RocketMQ: {topic!r}")
         except MQError as error:
             raise Bad(int((codes == code).argmax()), "topic", str(error)) from None
     return topics, codes if len(topics) > 1 else None
 
 
 def read_body(array: pa.Array) -> pa.Array:
-    """Give bodies as bytes."""
-    _refuse_nulls(array, "body", "is null; brokers take no message without a body")
+    """Return bodies as bytes."""
+    _refuse_nulls(array, "body", "is null; brokers refuse a message without a body")
     body = array.cast(pa.binary())
     sizes = sizes_of(body)
     assert isinstance(sizes, np.ndarray)
-    _refuse(sizes == 0, "body", "is empty; brokers take no message without a body")
+    _refuse(sizes == 0, "body", "is empty; brokers refuse a message without a body")
     _refuse(sizes > MAX_BODY_SIZE, "body", f"is larger than {MAX_BODY_SIZE} bytes")
     return body
 
 
 def read_tags(array: pa.Array | None) -> pa.Array | None:
-    """Give tags as bytes, null where there is none."""
+    """Return tags as bytes, null where there is none."""
     if array is None:
         return None
     tags = array.cast(pa.binary())
@@ -93,7 +93,7 @@ def read_tags(array: pa.Array | None) -> pa.Array | None:
 
 
 def read_keys(array: pa.Array | None) -> pa.Array | None:
-    """Give keys as text in which single blanks separate them."""
+    """Return keys as text, separated by single spaces."""
     if array is None:
         return None
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
@@ -114,16 +114,18 @@ def read_keys(array: pa.Array | None) -> pa.Array | None:
 def _joined_keys(at: int, keys: list[str | None] | None) -> bytes | None:
     for key in keys or ():
         if not key or key.split() != [key]:
-            reason = f"has a key {key!r}: keys are not null or empty, and hold no white space"
+            reason = (
+                f"has the key {key!r}; a key must not be null or empty, nor contain white space"
+            )
             raise Bad(at, "keys", reason)
     return " ".join(keys).encode() if keys else None  # type: ignore[arg-type]
 
 
 def read_properties(array: pa.Array | None) -> pa.Array | None:
-    """Give a map as property text; a value that is null is no property."""
+    """Return a map as property text; null values are left out."""
     if array is None:
         return None
-    if array.null_count:  # what a map that is null spans does not count
+    if array.null_count:  # a null map may still span entries
         array = pa.array(array.to_pylist(), array.type)
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     span = slice(int(offsets[0]), int(offsets[-1]))
@@ -150,7 +152,7 @@ def _check_properties(
     values: pa.Array,
     offsets: npt.NDArray[np.int64],
 ) -> None:
-    """Hold names and values to the rules of `Message`; few names are ever seen, and each once."""
+    """Apply the rules of `Message` to names and values; each distinct name is checked once."""
 
     def refuse(at: int, error: InvalidInput) -> None:
         row = int(np.searchsorted(offsets, at, side="right")) - 1
@@ -175,7 +177,7 @@ def _check_properties(
 
 
 def read_delay(array: pa.Array | None) -> npt.NDArray[np.float64] | None:
-    """Give delays in seconds, 0 where there is none; None if there is none at all."""
+    """Return delays in seconds, 0 where there is none; None if no row has one."""
     if array is None:
         return None
     if pa.types.is_duration(array.type):
@@ -183,15 +185,15 @@ def read_delay(array: pa.Array | None) -> npt.NDArray[np.float64] | None:
         delay = micros.to_numpy(zero_copy_only=False) / 1e6
     else:
         delay = array.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
-    bad = ~((delay >= 0) & (delay < LONGEST_DELAY))  # also refuses what is no number
-    _refuse(bad, "delay", "must be seconds from now on, and not negative")
+    bad = ~((delay >= 0) & (delay < LONGEST_DELAY))  # also refuses NaN
+    _refuse(bad, "delay", f"must be from 0 to {LONGEST_DELAY:.0f} seconds")
     return delay if delay.any() else None
 
 
 def _refuse_separator(array: pa.Array, column: str) -> None:
     if (_bytes_of(array)[0] == 2).any():
         bad = pc.match_substring(array, b"\2").fill_null(False).to_numpy(zero_copy_only=False)
-        _refuse(bad, column, "holds the separator character \\x02")
+        _refuse(bad, column, "contains the separator character \\x02")
 
 
 def _has_below(array: pa.Array, limit: int, *, and_from: int) -> bool:
@@ -206,7 +208,7 @@ def _has_empty(array: pa.Array) -> bool:
 def _bytes_of(
     array: pa.Array,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Give the bytes of all values, one after another, and where each begins and ends."""
+    """Return the bytes of all values, concatenated, and the bounds of each value."""
     _, bounds, data = array.buffers()
     ends = np.frombuffer(bounds, np.int32)[array.offset : array.offset + len(array) + 1]
     if data is None or not len(ends):

@@ -1,35 +1,43 @@
-"""What the driver sees of a cluster: the queues that are read, and how far they reach.
+"""The driver's view of a cluster: the queues that are read, and their bounds.
 
-Which queues there are is asked now and then, where they end every time. Runs in one thread.
+The list of queues is refreshed now and then, their ends with every call. Used by one thread.
 """
 
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from pocketmq.blocking.record_reader import Bounds, RecordReader
-from pocketmq.errors import MQError, NameServersUnreachable, RouteNotFound
+from pocketmq.errors import (
+    DataLost,
+    MQError,
+    NameServersUnreachable,
+    OptionInvalid,
+    RouteNotFound,
+)
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.source_options import SourceOptions, Topics
+from pocketmq.spark.offsets import Offsets, OffsetSpec
+from pocketmq.spark.source_options import SourceOptions, TopicSelection
 
 logger = logging.getLogger("pocketmq.spark")
 
 T = TypeVar("T")
 
 REST = 5.0
-"""Seconds for which a broker that does not answer is not asked again."""
+"""Seconds for which a broker that does not respond is skipped."""
 
 
 class ClusterView:
-    """The queues of some topics; `tolerant` ones do without brokers that do not answer."""
+    """The queues of some topics; a `tolerant` view leaves out brokers that do not respond."""
 
     def __init__(
         self,
         reader: RecordReader,
-        topics: Topics,
+        topics: TopicSelection,
         *,
         discovery: float = 2.0,
         tolerant: bool = False,
@@ -41,7 +49,7 @@ class ClusterView:
         self._discovery = discovery
         self._tolerant = tolerant
         self._first_patience = patience
-        self._away: dict[str, float] = {}  # brokers that do not answer, and when to ask again
+        self._away: dict[str, float] = {}  # brokers that do not respond, and when to retry
         self._clock = clock
         self._queues: list[MessageQueue] = []
         self._queues_at: float | None = None
@@ -49,9 +57,9 @@ class ClusterView:
         self._ends_at: float | None = None
 
     def queues(self, *, fresh: bool = False) -> list[MessageQueue]:
-        """List the queues there are; a topic that has no route is left out if others have one.
+        """Return the queues; a topic without a route is left out if others have one.
 
-        While no name server answers they stay as they were. Raises `RouteNotFound` if none of the
+        While no name server responds the last list is kept. Raises `RouteNotFound` if none of the
         topics named has a route.
         """
         now = self._clock()
@@ -62,16 +70,16 @@ class ClusterView:
             except NameServersUnreachable as error:
                 if self._queues_at is None:
                     raise
-                logger.warning("the queues stay as they were: %s", error)
+                logger.warning("name servers unreachable; keeping the known queues: %s", error)
             self._queues_at = now
         return self._queues
 
     def bounds(self, *, fresh: bool = True) -> dict[MessageQueue, Bounds]:
-        """Give what each queue holds, by now."""
+        """Return the bounds of each queue, as they are now."""
         return self._of_each(self.queues(fresh=fresh), self.reader.bounds)
 
     def ends(self, *, age: float = 0.0, fresh: bool = False) -> dict[MessageQueue, int]:
-        """Give where each queue ends, not longer than `age` ago; `fresh` looks for queues, too."""
+        """Return the end of each queue, at most `age` seconds old; `fresh` lists queues anew."""
         now = self._clock()
         if fresh or self._ends_at is None or now - self._ends_at >= age:
             self._ends = self._of_each(self.queues(fresh=fresh), self.reader.end)
@@ -79,13 +87,38 @@ class ClusterView:
         return self._ends
 
     def first(self, queue: MessageQueue) -> int:
-        """Give the first offset a queue holds."""
+        """Return the first offset a queue holds."""
         return self.reader.bounds(queue).first
+
+    def offsets_at(
+        self, spec: OffsetSpec, bounds: Mapping[MessageQueue, Bounds], option: str, *, strict: bool
+    ) -> Offsets:
+        """Return the offset in each queue that an option asks for.
+
+        Raises `OptionInvalid` for an offset of a queue that is not read, and `DataLost` for one
+        that the queue does not hold; if not `strict`, the nearest one that it holds is taken.
+        """
+        for queue in spec.each:
+            if queue not in bounds:
+                raise OptionInvalid(option, f"names {queue}, which is not among the queues read")
+        found: Offsets = {}
+        for queue, held in bounds.items():
+            offset = spec.of(queue, held, partial(self.reader.offset_at, queue))
+            near = min(max(offset, held.first), held.end)
+            if near != offset and queue in spec.each:
+                span = (offset, held.first) if offset < held.first else (held.end, offset)
+                why = f"{option} says {offset}, and it holds {held.first} to {held.end - 1}"
+                lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
+                if strict:
+                    raise lost
+                logger.warning("%s", lost)
+            found[queue] = near
+        return found
 
     def _of_each(
         self, queues: list[MessageQueue], ask: Callable[[MessageQueue], T]
     ) -> dict[MessageQueue, T]:
-        """Ask about each queue; a `tolerant` view leaves those out whose broker does not answer."""
+        """Call `ask` for each queue; a `tolerant` view skips queues of brokers that are down."""
         found: dict[MessageQueue, T] = {}
         for queue in queues:
             broker = queue.broker_name
@@ -96,13 +129,18 @@ class ClusterView:
             except MQError as error:
                 if not self._tolerant or not error.retryable:
                     raise
-                logger.warning("broker %s is left out for now: %s", broker, error)
+                logger.warning(
+                    "broker %s does not respond, skipping its queues for %.0f s: %s",
+                    broker,
+                    REST,
+                    error,
+                )
                 self._away[broker] = self._clock() + REST
         return found
 
     @property
     def _patience(self) -> float:
-        """How long to wait for a name server: at first, or not at all."""
+        """Seconds to wait for a name server: only for the first list."""
         return self._first_patience if self._queues_at is None else 0.0
 
     def _find(self) -> list[MessageQueue]:
@@ -134,12 +172,12 @@ class ClusterView:
 
 
 def _of_users(topic: str) -> bool:
-    """Leave out what a pattern such as `.*` does not mean: retries and dead letters of groups."""
+    """Return whether a pattern such as `.*` may match: not for retry and dead-letter topics."""
     return not is_retry_topic(topic) and not is_dead_letter_topic(topic)
 
 
 def view_of(options: SourceOptions) -> ClusterView:
-    """Give a view for a source. Where queues may be missing, nobody waits for their brokers."""
+    """Return a view for a source; where data loss is tolerated it does not wait for brokers."""
     pulling = options.pulling
     tolerant = not pulling.fail_on_data_loss
     patience = pulling.reach.retry_timeout

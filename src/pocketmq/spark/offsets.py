@@ -1,11 +1,15 @@
-"""Offsets of many queues: as JSON that Spark keeps, as users write them, and where reading begins.
+"""Offsets of many queues: the JSON that Spark keeps, what users write in options, where to start.
 
 A stream's offset is `{topic: {broker: {queue: offset}}}`. Two marks stand beside the topics, under
-names no topic can have: `@fresh` says that an offset is an initial one, and `@begin` tells where
-those queues begin that were not in the offset before. Spark asks for the initial offset anew after
-a restart, by when `latest` is another place; batch 0 begins where its own end says instead.
+names no topic can have: `@fresh` marks an initial offset, and `@begin` holds the start of queues
+that were not in the offset before.
 
-Pure: asks nobody, keeps nothing.
+Why: Spark passes no checkpoint path to a Python source, and asks for the initial offset again after
+a restart. By then `latest` is another place, and what was written in between would be lost. So the
+end of batch 0, which the checkpoint keeps, carries its own start in `@begin`; if the start is
+`@fresh`, that is what counts.
+
+Pure: no I/O, no state.
 """
 
 import json
@@ -27,16 +31,16 @@ _FRESH = "@fresh"
 
 
 class StreamOffset(msgspec.Struct, frozen=True):
-    """How far a stream has come."""
+    """The position of a stream."""
 
     queues: Offsets
     begin: Offsets = {}
-    """Where queues begin that the offset before did not have."""
+    """The start of queues that the offset before did not have."""
     fresh: bool = False
-    """Whether this is an initial offset, which a restart may find elsewhere."""
+    """Whether this is an initial offset, which may differ after a restart."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give what Spark keeps."""
+        """Return what Spark keeps."""
         found: dict[str, Any] = nested(self.queues)
         if self.begin:
             found[_BEGIN] = nested(self.begin)
@@ -51,34 +55,34 @@ class StreamOffset(msgspec.Struct, frozen=True):
         return cls(flat(plain), flat(found.get(_BEGIN, {})), bool(found.get(_FRESH)))
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where to begin or to end: at one end of all queues, at a moment, or queue by queue."""
+class OffsetSpec(msgspec.Struct, frozen=True):
+    """A start or an end as options name it: earliest or latest, a time, or offsets by queue."""
 
     offset: int = LATEST
     """`EARLIEST` or `LATEST`, for queues that are not in `each`."""
     each: Offsets = {}
-    moment_ms: int | None = None
+    time_ms: int | None = None
 
-    def of(self, queue: MessageQueue, bounds: Bounds, at_moment: Callable[[int], int]) -> int:
-        """Give the offset in a queue; it may lie outside of its bounds if the user named it."""
-        if self.moment_ms is not None:
-            return at_moment(self.moment_ms)
+    def of(self, queue: MessageQueue, bounds: Bounds, at_time: Callable[[int], int]) -> int:
+        """Return the offset in a queue; one that the user named may be out of bounds."""
+        if self.time_ms is not None:
+            return at_time(self.time_ms)
         named = self.each.get(queue, self.offset)
         if named == EARLIEST:
             return bounds.first
         return bounds.end if named == LATEST else named
 
 
-def read_place(text: str, default: int) -> Place:
+def read_place(text: str, default: int) -> OffsetSpec:
     """Read `earliest`, `latest`, or JSON such as `{"orders": {"broker-a": {"0": 12, "1": -2}}}`.
 
-    Queues that the JSON does not name are at `default`. Raises `InvalidInput`.
+    Queues that the JSON does not name get `default`. Raises `InvalidInput`.
     """
     word = text.strip().lower()
     if word in ("earliest", "latest"):
-        return Place(EARLIEST if word == "earliest" else LATEST)
+        return OffsetSpec(EARLIEST if word == "earliest" else LATEST)
     try:
-        return Place(default, flat(json.loads(text)))
+        return OffsetSpec(default, flat(json.loads(text)))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
             'must be earliest, latest or JSON such as {"orders": {"broker-a": {"0": 12, "1": -2}}}'
@@ -87,7 +91,7 @@ def read_place(text: str, default: int) -> Place:
 
 
 def nested(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
-    """Give offsets as topics of brokers of queues."""
+    """Return offsets as nested JSON: topic, broker, queue."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for queue in sorted(offsets, key=_order):
         brokers = found.setdefault(queue.topic, {})
@@ -96,13 +100,13 @@ def nested(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
 
 
 def flat(found: Any) -> Offsets:
-    """Undo `nested`; raises `InvalidInput` for what has another form."""
+    """Read what `nested` returns; raises `InvalidInput` for any other form."""
     offsets: Offsets = {}
     for topic, brokers in _items(found):
         for broker, queues in _items(brokers):
             for number, offset in _items(queues):
                 if not (number.isascii() and number.isdigit() and len(number) < 10):
-                    raise InvalidInput(f"{number!r} is not the number of a queue")
+                    raise InvalidInput(f"{number!r} is not a queue number")
                 if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
                     raise InvalidInput(f"{offset!r} is not an offset")
                 offsets[MessageQueue(topic, broker, int(number))] = offset
@@ -120,5 +124,5 @@ def _order(queue: MessageQueue) -> tuple[str, str, int]:
 
 
 def lag(ends: Mapping[MessageQueue, int], reached: Mapping[MessageQueue, int]) -> Offsets:
-    """Give how many messages of each queue are still to be read; of an unknown queue none."""
+    """Return the number of messages left to read in each queue; 0 for an unknown queue."""
     return {queue: max(0, end - reached.get(queue, end)) for queue, end in ends.items()}

@@ -1,7 +1,7 @@
-"""Options as Spark hands them over: text by name, in any case, read into values.
+"""Parsers of options, which Spark passes as text with case-insensitive names.
 
-Owns how one option is read and how a wrong one is refused: by its name, with what would be right.
-Values of secret options are never part of a message. Knows no particular option.
+An invalid option is refused by its name, with what is allowed. Values of secret options are never
+part of a message. Knows no particular option.
 """
 
 import re
@@ -25,9 +25,9 @@ _FLAGS = {"true": True, "false": False}
 def read_options(
     given: Mapping[str, str], known: Mapping[str, Read], *, spark_own: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Read the options that were given; the result has their names as `known` spells them.
+    """Read options; the result has their names as `known` spells them.
 
-    Names count in any case. Those of `spark_own` are Spark's and are passed over. Raises
+    Names are case-insensitive. Those of `spark_own` are Spark's and are ignored. Raises
     `OptionInvalid` for an unknown name and for a value that does not read.
     """
     spelled = {name.lower(): name for name in known}
@@ -38,7 +38,7 @@ def read_options(
         if name is None:
             if key.lower() in passed:
                 continue
-            raise OptionInvalid(key, f"is not known{_hint(key, spelled)}")
+            raise OptionInvalid(key, f"is unknown{_hint(key, spelled)}")
         if name in found:
             raise OptionInvalid(name, "is given twice")
         try:
@@ -56,7 +56,7 @@ def _hint(key: str, spelled: Mapping[str, str]) -> str:
 
 
 def text(value: str) -> str:
-    """Read text that says something."""
+    """Read text that is not empty."""
     if not value.strip():
         raise InvalidInput("must not be empty")
     return value.strip()
@@ -71,7 +71,7 @@ def flag(value: str) -> bool:
 
 
 def whole(at_least: int = 0, at_most: int = 2**63 - 1) -> Read:
-    """Give a reader of whole numbers."""
+    """Return a parser of whole numbers."""
 
     def read(value: str) -> int:
         plain = value.strip().replace("_", "")
@@ -85,11 +85,11 @@ def whole(at_least: int = 0, at_most: int = 2**63 - 1) -> Read:
 
 
 def seconds(value: str) -> float:
-    """Read a time such as `15m`, `30s`, `200ms`; a bare number is seconds."""
+    """Read a duration such as `15m`, `30s`, `200ms`; a bare number is seconds."""
     found = _SECONDS.match(value.strip().lower())
     unit = found and (_UNITS.get(found[2]) if found[2] else 1.0)
     if not found or unit is None:
-        raise InvalidInput(f"must be a time such as 200ms, 30s, 15m or 1h, not {value!r}")
+        raise InvalidInput(f"must be a duration such as 200ms, 30s, 15m or 1h, not {value!r}")
     return float(found[1]) * unit
 
 
@@ -102,24 +102,24 @@ def size(value: str) -> int:
     return int(found[1]) * unit
 
 
-def moment_ms(value: str) -> int:
-    """Read a moment: milliseconds since 1970, or ISO 8601 with its offset from UTC."""
+def time_ms(value: str) -> int:
+    """Read a time: milliseconds since 1970, or ISO 8601 with a UTC offset."""
     plain = value.strip()
     if plain.isascii() and plain.isdigit() and len(plain) < 17:
         return int(plain)
     try:
-        moment = datetime.fromisoformat(plain)
+        time = datetime.fromisoformat(plain)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        time = None
+    if time is None or time.tzinfo is None:
         raise InvalidInput(
-            f"must be milliseconds since 1970 or such as 2026-01-31T12:00:00Z, not {value!r}"
+            f"must be milliseconds since 1970 or a time such as 2026-01-31T12:00:00Z, not {value!r}"
         )
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+    return int((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
 
 
 def one_of(**choices: T) -> Callable[[str], T]:
-    """Give a reader of one of some words."""
+    """Return a parser of one of some words."""
 
     def read(value: str) -> T:
         word = value.strip().lower()
@@ -134,19 +134,19 @@ def names(value: str) -> tuple[str, ...]:
     """Read names joined by commas."""
     found = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
     if not found:
-        raise InvalidInput("must name at least one")
+        raise InvalidInput("must list at least one name")
     return found
 
 
 def alone(found: Mapping[str, Any], *alternatives: str) -> str | None:
-    """Give which of some options that exclude each other was given; raises `OptionInvalid`."""
+    """Return which of some mutually exclusive options is given; raises `OptionInvalid`."""
     given = [name for name in alternatives if name in found]
     if len(given) > 1:
-        raise OptionInvalid(given[1], f"contradicts {given[0]!r}; give one of them")
+        raise OptionInvalid(given[1], f"cannot be combined with {given[0]!r}; set one of them")
     return given[0] if given else None
 
 
 def together(found: Mapping[str, Any], name: str, needs: str) -> None:
-    """Refuse an option without the one it belongs to; raises `OptionInvalid`."""
+    """Raise `OptionInvalid` for an option without the one it requires."""
     if name in found and needs not in found:
-        raise OptionInvalid(name, f"needs option {needs!r}, too")
+        raise OptionInvalid(name, f"requires option {needs!r}")

@@ -1,6 +1,6 @@
-"""The options that say how to reach a cluster, the same for the source and the sink.
+"""The connection options, the same for the source and the sink.
 
-`Reach` is what they come to: a frozen value that pickles, and prints without its secrets.
+`Reach` is their value: frozen, picklable, and printed without its secrets.
 """
 
 import os
@@ -9,41 +9,33 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.client.name_servers import name_server_addresses
-from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq import ClientOptions, Credentials, Tls
+from pocketmq.blocking.record_reader import name_server_addresses
 from pocketmq.errors import MQError, OptionInvalid
-from pocketmq.net import Tls
-from pocketmq.spark.option_values import (
-    Read,
-    flag,
-    read_options,
-    seconds,
-    text,
-    together,
-)
+from pocketmq.spark import option_values as values
 
-REACH: dict[str, Read] = {
-    "nameServer": text,
-    "accessKey": text,
-    "secretKey": text,
-    "securityToken": text,
-    "tls": flag,
-    "tlsCa": text,
-    "tlsCert": text,
-    "tlsKey": text,
+REACH: dict[str, values.Read] = {
+    "nameServer": values.text,
+    "accessKey": values.text,
+    "secretKey": values.text,
+    "securityToken": values.text,
+    "tls": values.flag,
+    "tlsCa": values.text,
+    "tlsCert": values.text,
+    "tlsKey": values.text,
     "tlsKeyPassword": str,
-    "tlsVerify": flag,
-    "tlsCheckHostname": flag,
-    "tlsServerName": text,
-    "namespace": text,
-    "namespaceV2": text,
-    "requestTimeout": seconds,
-    "retryTimeout": seconds,
+    "tlsVerify": values.flag,
+    "tlsCheckHostname": values.flag,
+    "tlsServerName": values.text,
+    "namespace": values.text,
+    "namespaceV2": values.text,
+    "requestTimeout": values.seconds,
+    "retryTimeout": values.seconds,
 }
 """How each is read."""
 
 SPARK_OWN = ("path", "checkpointLocation", "queryName", "serialization.format", "streamName")
-"""What Spark adds to the options of its own accord."""
+"""Options that Spark adds by itself."""
 
 _TLS_FIELDS = {
     "tlsCa": "ca",
@@ -57,7 +49,7 @@ _TLS_FIELDS = {
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cluster is reached."""
+    """How to connect to a cluster."""
 
     name_servers: str
     credentials: Credentials | None = None
@@ -67,10 +59,10 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout: float = 3.0
     """Seconds for one request; pulls of many messages have more."""
     retry_timeout: float = 30.0
-    """Seconds in which what failed for a reason that may pass is tried again."""
+    """Seconds for which retryable errors are retried."""
 
     def client(self) -> ClientOptions:
-        """Give the same as options of a client."""
+        """Return the same as options of a client."""
         return ClientOptions(
             name_servers=self.name_servers,
             credentials=self.credentials,
@@ -82,7 +74,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client_of(name_server: str, given: Mapping[str, str]) -> ClientOptions:
-    """Give a client's options that say the same as those of a source or sink; others are left out.
+    """Return client options equal to the connection options among those of a source or sink.
 
     Raises `OptionInvalid`.
     """
@@ -90,27 +82,25 @@ def client_of(name_server: str, given: Mapping[str, str]) -> ClientOptions:
     reach = {name: value for name, value in given.items() if name.lower() in known}
     if name_server:
         reach = {"nameServer": name_server, **reach}
-    return reach_of(read_options(reach, REACH)).client()
+    return reach_of(values.read_options(reach, REACH)).client()
 
 
 def reach_of(found: Mapping[str, Any]) -> Reach:
-    """Join the options that were read; raises `OptionInvalid` for what contradicts itself."""
+    """Combine connection options that were read; raises `OptionInvalid` for contradictions."""
     try:
         addresses = name_server_addresses(found.get("nameServer", ""), os.environ)
     except MQError as error:
-        raise OptionInvalid("nameServer", f"cannot be used: {error}") from error
-    together(found, "secretKey", "accessKey")
-    together(found, "accessKey", "secretKey")
-    together(found, "securityToken", "accessKey")
+        raise OptionInvalid("nameServer", f"is invalid: {error}") from error
+    values.together(found, "secretKey", "accessKey")
+    values.together(found, "accessKey", "secretKey")
+    values.together(found, "securityToken", "accessKey")
     for name in _TLS_FIELDS:
         if name in found and not found.get("tls"):
-            raise OptionInvalid(name, "needs option 'tls' to be true")
+            raise OptionInvalid(name, "requires option 'tls' to be true")
     if "tlsCa" in found and found.get("tlsVerify") is False:
-        raise OptionInvalid(
-            "tlsVerify", "is false, so nothing is checked by 'tlsCa'; leave one out"
-        )
+        raise OptionInvalid("tlsVerify", "is false, so 'tlsCa' has no effect; remove one of them")
     if "namespace" in found and "namespaceV2" in found:
-        raise OptionInvalid("namespaceV2", "contradicts 'namespace'; give one of them")
+        raise OptionInvalid("namespaceV2", "cannot be combined with 'namespace'; set one of them")
     for name in ("requestTimeout", "retryTimeout"):
         if name in found and not 0.01 <= found[name] <= 86400:
             raise OptionInvalid(name, "must be from 10ms to 1d")

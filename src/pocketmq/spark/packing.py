@@ -1,7 +1,7 @@
-"""Rows as requests: batches for one queue each, written without a step of Python for each row.
+"""Rows as requests: batches for one queue each, encoded without a Python step per row.
 
-What cannot travel in a batch (delayed, too large, for a retry topic) goes alone. Rows with the same
-ordering key keep their order. Knows no connection: who sends is told what, in which order.
+Rows that cannot be in a batch (delayed, too large, for a retry topic) are sent alone. Rows with the
+same ordering key keep their order. Knows no connection: yields what to send, in order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +20,10 @@ from pocketmq.spark.checked_columns import join, sizes_of
 from pocketmq.spark.rows import Rows
 
 Queues = Callable[[str], Sequence[MessageQueue]]
-"""Gives the queues of a topic that can be written to, in the order Java's selectors see them."""
+"""Returns the writable queues of a topic, in the order Java's selectors see them."""
 
 MOST_ROWS = 32_768
-"""Rows encoded together: half of the ids there are in a millisecond."""
+"""Rows encoded together: half of the message ids available per millisecond."""
 MOST_BYTES = 64 << 20
 
 _WAIT = b"WAIT\1true\2"
@@ -42,7 +42,7 @@ class Packed(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """One row of `rows` that travels by itself."""
+    """One row of `rows` that is sent by itself."""
 
     rows: Rows
     at: int
@@ -51,7 +51,7 @@ class Alone(NamedTuple):
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Give a batch in parts small enough for what is done with them, in order."""
+    """Yield a batch in slices of limited size, in order."""
     if batch.num_rows > 1 and (batch.num_rows > MOST_ROWS or batch.nbytes > MOST_BYTES):
         half = batch.num_rows // 2
         yield from slices(batch.slice(0, half))
@@ -63,7 +63,7 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def pack(
     rows: Rows, limit: int, take_ids: Callable[[int], IdRange], queues: Queues
 ) -> Iterator[Packed | Alone]:
-    """Give what is to be sent for some rows; no batch has more than `limit` bytes."""
+    """Yield what to send for some rows; no batch has more than `limit` bytes."""
     rows, targets, bounds = grouped(rows, queues)
     entries = encode(rows, take_ids(len(rows)))
     ends = np.frombuffer(entries.buffers()[1], np.int32)[: len(rows) + 1]
@@ -92,9 +92,9 @@ def pack(
 def grouped(
     rows: Rows, queues: Queues
 ) -> tuple[Rows, list[tuple[str, MessageQueue | None]], list[int]]:
-    """Bring rows for the same topic and queue together, each in their order.
+    """Group rows by topic and queue; within a group they keep their order.
 
-    Gives the rows, the places they go to, and where the rows of each begin and end.
+    Returns the rows, the target of each group, and the bounds of the groups.
     """
     if rows.ordering is None and rows.topic_codes is None:
         return rows, [(rows.topics[0], None)], [0, len(rows)]
@@ -118,7 +118,7 @@ def grouped(
 
 
 def _choices(keys: pa.Array, queues: Sequence[MessageQueue]) -> npt.NDArray[np.int64]:
-    """Give which queue each key chooses, from 1 on; 0 is a key that is null: any."""
+    """Return the queue each key selects, counted from 1; 0 for a null key, which takes any."""
     coded = keys.dictionary_encode()
     wide = pa.types.is_int64(keys.type)
     position = {queue: place for place, queue in enumerate(queues, 1)}
@@ -132,7 +132,7 @@ def _choices(keys: pa.Array, queues: Sequence[MessageQueue]) -> npt.NDArray[np.i
 
 
 def encode(rows: Rows, ids: IdRange) -> pa.Array:
-    """Give each row as the bytes of its entry in a batch, as `protocol.batch` writes them."""
+    """Return each row as the bytes of its entry in a batch, equal to those of `protocol.batch`."""
     amount = len(rows)
     before_id = f"UNIQ_KEY\1{ids.prefix}".encode()
     pieces: list[pa.Array | pa.Scalar] = []
@@ -167,7 +167,7 @@ def encode(rows: Rows, ids: IdRange) -> pa.Array:
 
 
 def _named(name: bytes, values: pa.Array) -> pa.Array:
-    """Give a property; null where there is no value."""
+    """Return a property; null where there is no value."""
     return join(pa.scalar(name + b"\1", pa.binary()), values, pa.scalar(b"\2", pa.binary()))
 
 

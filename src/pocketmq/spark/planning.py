@@ -1,7 +1,7 @@
-"""What a task reads: queues and ranges packed into tasks, a limit shared out in proportion.
+"""Planning: ranges of queues packed into tasks, a row limit divided among queues.
 
-Each Python task costs Spark about 20 ms, so many small queues go into one; a long range is cut.
-Pure: numbers in, numbers out.
+Each Python task costs Spark about 20 ms, so many small queues go into one task; a long range is
+split. Pure: numbers in, numbers out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from pocketmq.model.queue import MessageQueue
 
 PER_TASK = 100_000
-"""Messages of one task unless more tasks are asked for."""
+"""Messages per task, unless options ask for more tasks."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -23,17 +23,17 @@ class Range(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many offsets these are."""
+        """The number of offsets."""
         return self.end - self.start
 
 
 def pack(
     ranges: Sequence[Range], *, at_least: int = 1, per_task: int = PER_TASK
 ) -> list[tuple[Range, ...]]:
-    """Give each task about the same number of messages, in as few tasks as that needs.
+    """Return tasks of about equal size, as few as `per_task` allows.
 
-    The ranges are laid end to end and cut at equal distances: a task has whole queues and at most
-    two ends of others. No task is empty, so there may be fewer than `at_least`.
+    The ranges are laid end to end and cut at equal distances, so a task has whole queues and at
+    most two partial ones. No task is empty, so there may be fewer than `at_least`.
     """
     total = sum(each.size for each in ranges)
     if total <= 0:
@@ -57,9 +57,9 @@ def pack(
 
 
 def share(backlog: Mapping[MessageQueue, int], limit: int) -> dict[MessageQueue, int]:
-    """Share `limit` messages out in proportion to what waits, to the last one.
+    """Divide `limit` messages among queues in proportion to their backlog, exactly.
 
-    What rounding leaves goes to those who lost most by it.
+    The remainder goes to the queues that lost most by rounding.
     """
     total = sum(backlog.values())
     if total <= limit:

@@ -1,6 +1,7 @@
-"""How far a stream has come, told to its consumer group for operators to see.
+"""The progress of a stream, committed to a consumer group so that operators see its lag.
 
-For show only: nothing is ever read back from there, and a broker that cannot be told is told later.
+For display only: a stream never reads it back, the checkpoint is the truth. A commit that fails is
+made up for by a later one.
 """
 
 import logging
@@ -19,11 +20,11 @@ from pocketmq.spark.options import Reach
 logger = logging.getLogger("pocketmq.spark")
 
 _REST = 5.0
-"""Seconds for which a cluster that does not answer is left in peace."""
+"""Seconds to wait after a cluster did not respond."""
 
 
-class Progress:
-    """Publishes offsets of one group. Runs in one thread."""
+class ProgressPublisher:
+    """Commits offsets of one group. Used by one thread."""
 
     def __init__(
         self, reach: Reach, group: str, clock: Callable[[], float] = time.monotonic
@@ -36,7 +37,7 @@ class Progress:
         self._rest_until = float("-inf")
 
     def publish(self, reached: Mapping[MessageQueue, int]) -> None:
-        """Tell the brokers what is new; Spark's commits come late, so nothing goes back."""
+        """Commit what is new; Spark's commits arrive late, so an offset is never set back."""
         news = {q: at for q, at in reached.items() if at > self._published.get(q, -1)}
         if not news or self._clock() < self._rest_until:
             return
@@ -49,31 +50,33 @@ class Progress:
                 self._reader.commit(self._group, queue, at)
                 self._published[queue] = at
         except MQError as error:
-            logger.warning("the progress of group %s is not published: %s", self._group, error)
+            logger.warning(
+                'progress commit failed: group=%s error="%s"; retrying later', self._group, error
+            )
             if isinstance(error, TransportError) or error.retryable:
                 self._rest_until = self._clock() + _REST
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._reader.close()
 
 
-class Lag(msgspec.Struct, frozen=True):
-    """How many messages a stream has still to read."""
+class StreamLag(msgspec.Struct, frozen=True):
+    """The number of messages a stream has not read yet."""
 
     total: int
     queues: Offsets
 
     @property
     def worst(self) -> int:
-        """That of the queue farthest behind."""
+        """The lag of the queue farthest behind."""
         return max(self.queues.values(), default=0)
 
 
-def stream_lag(progress: Mapping[str, Any] | Any) -> Lag:
-    """Give the lag of a query from its progress, such as `query.lastProgress`.
+def stream_lag(progress: Mapping[str, Any] | Any) -> StreamLag:
+    """Return the lag of a query from its progress, such as `query.lastProgress`.
 
-    Sources other than this one count for nothing.
+    Other sources of the query are ignored.
     """
     sources = progress["sources"] if isinstance(progress, Mapping) else progress.sources
     queues: Offsets = {}
@@ -82,11 +85,11 @@ def stream_lag(progress: Mapping[str, Any] | Any) -> Lag:
         latest, reached = _offset(found, "latestOffset"), _offset(found, "endOffset")
         if latest is not None and reached is not None:
             queues |= lag(latest, reached)
-    return Lag(sum(queues.values()), queues)
+    return StreamLag(sum(queues.values()), queues)
 
 
 def _offset(source: Mapping[str, Any], name: str) -> Offsets | None:
-    """Read an offset of a progress: JSON text in some places, its value in others."""
+    """Read an offset of a progress, which is JSON text or a value, depending on Spark's API."""
     found = source.get(name, source.get(f"_{name}"))
     try:
         if isinstance(found, str):

@@ -1,8 +1,8 @@
 r"""The properties of many messages at once: tags, keys, ids and the map of all others.
 
 The rules are those of `protocol.property_text`: pieces without a name or a value are dropped, of
-several values the last counts, `\x01` inside a value belongs to it. Every property is four numbers,
-where its name and its value begin and end; rows are ranges of properties.
+several values the last counts, `\x01` inside a value belongs to it. A property is four numbers, the
+bounds of its name and of its value; rows are ranges of properties.
 """
 
 from typing import Any
@@ -18,14 +18,14 @@ ELSEWHERE = (
     names.TAGS, names.KEYS, names.UNIQUE_KEY, names.WAIT, names.CLUSTER, names.MSG_REGION,
     names.TRACE_ON,
 )  # fmt: skip
-"""What the map leaves out: what has a column of its own, and what says how a message was sent."""
+"""What the map leaves out: properties with a column of their own, and those about sending."""
 
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class PropertyColumns:
-    """The properties of a batch, cut but not copied."""
+    """The properties of a batch, located but not copied."""
 
     def __init__(self, texts: Any) -> None:
         """Take the property texts of all rows: a binary array without gaps or nulls."""
@@ -47,7 +47,7 @@ class PropertyColumns:
             self._drop_repeated()
 
     def column(self, name: str) -> Any:
-        """Give the values of one property, null where a message has none."""
+        """Return the values of one property, null where a message has none."""
         if self._regular is not None:
             return self._regular.column(name)
         hits = np.flatnonzero(self._named(name))
@@ -56,7 +56,7 @@ class PropertyColumns:
         return chosen(self._texts(self._value_at[hits], self._value_end[hits]), which)
 
     def others(self, kind: pa.DataType) -> Any:
-        """Give the map of all properties that are not `ELSEWHERE`."""
+        """Return the map of all properties that are not `ELSEWHERE`."""
         if self._regular is not None:
             return self._regular.others(kind, ELSEWHERE)
         kept = np.ones(len(self._codes), bool)
@@ -69,11 +69,11 @@ class PropertyColumns:
         return pa.MapArray.from_arrays(pa.array(firsts), keys, values).cast(kind)
 
     def _named(self, name: str) -> Any:
-        """Tell which properties have a name; of up to 8 bytes, and of most others, for certain."""
+        """Return which properties have a name; beyond 16 bytes only head and tail are compared."""
         return (self._codes == _code(name)) & (self._name_end - self._name_at == len(name))
 
     def _cut(self, raw: Any, marks: Any) -> None:
-        """Find where names and values begin and end."""
+        """Locate names and values."""
         bounds = self._bounds
         ends_name = raw[marks] == 1
         begins = np.empty(len(marks), bool)  # whether the mark is the first of its piece
@@ -108,13 +108,13 @@ class PropertyColumns:
         self._firsts = np.searchsorted(name_end, self._bounds)
 
     def _name_codes(self, raw: Any) -> Any:
-        """Give a number for each name: equal names have equal ones, others hardly ever."""
+        """Return a hash of each name."""
         sizes = (self._name_end - self._name_at).astype(np.uint64)
         padded = raw if len(raw) >= 8 else np.concatenate([raw, np.zeros(8, np.uint8)])
         last = len(padded) - 8
         heads = numbers_at(padded, "<u8", np.minimum(self._name_at, last))
         late = np.flatnonzero(self._name_at > last)
-        for each in late:  # those in the last bytes, where no eight can be read
+        for each in late:  # in the last bytes, where no eight can be read
             heads[each] = int.from_bytes(padded[self._name_at[each] :].tobytes(), "little")
         heads &= _MASKS[np.minimum(sizes, np.uint64(8))]
         codes = heads * _MIX + sizes

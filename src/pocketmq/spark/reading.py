@@ -1,7 +1,8 @@
-"""How a task reads its ranges: pulls joined until decoding pays, the next ones under way meanwhile.
+"""How a task reads its ranges: pulls are joined until decoding pays, and prefetched by a thread.
 
-Runs in Spark's worker processes. A decoded batch never mixes what was asked for with more: rows
-outside of the ranges are dropped.
+Runs in Spark's worker processes. Rows outside of the ranges are dropped. Damaged records are rare:
+only a batch that fails to decode is read again record by record (`without_damage`), and either an
+error names the damaged record, or the query continues without it.
 """
 
 import logging
@@ -13,21 +14,23 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
-from pocketmq.blocking.record_reader import PulledRecords, RecordReader
-from pocketmq.errors import DataLost, MessageMalformed
+from pocketmq.blocking.record_reader import Pulled, RecordReader, Suspicion
+from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
+from pocketmq.model.kinds import OnDamage
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery
 from pocketmq.spark.connections import reader_of, settle
-from pocketmq.spark.damaged import without_damage
-from pocketmq.spark.layout import Part
+from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.planning import Range
-from pocketmq.spark.records import Wanted, decode
-from pocketmq.spark.source_options import Pulling
+from pocketmq.spark.records import RowSelection, decode
+from pocketmq.spark.source_options import PullOptions
 
 logger = logging.getLogger("pocketmq.spark")
 
 JOINED_BYTES = 8 * 1024 * 1024
-"""Records that are decoded together at most, give or take one pull."""
+"""Bytes of records decoded together, plus at most one pull."""
 _AHEAD = 2
-"""Batches pulled ahead of the one that is decoded."""
+"""Batches prefetched beside the one that is decoded: bounds the memory of a task."""
 _FEW = 2_000
 """Messages below which a thread costs more than it saves."""
 _PAUSE = 0.05
@@ -35,12 +38,12 @@ _TICK = 0.5
 
 
 def read_ranges(
-    ranges: Sequence[Range], wanted: Wanted, pulling: Pulling
+    ranges: Sequence[Range], wanted: RowSelection, pulling: PullOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of some ranges, in the order of the ranges. Raises `DataLost` and `MQError`."""
+    """Yield the rows of some ranges, in their order. Raises `DataLost` and `MQError`."""
     settle()
     reader = reader_of(pulling.reach, pulling.group)
-    batches: Iterable[list[Part]] = _batches(reader, ranges, pulling)
+    batches: Iterable[list[QueueRecords]] = _batches(reader, ranges, pulling)
     if sum(each.size for each in ranges) > _FEW:
         batches = _Ahead(batches)
     for parts in batches:
@@ -55,10 +58,10 @@ def read_ranges(
 
 
 def _batches(
-    reader: RecordReader, ranges: Sequence[Range], pulling: Pulling
-) -> Iterator[list[Part]]:
-    """Join what pulls give until it is worth decoding."""
-    parts: list[Part] = []
+    reader: RecordReader, ranges: Sequence[Range], pulling: PullOptions
+) -> Iterator[list[QueueRecords]]:
+    """Yield the results of pulls, joined until they are worth decoding."""
+    parts: list[QueueRecords] = []
     rows = size = 0
     for each in ranges:
         for part, count in _pulls(reader, each, pulling):
@@ -72,8 +75,10 @@ def _batches(
         yield parts
 
 
-def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tuple[Part, int]]:
-    """Pull a range, and tell about how many rows each pull gave."""
+def _pulls(
+    reader: RecordReader, wanted: Range, pulling: PullOptions
+) -> Iterator[tuple[QueueRecords, int]]:
+    """Pull a range; yield records and the approximate number of rows of each pull."""
     at, silent_since = wanted.start, None
     while at < wanted.end:
         count = min(pulling.messages, wanted.end - at)
@@ -81,7 +86,7 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
             wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
         )
         if pulled.status is PullStatus.FOUND and pulled.next_offset > at:
-            part = Part(
+            part = QueueRecords(
                 wanted.queue,
                 pulled.records,
                 at,
@@ -91,7 +96,7 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
             )
             yield part, pulled.next_offset - at
         elif pulled.status is not PullStatus.NO_MATCHED_MSG or pulled.next_offset <= at:
-            # Nothing where there was something: gone, or not yet at the slave that was asked.
+            # Nothing where the plan saw messages: deleted, or not yet replicated to this slave.
             now = time.monotonic()
             silent_since = now if silent_since is None else silent_since
             patience = pulling.reach.retry_timeout
@@ -100,35 +105,39 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
         at, silent_since = pulled.next_offset, None
 
 
-def _gone(wanted: Range, at: int, pulled: PulledRecords, pulling: Pulling, *, over: bool) -> int:
-    """Give where to go on after a pull that found nothing; raises `DataLost`."""
-    first, end = pulled.min_offset, pulled.max_offset
+def _gone(wanted: Range, at: int, pulled: Pulled, pulling: PullOptions, *, over: bool) -> int:
+    """Return the offset to continue at after a pull that found nothing; raises `DataLost`."""
+    first, end = pulled.bounds.first, pulled.bounds.end
     if at < first:
-        why, go_on = f"its first offset is {first} by now", min(first, wanted.end)
+        why, resume = f"its first offset is {first} now", min(first, wanted.end)
     elif at >= end and (over or pulled.status is PullStatus.OFFSET_ILLEGAL):
-        why, go_on = f"its end is {end} by now, as if it had been made anew", wanted.end
+        why, resume = f"its end is {end} now, as if the topic had been recreated", wanted.end
     elif over:
-        why, go_on = "its broker gives none of them", wanted.end
+        why, resume = "its broker returns none of them", wanted.end
     else:
         time.sleep(_PAUSE)
         return at
     queue = wanted.queue
-    lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, go_on), why)
+    lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, resume), why)
     if pulling.fail_on_data_loss:
         raise lost
     logger.warning("%s", lost)
-    return go_on
+    return resume
 
 
 class _Ahead:
-    """Runs an iterator in a thread, a little ahead of whoever takes what it gives."""
+    """Runs an iterator in a thread, `_AHEAD` items ahead of its consumer.
 
-    def __init__(self, source: Iterable[list[Part]]) -> None:
+    An error of the thread is raised where the consumer waits; a consumer that stops early (a LIMIT)
+    sets `_stopped`, or the thread would wait for ever to hand over what is not taken.
+    """
+
+    def __init__(self, source: Iterable[list[QueueRecords]]) -> None:
         self._source = source
-        self._given: queues.Queue[list[Part] | BaseException | None] = queues.Queue(_AHEAD)
+        self._given: queues.Queue[list[QueueRecords] | BaseException | None] = queues.Queue(_AHEAD)
         self._stopped = threading.Event()
 
-    def __iter__(self) -> Iterator[list[Part]]:
+    def __iter__(self) -> Iterator[list[QueueRecords]]:
         thread = threading.Thread(target=self._run, name="pocketmq-prefetch", daemon=True)
         thread.start()
         try:
@@ -137,19 +146,19 @@ class _Ahead:
                     raise given
                 yield given
         finally:
-            self._stopped.set()  # a task that needs no more rows leaves in the middle
+            self._stopped.set()  # a task that needs no more rows stops early
 
     def _run(self) -> None:
         try:
             for parts in self._source:
                 if not self._give(parts):
                     return
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the consumer
             self._give(error)
         else:
             self._give(None)
 
-    def _give(self, what: list[Part] | BaseException | None) -> bool:
+    def _give(self, what: list[QueueRecords] | BaseException | None) -> bool:
         while not self._stopped.is_set():
             try:
                 self._given.put(what, timeout=_TICK)
@@ -157,3 +166,52 @@ class _Ahead:
                 continue
             return True
         return False
+
+
+def without_damage(
+    reader: RecordReader, part: QueueRecords, pulling: PullOptions
+) -> Iterator[QueueRecords]:
+    """Yield the sound records of a part; those after a damaged one are pulled again.
+
+    Raises `DataLost` at a damaged record, unless the query tolerates data loss.
+    """
+    suspicion = Suspicion()
+    on_damage = OnDamage.STOP if pulling.fail_on_data_loss else OnDamage.SKIP
+    at, records, behind = part.start, part.records, part.behind
+    delta = part.offset_delta
+    while True:
+        try:
+            decode_pulled(records, Delivery())
+        except MessagesCutShort as error:
+            if error.decoded:
+                suspicion.clear()
+                yield QueueRecords(part.queue, records[: error.position], at, part.end, delta)
+                at = error.decoded[-1].queue_offset + delta + 1
+            else:
+                try:
+                    at = suspicion.next_offset(part.queue, at, behind, error, on_damage)
+                except MessagesCutShort:
+                    raise _lost(part, at, max(at + 1, behind), error) from error
+        else:
+            suspicion.clear()
+            if records:
+                yield QueueRecords(part.queue, records, at, part.end, delta)
+            at = max(at + 1, behind)
+        if at >= min(part.behind, part.end):
+            return
+        pulled = reader.pull(
+            part.queue,
+            at,
+            max_messages=1 if suspicion.alone else min(part.behind, part.end) - at,
+            max_bytes=pulling.size,
+            wanted=pulling.wanted,
+        )
+        records, behind, delta = pulled.records, pulled.next_offset, pulled.offset_delta
+        if pulled.status is PullStatus.OFFSET_ILLEGAL:  # deleted meanwhile
+            at = behind
+
+
+def _lost(part: QueueRecords, at: int, resume: int, error: MessagesCutShort) -> DataLost:
+    queue = part.queue
+    why = f"the stored record is damaged ({error.reason})"
+    return DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, resume), why)

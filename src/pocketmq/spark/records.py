@@ -1,7 +1,7 @@
-"""Stored records to rows: many at once, into Arrow's columns, without a Python object for each.
+"""Stored records to rows: decoded in bulk into Arrow columns, without a Python object each.
 
-Only the columns asked for are made. Compressed bodies are inflated one by one, and a batch ends
-where they become too many bytes; all else, IPv6 hosts and long topics included, goes in bulk.
+Only requested columns are made. Compressed bodies are inflated one by one, and a batch ends where
+they become too many bytes; everything else, IPv6 hosts and long topics included, is done in bulk.
 """
 
 import logging
@@ -21,32 +21,32 @@ from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, repeated, valid_text
-from pocketmq.spark.layout import Layout, Part, unwrapped
+from pocketmq.spark.layout import Layout, QueueRecords, unwrapped
 
 logger = logging.getLogger("pocketmq.spark")
 
 BATCH_BYTES = 32 * 1024 * 1024
-"""Inflated bytes of one batch, unless one body alone has more. Spark holds a few batches."""
+"""Inflated bytes per batch, unless one body alone has more. Spark holds a few batches."""
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _LONG = struct.Struct(">q")
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RowSelection(msgspec.Struct, frozen=True):
     """The columns to make, in order, and the rows to keep."""
 
     columns: tuple[str, ...]
     schema: Any
     """Arrow's schema, of the same length."""
     tags: frozenset[str] = frozenset()
-    """Rows with other tags are dropped; none: all are kept."""
+    """Rows with other tags are dropped; empty keeps all."""
     strict: bool = True
-    """Whether a body that cannot be inflated is an error; else it is null."""
+    """Whether a body that cannot be inflated raises; else it is null."""
     largest: int = INFLATE_LIMIT
-    """Bytes to which one body may inflate, and one inner batch."""
+    """The largest inflated size of one body, and of one inner batch."""
 
 
-def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def decode(parts: Sequence[QueueRecords], wanted: RowSelection) -> Iterator[pa.RecordBatch]:
     """Return an iterator over the rows of some parts.
 
     Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The
@@ -59,7 +59,7 @@ def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
     return (batch for piece in pieces_of_it for batch in _batches(piece, wanted))
 
 
-def _batches(layout: Layout, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def _batches(layout: Layout, wanted: RowSelection) -> Iterator[pa.RecordBatch]:
     kept = _kept(layout, wanted.tags)
     fields = dict(zip(wanted.columns, wanted.schema, strict=True))
     made = {
@@ -80,14 +80,14 @@ def _batches(layout: Layout, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         return
     if made:
         batch = pa.RecordBatch.from_arrays(list(made.values()), schema=wanted.schema)
-    else:  # a count alone is wanted
+    else:  # only the number of rows is wanted
         nothing = pa.nulls(layout.count)
         batch = pa.RecordBatch.from_arrays([nothing], ["nothing"]).select([])
     yield batch if kept is None else batch.filter(pa.array(kept))
 
 
 def _kept(layout: Layout, tags: frozenset[str]) -> Any:
-    """Tell which rows are wanted; None for all."""
+    """Return which rows are wanted; None for all."""
     offsets = layout.offsets
     first = layout.each([part.start for part in layout.parts])
     end = layout.each([part.end for part in layout.parts])
@@ -122,7 +122,7 @@ def _queue_offset(layout: Layout, *_: Any) -> Any:
     return pa.array(layout.offsets)
 
 
-def _bodies(layout: Layout, wanted: Wanted, kept: Any) -> Iterator[tuple[int, Any]]:
+def _bodies(layout: Layout, wanted: RowSelection, kept: Any) -> Iterator[tuple[int, Any]]:
     """Yield the bodies of consecutive rows, with the first row: as many as fit into a batch."""
     packed = (layout.flags & _COMPRESSED) != 0
     if kept is not None:
@@ -142,7 +142,7 @@ def _bodies(layout: Layout, wanted: Wanted, kept: Any) -> Iterator[tuple[int, An
 
 
 def _joined(layout: Layout, start: int, stop: int, inflated: dict[int, bytes | None]) -> Any:
-    """Give the bodies of some rows as one array, and forget those that were inflated."""
+    """Return the bodies of some rows as one array, and release the inflated ones."""
     rows = slice(start, stop)
     bodies = pieces(layout.buffer, layout.body_at[rows], layout.body_end[rows], pa.binary())
     if inflated:
@@ -154,14 +154,14 @@ def _joined(layout: Layout, start: int, stop: int, inflated: dict[int, bytes | N
     return bodies
 
 
-def _inflated(layout: Layout, row: int, wanted: Wanted) -> bytes | None:
+def _inflated(layout: Layout, row: int, wanted: RowSelection) -> bytes | None:
     body = layout.data[layout.body_at[row] : layout.body_end[row]]
     try:
         return decompress_body(body, int(layout.flags[row]), wanted.largest)
     except MessageMalformed as error:
         where = f"the body at offset {layout.offsets[row]} of {layout.queue_of(row)}"
         if not wanted.strict:
-            logger.warning("%s is null: %s", where, error.reason)
+            logger.warning("%s cannot be read, its column is null: %s", where, error.reason)
             return None
         if isinstance(error, BodyTooLarge):
             raise error.at(f"{where} is over maxInflatedBytes") from error
@@ -176,12 +176,12 @@ def _keys(layout: Layout, *_: Any) -> Any:
     return layout.properties.column(names.KEYS)
 
 
-def _properties(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _properties(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     return layout.properties.others(kind)
 
 
 def _message_id(layout: Layout, *_: Any) -> Any:
-    """Give the sender's id, else that of where the message is stored."""
+    """Return the sender's message ids, or the offset id where there is none."""
     ids = layout.properties.column(names.UNIQUE_KEY)
     if not ids.null_count:
         return ids
@@ -196,11 +196,11 @@ def _offset_id(layout: Layout, row: int) -> str:
     return encode_offset_id(layout.data[host_at : int(layout.body_at[row]) - 16], place)
 
 
-def _born_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _born_timestamp(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     return _moments(layout.head["born"], kind)
 
 
-def _store_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
+def _store_timestamp(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
     if not layout.v6:
         return _moments(layout.head["stored"], kind)
     at = layout.at + 56 + 12 * (layout.flags >> 4 & 1)
@@ -208,7 +208,7 @@ def _store_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
 
 
 def _moments(milliseconds: Any, kind: pa.DataType) -> Any:
-    """Give times; one before the year 1 or after 9999, which no reader could show, is null."""
+    """Return times; null before the year 1 and after 9999, which no reader can show."""
     moments = milliseconds.astype(np.int64)
     strange = (moments < _YEAR_1) | (moments > _YEAR_9999)
     moments *= 1000
@@ -218,7 +218,7 @@ def _moments(milliseconds: Any, kind: pa.DataType) -> Any:
 
 
 def _born_host(layout: Layout, *_: Any) -> Any:
-    """Give the senders' addresses; there are few, so each is written once."""
+    """Return the senders' addresses; there are few distinct ones, so each is formatted once."""
     if layout.v6:
         starts = enumerate((layout.at + 48).tolist())
         raw = [layout.data[at : at + layout.born_host_size(row)] for row, at in starts]
@@ -238,7 +238,7 @@ def _born_host(layout: Layout, *_: Any) -> Any:
 def _host(raw: bytes) -> str | None:
     try:
         return decode_host(raw)
-    except MQError:  # a port that no socket has
+    except MQError:  # an invalid port
         return None
 
 
@@ -249,13 +249,13 @@ def _reconsume_times(layout: Layout, *_: Any) -> Any:
 
 
 def _replaced(values: Any, rows: Any, others: Any) -> Any:
-    """Give an array with some of its rows replaced."""
+    """Return an array with some of its rows replaced."""
     which = np.arange(len(values), dtype=np.int64)
     which[rows] = len(values) + np.arange(len(rows))
     return pa.concat_arrays([values, others]).take(pa.array(which))
 
 
-_MAKERS: dict[str, Callable[[Layout, pa.DataType, Wanted], Any]] = {
+_MAKERS: dict[str, Callable[[Layout, pa.DataType, RowSelection], Any]] = {
     "topic": _topic,
     "brokerName": _broker_name,
     "queueId": _queue_id,

@@ -1,8 +1,8 @@
-r"""The quick way through properties: all messages of a batch have the same names in the same order.
+r"""The fast path for properties: all messages of a batch have the same names in the same order.
 
-So it nearly always is, as one program sends them. Then the separators form a table with a row for
-each message, the names are those of the first one, and only values are copied one by one.
-`regular` proves that it is so, byte for byte; whatever is odd goes the other way.
+That is nearly always so, since one program sends them. Then the separators form a table with a row
+per message, the names are those of the first one, and only values are copied. `regular` verifies it
+byte by byte; anything else takes the general path of `property_columns`.
 """
 
 from typing import Any
@@ -23,14 +23,14 @@ class RegularProperties:
         self.value_end = value_end
 
     def column(self, name: str) -> Any:
-        """Give the values of one property, null where a message has none."""
+        """Return the values of one property, null where a message has none."""
         if name.encode() not in self.names:
             return pa.nulls(len(self.value_at), pa.string())
         at = self.names.index(name.encode())
         return self._texts(self.value_at[:, at], self.value_end[:, at])
 
     def others(self, kind: pa.DataType, without: tuple[str, ...]) -> Any:
-        """Give the map of all properties but some."""
+        """Return the map of all properties but some."""
         left_out = {name.encode() for name in without}
         kept = [at for at, name in enumerate(self.names) if name not in left_out]
         rows = len(self.value_at)
@@ -44,10 +44,10 @@ class RegularProperties:
 
 
 def alike(raw: Any, bounds: Any, data: pa.Buffer) -> RegularProperties | None:
-    """Give the properties if the texts of all rows have the same size and shape, else None.
+    """Return the properties if the texts of all rows have the same size and shape, else None.
 
-    Whatever is not a value then stands in the same places of all rows, so that a comparison with
-    the first row proves it. `raw` and `bounds` are those of `regular`.
+    Everything but the values is then at the same positions in all rows, so that a comparison with
+    the first row verifies it. `raw` and `bounds` are those of `regular`.
     """
     rows = len(bounds) - 1
     if rows < 2 or (width := int(bounds[1] - bounds[0])) == 0:
@@ -72,7 +72,7 @@ def alike(raw: Any, bounds: Any, data: pa.Buffer) -> RegularProperties | None:
 
 
 def regular(raw: Any, bounds: Any, data: pa.Buffer, marks: Any) -> RegularProperties | None:
-    r"""Give the properties if they are regular, else None.
+    r"""Return the properties if they are regular, else None.
 
     `raw` are the texts of all rows, ASCII alone, `bounds` where rows begin and end in it, and
     `marks` where every \x01 and \x02 is.
@@ -92,7 +92,7 @@ def regular(raw: Any, bounds: Any, data: pa.Buffer, marks: Any) -> RegularProper
     name_at[:, 0] = bounds[:-1]
     name_at[:, 1:] = table[:, 1 : 2 * name_end.shape[1] - 1 : 2] + 1
     value_end = table[:, 1::2]
-    if width % 2:  # the last value has no separator behind it
+    if width % 2:  # the last value has no separator after it
         value_end = np.concatenate([value_end, bounds[1:, None]], axis=1)
     elif (table[:, -1] + 1 != bounds[1:]).any():
         return None
@@ -107,7 +107,7 @@ def regular(raw: Any, bounds: Any, data: pa.Buffer, marks: Any) -> RegularProper
 
 
 def _same_name(raw: Any, starts: Any, ends: Any) -> bytes | None:
-    """Give the name that stands in all rows, or None; compares eight bytes at a time."""
+    """Return the name that all rows have, or None; compares eight bytes at a time."""
     first: bytes = raw[starts[0] : ends[0]].tobytes()
     size = len(first)
     if not size or (ends - starts != size).any():
@@ -127,7 +127,7 @@ def _same_name(raw: Any, starts: Any, ends: Any) -> bytes | None:
 
 
 def _repeated(names: list[bytes], times: int) -> Any:
-    """Give some names again and again."""
+    """Return an array that repeats some names."""
     sizes = np.array([len(name) for name in names], np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.tile(sizes, times))])
     held = pa.py_buffer(offsets.astype(np.int32))

@@ -1,8 +1,7 @@
-"""Rows of an Arrow batch, made ready to become messages.
+"""Rows of an Arrow batch, checked and ready to become messages.
 
-A row that cannot become a message is refused by its number, its column and the reason before
-anything of its batch is sent. How columns are read is `checked_columns`', how messages are written
-`packing`'s.
+A row that cannot be sent is refused by its number, its column and the reason, before anything of
+its batch is sent. `checked_columns` reads the columns, `packing` writes the messages.
 """
 
 import msgspec
@@ -24,21 +23,21 @@ from pocketmq.spark.checked_columns import (
     read_topics,
     sizes_of,
 )
-from pocketmq.spark.sink_columns import SinkColumns
+from pocketmq.spark.sink_options import SinkColumns
 
 RESERVE = 1024
-"""Bytes of the properties that are kept for what each message gets of RocketMQ's own."""
+"""Bytes of the properties that are reserved for those that RocketMQ adds to a message."""
 _ROOM = PROPERTIES_LIMIT - RESERVE
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """Rows that can be sent. Arrays are as long as there are rows; None is a column of nothing."""
+    """Rows that can be sent. Each array has one entry per row; None is an empty column."""
 
     numbers: npt.NDArray[np.int64]
     """The rows' numbers in their partition."""
     topics: tuple[str, ...]
     topic_codes: npt.NDArray[np.int32] | None
-    """Which of the topics; None if there is one."""
+    """The number of each row's topic; None if there is only one."""
     body: pa.Array
     properties: pa.Array | None
     """Property text."""
@@ -46,13 +45,13 @@ class Rows(msgspec.Struct, frozen=True):
     tags: pa.Array | None
     ordering: pa.Array | None
     delay: npt.NDArray[np.float64] | None
-    """Seconds; 0 is none."""
+    """Delays in seconds; 0 is none."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, order: npt.NDArray[np.int64]) -> "Rows":
-        """Give some rows, in another order."""
+        """Return rows in another order."""
         at = pa.array(order)
 
         def some(array: pa.Array | None) -> pa.Array | None:
@@ -71,11 +70,11 @@ class Rows(msgspec.Struct, frozen=True):
         )
 
     def topic_of(self, at: int) -> str:
-        """Give the topic of one row."""
+        """Return the topic of one row."""
         return self.topics[0 if self.topic_codes is None else int(self.topic_codes[at])]
 
     def message(self, at: int) -> Message:
-        """Give one row as a message."""
+        """Return one row as a message."""
         text = None if self.properties is None else self.properties[at].as_py()
         keys = None if self.keys is None else self.keys[at].as_py()
         tag = None if self.tags is None else self.tags[at].as_py()
@@ -130,11 +129,11 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
 
 
 def _check_together(texts: dict[str, pa.Array | None]) -> None:
-    """Hold the properties of each row to what the wire has room for."""
+    """Check that the properties of each row fit into the wire format."""
     sizes = {name: sizes_of(array) for name, array in texts.items() if array is not None}
     total = np.asarray(sum(sizes.values()))
     if sizes and (total > _ROOM).any():
         at = int((total > _ROOM).argmax())
         column = max(sizes, key=lambda name: int(np.asarray(sizes[name])[at]))
-        reason = f"is too long: {_ROOM} bytes are allowed for properties, keys and tags together"
+        reason = f"is too long: properties, keys and tags together may have {_ROOM} bytes"
         raise Bad(at, column, reason)

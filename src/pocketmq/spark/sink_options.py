@@ -1,6 +1,7 @@
-"""The options of the sink, read and checked when a write is planned.
+"""The options and columns of the sink, checked when a write is planned.
 
-`SinkPlan` is what they and the columns come to: a frozen value that pickles.
+The result is a `SinkPlan`: frozen and picklable. A column that would be dropped silently is
+refused, unless the source makes it: rows of one topic can be written to another as they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,37 +10,98 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-from pyspark.sql.types import StructType
+from pyspark.sql import types
 
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import check_producer_group, check_topic
-from pocketmq.spark.option_values import (
-    Read,
-    flag,
-    read_options,
-    seconds,
-    size,
-    text,
-)
+from pocketmq.spark import option_values as values
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
-from pocketmq.spark.sink_columns import SinkColumns, sink_columns
+from pocketmq.spark.schema import COLUMNS as OF_SOURCE
+
+_WHOLE = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
+_KINDS: dict[str, tuple[tuple[type[types.DataType], ...], str]] = {
+    "topic": ((types.StringType,), "string"),
+    "body": ((types.BinaryType, types.StringType), "binary or string"),
+    "tags": ((types.StringType,), "string"),
+    "keys": ((types.StringType, types.ArrayType), "string or array<string>"),
+    "properties": ((types.MapType,), "map<string,string>"),
+    "orderingKey": ((types.StringType, *_WHOLE), "string or a whole number"),
+    "delay": (
+        (*_WHOLE, types.FloatType, types.DoubleType, types.DecimalType, types.DayTimeIntervalType),
+        "a number of seconds or an interval",
+    ),
+}
+
+
+class SinkColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """The position of each column in a batch; -1 if it is missing."""
+
+    body: int
+    topic: int = -1
+    tags: int = -1
+    keys: int = -1
+    properties: int = -1
+    ordering_key: int = -1
+    delay: int = -1
+
+
+def sink_columns(schema: types.StructType, *, topic_given: bool) -> SinkColumns:
+    """Find the columns in a schema; names are case-insensitive. Raises `InvalidInput`.
+
+    With `topic_given` all rows go to one topic, and a column `topic` is ignored.
+    """
+    spelled = {name.lower(): name for name in _KINDS}
+    ignored = {name.lower() for name in OF_SOURCE}
+    found: dict[str, int] = {}
+    for place, field in enumerate(schema.fields):
+        name = spelled.get(field.name.lower())
+        if name is None:
+            if field.name.lower() in ignored:
+                continue
+            raise InvalidInput(f"unknown column {field.name!r}; the sink takes {', '.join(_KINDS)}")
+        if name in found:
+            raise InvalidInput(f"column {name!r} occurs twice")
+        _check_type(name, field.dataType)
+        found[name] = place
+    if "body" not in found:
+        raise InvalidInput("column 'body' is missing; rename the one that holds the messages")
+    if topic_given:
+        found.pop("topic", None)
+    elif "topic" not in found:
+        raise InvalidInput("no topic: add a column 'topic', or set option 'topic'")
+    if "orderingKey" in found:
+        found["ordering_key"] = found.pop("orderingKey")
+    return SinkColumns(**found)
+
+
+def _check_type(name: str, kind: types.DataType) -> None:
+    kinds, words = _KINDS[name]
+    right = isinstance(kind, kinds)
+    if isinstance(kind, types.ArrayType):
+        right = right and isinstance(kind.elementType, types.StringType)
+    if isinstance(kind, types.MapType):
+        right = right and isinstance(kind.keyType, types.StringType)
+        right = right and isinstance(kind.valueType, types.StringType)
+    if not right:
+        raise InvalidInput(f"column {name!r} must be {words}, not {kind.simpleString()}")
+
 
 GROUP = "pocketmq-spark-sink"
 BATCH_SIZE = 512 << 10
 LARGEST_BATCH = 4 << 20
 END_WITHIN = 2.0
-"""Brokers ask after 6 seconds, and Java's take 3 to note an end."""
+"""Seconds: brokers check half messages after 6, and Java's take 3 to record an end."""
 RETENTION = 7 * 86_400.0
 
-SINK: dict[str, Read] = {
+SINK: dict[str, values.Read] = {
     **REACH,
-    "topic": text,
-    "producerGroup": text,
-    "batchSize": size,
-    "exactlyOnce": flag,
-    "ledger": text,
-    "ledgerRetention": seconds,
-    "endWithin": seconds,
+    "topic": values.text,
+    "producerGroup": values.text,
+    "batchSize": values.size,
+    "exactlyOnce": values.flag,
+    "ledger": values.text,
+    "ledgerRetention": values.seconds,
+    "endWithin": values.seconds,
 }
 """How each is read."""
 
@@ -47,18 +109,18 @@ _FOR_EXACTLY_ONCE = ("ledger", "ledgerRetention", "endWithin")
 
 
 class ExactlyOnce(msgspec.Struct, frozen=True):
-    """How each row of a stream is brought over once: see `exactly_once`."""
+    """Settings of exactly-once writes; see `exactly_once`."""
 
     ledger: str
-    """A directory, as absolute path."""
+    """The ledger's directory, as absolute path."""
     retention: float = RETENTION
-    """Seconds that decisions are kept for brokers that may ask."""
+    """Seconds for which decisions are kept for brokers that may check."""
     end_within: float = END_WITHIN
-    """Seconds in which half messages of a Java broker are ended unasked."""
+    """Age in seconds up to which half messages on a Java broker are ended unasked."""
 
 
 class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows go, and how."""
+    """Where rows are sent, and how."""
 
     reach: Reach
     columns: SinkColumns
@@ -69,14 +131,14 @@ class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sink_plan(
-    given: Mapping[str, str], schema: StructType, *, overwrite: bool, stream: bool
+    given: Mapping[str, str], schema: types.StructType, *, overwrite: bool, stream: bool
 ) -> SinkPlan:
     """Read the options of a write of rows with this schema; raises `InvalidInput`."""
     if overwrite:
         raise InvalidInput(
-            "topics can only be appended to; use mode('append'), outputMode('append') in streams"
+            "topics can only be appended to; use mode('append'), or outputMode('append') in streams"
         )
-    found = read_options(given, SINK, spark_own=SPARK_OWN)
+    found = values.read_options(given, SINK, spark_own=SPARK_OWN)
     reach = reach_of(found)
     topic = found.get("topic")
     if topic is not None:
@@ -86,14 +148,16 @@ def sink_plan(
     exactly_once = None
     if found.get("exactlyOnce"):
         if not stream:
-            raise OptionInvalid("exactlyOnce", "is for streams: only they can continue a write")
+            raise OptionInvalid("exactlyOnce", "is only available for streams")
         exactly_once = _exactly_once(given, found)
     for name in _FOR_EXACTLY_ONCE:
         if name in found and exactly_once is None:
-            raise OptionInvalid(name, "needs option 'exactlyOnce' to be true")
+            raise OptionInvalid(name, "requires option 'exactlyOnce' to be true")
     columns = sink_columns(schema, topic_given=topic is not None)
     if exactly_once is not None and columns.delay >= 0:
-        raise OptionInvalid("exactlyOnce", "cannot hold rows back; leave column 'delay' out")
+        raise OptionInvalid(
+            "exactlyOnce", "cannot be combined with column 'delay'; drop the column"
+        )
     group = found.get("producerGroup") or _group(exactly_once)
     _check("producerGroup", check_producer_group, group)
     return SinkPlan(
@@ -107,12 +171,13 @@ def sink_plan(
 
 
 def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> ExactlyOnce:
-    told = {name.lower(): value for name, value in given.items()}
-    checkpoint = told.get("checkpointlocation", "")
+    lower = {name.lower(): value for name, value in given.items()}
+    checkpoint = lower.get("checkpointlocation", "")
     place = str(found.get("ledger") or (checkpoint and f"{checkpoint.rstrip('/')}/ledger"))
     if not place:
         raise OptionInvalid(
-            "exactlyOnce", "needs option 'ledger', a directory, if there is no checkpointLocation"
+            "exactlyOnce",
+            "requires option 'ledger', a directory, if there is no checkpointLocation",
         )
     parts = urlsplit(place)
     if parts.scheme not in ("", "file") or parts.netloc:
@@ -120,7 +185,7 @@ def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> Exac
         raise OptionInvalid(
             name,
             f"cannot keep its ledger in {place!r}; "
-            "give a directory as option 'ledger' that lasts as long as the checkpoint",
+            "set option 'ledger' to a local directory that lasts as long as the checkpoint",
         )
     path = Path(unquote(parts.path) if parts.scheme else place).absolute()
     retention = found.get("ledgerRetention", RETENTION)
@@ -128,14 +193,16 @@ def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> Exac
     assert isinstance(retention, float)
     assert isinstance(within, float)
     if retention < 3600:
-        raise OptionInvalid("ledgerRetention", "must be an hour at least: brokers may ask so long")
+        raise OptionInvalid(
+            "ledgerRetention", "must be at least 1h: brokers may check half messages that long"
+        )
     if within > 86_400:
-        raise OptionInvalid("endWithin", "must be a day at most")
+        raise OptionInvalid("endWithin", "must be at most 1d")
     return ExactlyOnce(str(path), retention, within)
 
 
 def _group(exactly_once: ExactlyOnce | None) -> str:
-    """Give a group; brokers ask its members about transactions, so each ledger has its own."""
+    """Return the producer group; brokers send it their checks, so each ledger has its own."""
     if exactly_once is None:
         return GROUP
     return f"{GROUP}-{sha256(exactly_once.ledger.encode()).hexdigest()[:16]}"
@@ -145,4 +212,4 @@ def _check(option: str, check: Callable[[str], None], value: str) -> None:
     try:
         check(value)
     except MQError as error:
-        raise OptionInvalid(option, f"cannot be used: {error}") from None
+        raise OptionInvalid(option, f"is invalid: {error}") from None

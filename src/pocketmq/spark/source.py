@@ -1,4 +1,4 @@
-"""The data source `rocketmq`: what Spark asks for, and which room answers.
+"""The data source `rocketmq`: Spark's entry points.
 
 Imports nothing heavy: Spark loads this in every process that plans or reads.
 """
@@ -12,21 +12,21 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pocketmq.spark.hung_up import be_quiet_in_daemons
+from pocketmq.spark.worker_daemon import silence_planning_daemon
 
-be_quiet_in_daemons()
+silence_planning_daemon()
 
 
 class RocketMQDataSource(DataSource):
-    """Topics as DataFrames, read and written, at once or as a stream."""
+    """Topics as DataFrames, read and written, as batches or streams."""
 
     @classmethod
     def name(cls) -> str:
-        """Give what `format(…)` is told."""
+        """Return the name for `format(…)`."""
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """Give all columns; a schema of the user's own may name fewer."""
+        """Return all columns; a user-defined schema may select fewer."""
         from pocketmq.spark.schema import full_schema
 
         return full_schema()
@@ -38,7 +38,7 @@ class RocketMQDataSource(DataSource):
         return batch_reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Read what topics hold and what comes."""
+        """Read what topics hold, and new messages."""
         from pocketmq.spark.stream_reader import stream_reader
 
         return stream_reader(self.options, schema)
@@ -51,6 +51,6 @@ class RocketMQDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001 - Spark's
         """Append the rows of a stream to topics."""
-        from pocketmq.spark.stream_sink import stream_writer
+        from pocketmq.spark.sink import stream_writer
 
         return stream_writer(self.options, schema, overwrite=overwrite)

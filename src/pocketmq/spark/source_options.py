@@ -1,4 +1,4 @@
-"""The options of the source, read and checked: what to read, from where to where, and how."""
+"""The options of the source: what to read, from where to where, and how."""
 
 import json
 import re
@@ -7,25 +7,14 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.client.filters import Filter, by_sql, subscription_to
+from pocketmq import Filter, by_sql
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import INFLATE_LIMIT
-from pocketmq.spark.offsets import EARLIEST, LATEST, Place, read_place
-from pocketmq.spark.option_values import (
-    Read,
-    alone,
-    flag,
-    moment_ms,
-    names,
-    read_options,
-    seconds,
-    size,
-    text,
-    together,
-    whole,
-)
+from pocketmq.protocol.filter import subscribe
+from pocketmq.spark import option_values as values
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 
@@ -34,15 +23,15 @@ LARGEST_PULL = 8 << 20
 LARGEST_BODY = 512 << 20
 
 
-class Topics(msgspec.Struct, frozen=True):
-    """Which queues are read; one of the three is set."""
+class TopicSelection(msgspec.Struct, frozen=True):
+    """Which queues are read; exactly one field is set."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[MessageQueue, ...] = ()
 
 
-class Pulling(msgspec.Struct, frozen=True):
+class PullOptions(msgspec.Struct, frozen=True):
     """How tasks pull."""
 
     reach: Reach
@@ -51,24 +40,24 @@ class Pulling(msgspec.Struct, frozen=True):
     tags: frozenset[str] = frozenset()
     fail_on_data_loss: bool = True
     messages: int = 8192
-    """Messages of one pull, if the broker gives as many."""
+    """Messages per pull, if the broker returns as many."""
     size: int = LARGEST_PULL
-    """Bytes of one pull."""
+    """Bytes per pull."""
     rows: int = 8192
     """Rows that are decoded together."""
     largest_body: int = INFLATE_LIMIT
-    """Bytes to which a compressed body may inflate."""
+    """The largest inflated size of a compressed body, in bytes."""
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, for batch and stream."""
+    """All options of a batch or stream."""
 
-    topics: Topics
-    pulling: Pulling
-    starting: Place
-    ending: Place = Place(LATEST)
+    topics: TopicSelection
+    pulling: PullOptions
+    starting: OffsetSpec
+    ending: OffsetSpec = OffsetSpec(LATEST)
     group: str | None = None
-    """The group whose progress shows how far a stream has come."""
+    """The consumer group that a stream commits its progress to, for operators."""
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay: float = _DEFAULT_DELAY
@@ -76,7 +65,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     per_partition: int = PER_TASK
     push_down: bool = False
     discovery: float = 2.0
-    """Seconds between looks for new topics and queues."""
+    """Seconds between checks for new topics and queues."""
 
     @property
     def reach(self) -> Reach:
@@ -85,7 +74,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _topics(value: str) -> tuple[str, ...]:
-    found = names(value)
+    found = values.names(value)
     for topic in found:
         check_topic(topic)
     return found
@@ -93,10 +82,10 @@ def _topics(value: str) -> tuple[str, ...]:
 
 def _pattern(value: str) -> str:
     try:
-        re.compile(text(value))
+        re.compile(values.text(value))
     except re.error as error:
         raise InvalidInput(f"is not a regular expression: {error}") from None
-    return text(value)
+    return values.text(value)
 
 
 def _assigned(value: str) -> tuple[MessageQueue, ...]:
@@ -116,19 +105,19 @@ def _assigned(value: str) -> tuple[MessageQueue, ...]:
         for number in numbers
     ]
     if not queues or min(queue.queue_id for queue in queues) < 0:
-        raise InvalidInput("must name at least one queue, by a number from 0 on")
+        raise InvalidInput("must name at least one queue, with numbers of at least 0")
     return tuple(dict.fromkeys(queues))
 
 
 def _pull_bytes(value: str) -> int:
-    found = size(value)
+    found = values.size(value)
     if found > LARGEST_PULL:
         raise InvalidInput(f"must be at most {LARGEST_PULL >> 20}m, not {value.strip()}")
     return found
 
 
 def _inflated_bytes(value: str) -> int:
-    found = size(value)
+    found = values.size(value)
     if (
         found > LARGEST_BODY
     ):  # as text, of which each byte may need three, it must fit into a column
@@ -141,29 +130,29 @@ def _group(value: str) -> str:
     return value.strip()
 
 
-KNOWN: dict[str, Read] = REACH | {
+KNOWN: dict[str, values.Read] = REACH | {
     "subscribe": _topics,
     "subscribePattern": _pattern,
     "assign": _assigned,
     "startingOffsets": lambda value: read_place(value, EARLIEST),
     "endingOffsets": lambda value: read_place(value, LATEST),
-    "startingTimestamp": moment_ms,
-    "endingTimestamp": moment_ms,
-    "tags": text,
-    "sql": text,
+    "startingTimestamp": values.time_ms,
+    "endingTimestamp": values.time_ms,
+    "tags": values.text,
+    "sql": values.text,
     "groupId": _group,
-    "failOnDataLoss": flag,
-    "maxOffsetsPerTrigger": whole(1),
-    "minOffsetsPerTrigger": whole(1),
-    "maxTriggerDelay": seconds,
-    "minPartitions": whole(1, 100_000),
-    "maxRecordsPerPartition": whole(1),
-    "pullMessages": whole(1, 1_000_000),
+    "failOnDataLoss": values.flag,
+    "maxOffsetsPerTrigger": values.whole(1),
+    "minOffsetsPerTrigger": values.whole(1),
+    "maxTriggerDelay": values.seconds,
+    "minPartitions": values.whole(1, 100_000),
+    "maxRecordsPerPartition": values.whole(1),
+    "pullMessages": values.whole(1, 1_000_000),
     "pullBytes": _pull_bytes,
-    "batchRows": whole(1, 1_000_000),
+    "batchRows": values.whole(1, 1_000_000),
     "maxInflatedBytes": _inflated_bytes,
-    "pushdown": flag,
-    "discoveryInterval": seconds,
+    "pushdown": values.flag,
+    "discoveryInterval": values.seconds,
 }
 """How each is read."""
 
@@ -178,23 +167,23 @@ _BATCH_ONLY = ("endingOffsets", "endingTimestamp", "pushdown")
 
 def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     """Read the options of a batch or a stream. Raises `OptionInvalid`."""
-    found = read_options(given, KNOWN, spark_own=SPARK_OWN)
+    found = values.read_options(given, KNOWN, spark_own=SPARK_OWN)
     for name in _BATCH_ONLY if stream else _STREAM_ONLY:
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
-            raise OptionInvalid(name, f"has no meaning for {kind[0]}; it is for {kind[1]}")
-    selected = alone(found, "subscribe", "subscribePattern", "assign")
+            raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
+    selected = values.alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
-        raise OptionInvalid("subscribe", "is missing; or give 'subscribePattern' or 'assign'")
-    together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
+        raise OptionInvalid("subscribe", "is missing; set it, or 'subscribePattern' or 'assign'")
+    values.together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
     began, ended = found.get("startingTimestamp"), found.get("endingTimestamp")
     if began is not None and ended is not None and began > ended:
         raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
     most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
-        raise OptionInvalid("minOffsetsPerTrigger", f"is over maxOffsetsPerTrigger ({most})")
+        raise OptionInvalid("minOffsetsPerTrigger", f"is larger than maxOffsetsPerTrigger ({most})")
     return SourceOptions(
-        topics=Topics(
+        topics=TopicSelection(
             found.get("subscribe", ()), found.get("subscribePattern"), found.get("assign", ())
         ),
         pulling=_pulling(found),
@@ -211,26 +200,26 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     )
 
 
-def _place(found: Mapping[str, Any], which: str, default: int) -> Place:
-    given = alone(found, f"{which}Offsets", f"{which}Timestamp")
+def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
+    given = values.alone(found, f"{which}Offsets", f"{which}Timestamp")
     if given is None:
-        return Place(default)
+        return OffsetSpec(default)
     value = found[given]
-    return value if isinstance(value, Place) else Place(moment_ms=value)
+    return value if isinstance(value, OffsetSpec) else OffsetSpec(time_ms=value)
 
 
-def _pulling(found: Mapping[str, Any]) -> Pulling:
+def _pulling(found: Mapping[str, Any]) -> PullOptions:
     wanted, tags = Filter("*"), frozenset[str]()
-    given = alone(found, "tags", "sql")
+    given = values.alone(found, "tags", "sql")
     try:
         if given == "sql":
             wanted = by_sql(found["sql"])
         elif given == "tags":
-            tags = subscription_to("", found["tags"], 0).tags_set
+            tags = subscribe("", found["tags"], version_ms=0).tags_set
             wanted = Filter(found["tags"])
     except MQError as error:
-        raise OptionInvalid(str(given), f"cannot be read: {error}") from None
-    return Pulling(
+        raise OptionInvalid(str(given), f"is invalid: {error}") from None
+    return PullOptions(
         reach_of(found),
         found.get("groupId", TOOLS_GROUP),
         wanted,

@@ -1,7 +1,9 @@
-"""Reading topics as a stream: where it begins, what a micro-batch reads, how far it has come.
+"""Reading topics as a stream: its start, the range of each micro-batch, its progress.
 
-Spark keeps one such reader in a process of the driver's for as long as the query runs; tasks get a
-copy that only reads. The checkpoint is the truth; the group's progress is for people to look at.
+Spark keeps one such reader in a process of the driver as long as the query runs; tasks get a
+pickled copy that only reads. The checkpoint is the truth: it holds the end of each planned
+micro-batch before it runs, so that a restart plans the same ranges again. The progress of the
+consumer group is for display only, and is never read back.
 """
 
 import logging
@@ -22,27 +24,27 @@ from pyspark.sql.types import StructType
 
 from pocketmq.errors import DataLost
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.batch_reader import Task, place_all, wanted_rows
-from pocketmq.spark.hung_up import HUNG_UP
+from pocketmq.spark.batch_reader import Task, wanted_rows
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
 from pocketmq.spark.planning import Range, pack, share
 from pocketmq.spark.schema import wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
+from pocketmq.spark.worker_daemon import HUNG_UP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pocketmq.spark.cluster_view import ClusterView
-    from pocketmq.spark.progress import Progress
+    from pocketmq.spark.progress import ProgressPublisher
 
 logger = logging.getLogger("pocketmq.spark")
 
 IDLE = 1.0
-"""Seconds without news after which a stream is asked for less often."""
+"""Seconds without new messages after which polling slows down."""
 PACE = 0.05
-"""Seconds between two looks at an idle stream."""
+"""Seconds between two polls of an idle stream."""
 REPORT_AGE = 0.1
-"""How old the ends may be that are reported."""
+"""Maximum age in seconds of the reported ends."""
 _PAUSE = 0.2
 
 
@@ -60,44 +62,52 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.spark_schema = schema
         self._clock = clock
         self._view_made: ClusterView | None = None
-        self._progress_made: Progress | None = None
+        self._progress_made: ProgressPublisher | None = None
         self._initial: dict[str, Any] | None = None
-        self._target: Offsets | None = None  # where a run of what is available now ends
+        self._target: Offsets | None = None  # the end of an AvailableNow run
         self._batch_at: float | None = None  # when the last micro-batch was planned
         self._planned: Offsets = {}  # where the last micro-batch ends
         self._idle_since: float | None = None
         self._asked_at = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave connections behind: tasks make their own."""
+        """Leave connections out: tasks make their own."""
         own = {"_view_made": None, "_progress_made": None, "_clock": time.monotonic}
         return self.__dict__ | own
 
-    # Where it begins
+    # Start
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Give where a new query begins; asked twice, the answer is the same."""
+        """Return the start of a new query.
+
+        Spark asks twice in batch 0, and again after a restart. Within one run the answer must not
+        change, so it is cached; across runs `@begin` of the next offset counts (see `offsets`).
+        """
         if self._initial is None:
             bounds = self._view.bounds()
             strict = self.options.pulling.fail_on_data_loss
             starting = self.options.starting
-            begin = place_all(self._view, starting, bounds, "startingOffsets", strict=strict)
+            begin = self._view.offsets_at(starting, bounds, "startingOffsets", strict=strict)
             self._initial = StreamOffset(begin, fresh=True).to_json()
         return self._initial
 
-    # What comes next
+    # Planning
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Give what one micro-batch reads at most."""
+        """Return the limit of one micro-batch."""
         most = self.options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Note where the queues end now: a run that ends reads no further."""
+        """Record the current ends: an AvailableNow run reads no further."""
         self._target = dict(self._view.ends(fresh=True))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Give where the next micro-batch ends; `start` itself if there is nothing for one."""
+        """Return the end of the next micro-batch; `start` itself if there is nothing to read.
+
+        New queues, and those that were recreated, are part of the result even without a message, so
+        that the checkpoint knows their start.
+        """
         before = StreamOffset.from_json(start)
         if not before.fresh:
             self._planned = before.queues
@@ -120,16 +130,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(self._planned, begin).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """Give where the queues end, and how much the micro-batch leaves for later ones."""
+        """Return the ends of the queues, and the lag that the planned micro-batch leaves."""
         ends = self._view.ends(age=REPORT_AGE)
         left = lag(ends, self._planned)
         total = {"total": sum(left.values()), "max": max(left.values(), default=0)}
         return nested(ends) | {"@lag": total}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Cut a micro-batch into tasks."""
+        """Return the tasks of a micro-batch; pure, so that a restart gets the same rows."""
         before, after = StreamOffset.from_json(start), StreamOffset.from_json(end)
-        # The end knows best where queues begin: those of batch 0, new ones, and ones made anew.
+        # The end overrides the start: for queues of batch 0, new ones, and recreated ones.
         begin = before.queues | after.begin
         ranges = [
             Range(queue, begin.get(queue, reached), reached)
@@ -141,24 +151,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(each) for each in tasks]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Give the rows of a task."""
+        """Return the rows of a task."""
         from pocketmq.spark.reading import read_ranges
 
         assert isinstance(partition, Task)
         wanted = wanted_rows(self.options, self.columns, self.spark_schema)
         return read_ranges(partition.ranges, wanted, self.options.pulling)
 
-    # How far it has come
+    # Progress
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Take note that everything up to `end` has been processed."""
+        """Publish that everything up to `end` has been processed.
+
+        Spark calls it one micro-batch late, and never for the last one; `latestOffset`, which gets
+        the end of the finished micro-batch as its start, publishes as well.
+        """
         self._publish(StreamOffset.from_json(end).queues)
 
     def stop(self) -> None:
-        """Let go of connections; end the process if Spark has hung up on it.
+        """Close connections; exit the process if Spark has closed the connection to it.
 
-        Spark's worker would go on to tell Spark so, and print a broken pipe for every query that
-        has ended. An error of ours is another thing: that Spark is told.
+        Spark's worker would otherwise try to report that to Spark, and print a broken pipe for
+        every query that ends. An error of ours is reported as usual.
         """
         if self._progress_made is not None:
             self._progress_made.close()
@@ -171,12 +185,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.group is None:
             return
         if self._progress_made is None:
-            from pocketmq.spark.progress import Progress
+            from pocketmq.spark.progress import ProgressPublisher
 
-            self._progress_made = Progress(self.options.reach, self.options.group)
+            self._progress_made = ProgressPublisher(self.options.reach, self.options.group)
         self._progress_made.publish(reached)
 
-    # What there is
+    # The cluster
 
     @property
     def _view(self) -> "ClusterView":
@@ -187,10 +201,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._view_made
 
     def _ends(self, known: Offsets) -> Offsets:
-        """Give where the queues end that can be read now.
+        """Return the ends of the queues that can be read now.
 
-        What is missing is waited for: a broker may be starting again, a slave may be behind.
-        Raises `DataLost` for a queue that stays away, unless the stream is to go on without it.
+        Waits for missing queues: a broker may be restarting, a slave may be behind. Raises
+        `DataLost` for a queue that stays missing, unless the stream tolerates data loss.
         """
         deadline = self._clock() + self.options.reach.retry_timeout
         ends = self._target or self._view.ends()
@@ -208,22 +222,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = self._view.ends(fresh=True)
         if self._target is None:
             return ends
-        # Queues that came since are for another run, even if they have been waited for.
+        # Queues created since then belong to another run, even if they were waited for.
         kept = {queue: known.get(queue, 0) for queue in ends if queue not in self._target}
         return self._target | kept
 
     def _pace(self) -> None:
-        """Wait a moment before asking again, once a stream has been idle for a while.
+        """Slow down polling, once a stream has been idle for a while.
 
-        Spark asks 90 times a second. The answer must be of now, not one kept: whoever waits for
-        all that is available counts on it.
+        Spark polls 90 times a second. The answer must be current, not cached:
+        `processAllAvailable` relies on it.
         """
         now = self._clock()
         if self._idle_since is not None and now - self._idle_since > IDLE:
             time.sleep(max(0.0, self._asked_at + PACE - now))
 
     def _begin(self, before: StreamOffset, ends: Offsets) -> Offsets:
-        """Give where queues begin that are new, or were made anew with fewer messages."""
+        """Return the start of queues that are new, or were recreated with fewer messages."""
         if before.fresh:
             new = {queue: self._view.first(queue) for queue in ends if queue not in before.queues}
             return before.queues | new
@@ -237,7 +251,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return begin
 
     def _shrunk(self, queue: MessageQueue, at: int, end: int) -> int:
-        why = f"it ends at {end} by now, as if it had been made anew"
+        why = f"it ends at {end} now, as if the topic had been recreated"
         span = (at, at)
         lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
         if self.options.pulling.fail_on_data_loss:
@@ -246,7 +260,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._view.first(queue)
 
     def _worth(self, waiting: int) -> bool:
-        """Tell whether there is enough for a micro-batch, or it has waited long enough."""
+        """Return whether there is enough for a micro-batch, or it has waited long enough."""
         least = self.options.min_offsets
         if least is None or waiting >= least or self._target is not None or self._batch_at is None:
             return True
@@ -254,10 +268,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _vanished(queue: MessageQueue, at: int) -> DataLost:
-    why = "its topic, or its broker, is not known to the name server any more"
+    why = "its topic or broker is no longer registered with the name server"
     return DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, at), why)
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:
-    """Give the reader that the options ask for. Raises `InvalidInput`."""
+    """Return the reader that the options ask for. Raises `InvalidInput`."""
     return StreamReader(source_options(options, stream=True), schema)

@@ -85,7 +85,7 @@ async def test_pull_pop_view_query_and_retry(
             for each in metrics_text(broker.state).splitlines()
             if each.startswith("pocketmq_storage_damaged_records_total{")
         ]
-        assert line.endswith(" 1")
+        assert line.endswith(" 1.0")
     reports = [each for each in caplog.records if "damaged record" in each.message]
     assert [each.levelname for each in reports] == ["ERROR"]
     where = f"topic=T queue=0 queue_offset={HIT} log_position={places[HIT]}"

@@ -18,6 +18,7 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.copy import (
     CopyProgress,
+    CopyResult,
     CopySettings,
     check_apart,
     check_copy,

@@ -16,6 +16,7 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.ingest import (
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     compact,

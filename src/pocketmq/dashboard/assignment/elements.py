@@ -1,6 +1,8 @@
-"""The page's own elements: pictures, timeline and experiment, as the browser draws them.
+"""The page's own elements: queue map, timeline and what-if.
 
-What a browser says is checked: anybody can say anything.
+NiceGUI has no element for them: its charts draw neither ten thousand queues that can be filtered at
+60 frames a second, nor parts that the keyboard and screen readers reach one by one. Whatever a
+browser sends is checked.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,8 +13,8 @@ from nicegui.events import GenericEventArguments
 
 from pocketmq.balance.allocation import strategy_by_name
 from pocketmq.balance.what_if import BrokerDown, Event, MemberJoined, MemberLeft, StrategyChanged
-from pocketmq.dashboard.assignment.picture import Picture, patch
-from pocketmq.dashboard.assignment.trying import COMPARED
+from pocketmq.dashboard.assignment.experiment import COMPARED
+from pocketmq.dashboard.assignment.queue_map import QueueMapData, patch
 
 MOST_ASKED = 100
 MOST_EVENTS = 20
@@ -22,7 +24,7 @@ LONGEST_NAME = 255
 class _Canvas(
     Element, component="queue_map.js", esm={"pocketmq-assignment": "drawing"}
 ):  # fmt: skip
-    """The picture in the browser."""
+    """The queue map in the browser."""
 
 
 class _Timeline(Element, component="timeline.js"):
@@ -30,41 +32,41 @@ class _Timeline(Element, component="timeline.js"):
 
 
 class _Experiment(Element, component="what_if.js"):
-    """The experiment in the browser."""
+    """The what-if in the browser."""
 
 
 class QueueMap:
-    """A picture on a page. `show` sends what has changed."""
+    """A queue map on a page. `show` sends what has changed."""
 
     def __init__(self, label: str, *, bar: bool, empty: str = "") -> None:
-        self._sent: Picture | None = None
-        self._latest: Picture | None = None
+        self._sent: QueueMapData | None = None
+        self._latest: QueueMapData | None = None
         self._ready = False
         self._why: Callable[[int], str] = lambda _: ""
         self.element = _Canvas()
         self.element.props.update(label=label, bar=bar, empty=empty)
         self.element.on("ready", self._begin, args=[]).on("ask", self._answer)
 
-    def show(self, picture: Picture, why: Callable[[int], str]) -> None:
-        """Show this picture from now on; `why` explains the queue at a position."""
-        self._latest, self._why = picture, why
+    def show(self, data: QueueMapData, why: Callable[[int], str]) -> None:
+        """Show this map from now on; `why` explains the queue at a position."""
+        self._latest, self._why = data, why
         if not self._ready:
             return
-        changes = patch(self._sent, picture)
-        self._sent = picture
+        changes = patch(self._sent, data)
+        self._sent = data
         if "whole" in changes:
             self.element.run_method("load", changes["whole"])
         elif changes:
             self.element.run_method("patch", changes)
 
     def say_empty(self, text: str) -> None:
-        """Say this where there is no queue to show."""
+        """Set the text that is shown without queues."""
         if self.element.props["empty"] != text:
             self.element.props["empty"] = text
             self.element.update()
 
     def _begin(self, _: GenericEventArguments) -> None:
-        """Send all: a browser has just made the element, perhaps once more, and knows nothing."""
+        """Send everything: the browser has just made the element, perhaps again."""
         self._ready, self._sent = True, None
         if self._latest is not None:
             self.show(self._latest, self._why)
@@ -78,7 +80,7 @@ class QueueMap:
         self.element.run_method("explain", known)
 
 
-class Timeline:
+class TimelineView:
     """The timeline on a page."""
 
     def __init__(self, picked: Callable[[int], dict[str, Any] | None]) -> None:
@@ -92,7 +94,7 @@ class Timeline:
         self.element.on("pick", self._pick)
 
     def show(self, told: dict[str, Any]) -> None:
-        """Show this; only what has changed is sent."""
+        """Show this, if it has changed."""
         if self._chosen is not None:
             told = told | {"detail": self._picked(self._chosen)}
         if told != self._told:
@@ -118,7 +120,7 @@ class Experiment:
         self.offer([], [])
 
     def offer(self, members: list[str], brokers: list[str]) -> None:
-        """Say whom events may befall."""
+        """Set the members and brokers that events may name."""
         told = {"members": members, "brokers": brokers, "strategies": list(COMPARED)}
         if told != self._told:
             self._told = told
@@ -126,7 +128,7 @@ class Experiment:
             self.element.update()
 
     def answer(self, result: dict[str, Any] | None, problem: str = "") -> None:
-        """Show what came of it."""
+        """Show the result."""
         self.element.props.update(result=result, problem=problem)
         self.element.update()
 

@@ -1,7 +1,7 @@
 """The lag of every queue over time, in bounded memory. No clock: times are arguments.
 
-Rows of machine integers, one per look, so that ten thousand queues cost 80 kB a look. A lag that
-was not known is a gap, never 0.
+Rows of machine integers, one per poll, so that ten thousand queues cost 80 kB per poll. An unknown
+lag is a gap, never 0.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pocketmq.model.queue import MessageQueue
 
 MOST_CELLS = 2_000_000
-"""Numbers kept in all, 8 bytes each."""
+"""Numbers kept in total, 8 bytes each."""
 MOST_ROWS = 1800
 
 _NOT_KNOWN = -(1 << 63)
@@ -20,7 +20,7 @@ Series = list[tuple[float, int | None]]
 
 
 class Lags:
-    """A ring of looks at all queues. Whoever made it may use it, one thread at a time."""
+    """A ring buffer of the lags of all queues. One thread at a time may use it."""
 
     def __init__(self, *, most_cells: int = MOST_CELLS, most_rows: int = MOST_ROWS) -> None:
         self._most_cells = most_cells
@@ -29,7 +29,7 @@ class Lags:
         self._cells = 0
 
     def add(self, at: float, lags: Mapping[MessageQueue, int], queues: list[MessageQueue]) -> None:
-        """Note the lags of these queues at a time; those without one are not known."""
+        """Add the lags of these queues at a time; a missing lag is unknown."""
         if len(self._columns) > 2 * len(queues) + 64:
             self._forget_others(queues)
         for queue in queues:
@@ -51,7 +51,7 @@ class Lags:
             self._drop_oldest()
 
     def of(self, queue: MessageQueue) -> Series:
-        """Give a queue's lag over time, oldest first; None where it was not known."""
+        """Return a queue's lag over time, oldest first; None where it is unknown."""
         column = self._columns.get(queue)
         if column is None:
             return [(at, None) for at, _, _ in self._rows]
@@ -61,11 +61,11 @@ class Lags:
         ]
 
     def total(self) -> Series:
-        """Give the sum over all queues there were; None where the lag of one was not known."""
+        """Return the sum over all queues; None where the lag of one is unknown."""
         return [(at, total) for at, _, total in self._rows]
 
     def span(self) -> tuple[float, float] | None:
-        """Give the times of the oldest and the newest look, None before the first."""
+        """Return the times of the oldest and the newest poll, None before the first."""
         return (self._rows[0][0], self._rows[-1][0]) if self._rows else None
 
     def _drop_oldest(self) -> None:

@@ -11,22 +11,27 @@ from nicegui import ui
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
-from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
-from pocketmq.dashboard.assignment.recounting import entry_detail, queue_name
-from pocketmq.dashboard.assignment.telling import grouped, lag_text, standing, trial_result
-from pocketmq.dashboard.assignment.trying import Trial, try_events
-from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, RESTS, Look, Looking
+from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, TimelineView
+from pocketmq.dashboard.assignment.experiment import Trial, try_events
+from pocketmq.dashboard.assignment.snapshots import (
+    INTERVAL,
+    LARGE,
+    RESTS,
+    GroupSnapshot,
+    SnapshotTaker,
+)
+from pocketmq.dashboard.assignment.summary_text import grouped, lag_text, standing, trial_result
+from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
-from pocketmq.dashboard.tiles import Tiles
-from pocketmq.dashboard.watching import Watch
-from pocketmq.dashboard.words import UNKNOWN, count, link_to
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.parts import Tiles
+from pocketmq.dashboard.polling import Poller
 from pocketmq.errors import MQError
 
 _STYLE = Path(__file__).with_name("assignment.css")
 _TICK = 0.25
-"""Seconds between two questions whether the watch has looked again."""
+"""Seconds between two checks for a new snapshot."""
 
 
 def add_pages(desk: Desk) -> None:
@@ -39,77 +44,77 @@ def add_pages(desk: Desk) -> None:
 
 async def show(desk: Desk, request: Request, group: str) -> None:
     """Show the live assignment of a group."""
-    watch = watch_of(desk, group)
-    await prepare(watch)
+    poller = poller_of(desk, group)
+    await prepare(poller)
     ui.add_css(_STYLE)
     path = (("Groups", "/groups"), (group, link_to("groups", group)))
     with frame(desk, request, f"Assignment of {group}", here="/groups", path=path):
-        _Page(watch)
+        _Page(poller)
 
 
-def watch_of(desk: Desk, group: str) -> Watch[Look]:
-    """Give the one watch of a group that all viewers share."""
-    return desk.views.watches.of(
-        ("assignment", group), Looking(desk.admin, group).look, INTERVAL, RESTS
+def poller_of(desk: Desk, group: str) -> Poller[GroupSnapshot]:
+    """Return the one poller of a group that all viewers share."""
+    return desk.views.pollers.of(
+        ("assignment", group), SnapshotTaker(desk.admin, group).take, INTERVAL, RESTS
     )
 
 
 class _Page:
     """One open page."""
 
-    def __init__(self, watch: Watch[Look]) -> None:
-        self._watch = watch
+    def __init__(self, poller: Poller[GroupSnapshot]) -> None:
+        self._poller = poller
         self._events: list[Event] = []
         self._found: tuple[GroupFinding, ...] | None = None
         self._told: tuple[Rebalance, dict[str, Any]] | None = None
-        live = Live()
-        self._standing = ui.label("Looking at the group …").classes("as-standing")
+        live = LivePage()
+        self._standing = ui.label("Loading …").classes("as-standing")
         self._standing.props("role=status")
         self._tiles = Tiles(
             ("members", "Members", None),
             ("queues", "Queues", None),
             ("strategy", "Strategy", None),
-            ("open", "Without an owner", None),
-            ("lag", "Messages waiting", None),
+            ("open", "Unowned queues", None),
+            ("lag", "Lag", None),
             ("last", "Last rebalance", None),
         )
         with ui.element("div").classes("as-columns") as self._columns:
             with ui.element("div").classes("as-main"):
-                self._picture_card()
+                self._map_card()
                 self._timeline_card()
             with ui.element("div").classes("as-side"):
                 self._findings_card()
                 self._experiment_card()
         self._columns.set_visibility(False)
-        live.show(watch, self._show)
+        live.show(poller, self._show)
         self._judge()
         ui.timer(_TICK, live.tick)
         ui.timer(_TICK, self._judge)
 
     def _judge(self) -> None:
-        """Say whether what is shown still holds, if anything is shown at all."""
-        watch = self._watch
-        if watch.value is None and watch.problem is not None:
-            text = "There is nothing to show of this group."
+        """Grey out what is shown while the last poll failed."""
+        poller = self._poller
+        if poller.value is None and poller.problem is not None:
+            text = "No data for this group."
             if self._standing.text != text:
                 self._standing.set_text(text)
-        old = watch.problem is not None
+        old = poller.problem is not None
         self._columns.classes(add="as-old" if old else "", remove="" if old else "as-old")
 
-    def _picture_card(self) -> None:
+    def _map_card(self) -> None:
         with ui.element("section").classes("pm-card as-picture"):
-            heading("Who holds what")
+            heading("Queue assignment")
             self._map = QueueMap(
-                "Queues and who holds them",
+                "Queues and their owners",
                 bar=True,
-                empty="There is no queue to show.",
+                empty="No queues.",
             )
             with ui.element("div").classes("as-key").props('aria-label="Key"'):
                 for name, text in (
-                    ("nobody", "nobody"),
-                    ("unknown", "not known"),
+                    ("nobody", "no owner"),
+                    ("unknown", "unknown owner"),
                     ("several", "several owners"),
-                    ("wrong", "not where the strategy has it"),
+                    ("wrong", "not where the strategy puts it"),
                     ("lag", "number and bar: lag"),
                 ):
                     with ui.element("span"):
@@ -118,12 +123,12 @@ class _Page:
 
     def _timeline_card(self) -> None:
         with ui.element("section").classes("pm-card"):
-            heading("What happened")
-            self._timeline = Timeline(self._detail)
+            heading("History")
+            self._timeline = TimelineView(self._detail)
 
     def _findings_card(self) -> None:
         with ui.element("section").classes("pm-card as-findings"):
-            heading("What is wrong")
+            heading("Problems")
             self._findings = ui.element("div").props("aria-live=polite")
 
     def _experiment_card(self) -> None:
@@ -139,58 +144,58 @@ class _Page:
                     self._after = QueueMap("After the events; moved queues are outlined", bar=False)
             self._pair.set_visibility(False)
 
-    def _show(self, look: Look) -> None:
+    def _show(self, snapshot: GroupSnapshot) -> None:
         self._columns.set_visibility(True)
-        text = standing(look)
+        text = standing(snapshot)
         if text != self._standing.text:
             self._standing.set_text(text)
-        self._show_tiles(look)
-        stories = look.story.queues
-        self._map.say_empty("There is no queue to show." if look.moment.shared else text)
-        self._map.show(look.picture, lambda position: stories[position].why)
-        self._timeline.show(_timeline(look))
-        self._show_findings(look)
-        brokers = sorted({queue.broker_name for queue in look.moment.owners})
-        self._experiment.offer(list(look.story.members), brokers)
+        self._show_tiles(snapshot)
+        stories = snapshot.story.queues
+        self._map.say_empty("No queues." if snapshot.moment.shared else text)
+        self._map.show(snapshot.queue_map, lambda position: stories[position].why)
+        self._timeline.show(_timeline(snapshot))
+        self._show_findings(snapshot)
+        brokers = sorted({queue.broker_name for queue in snapshot.moment.owners})
+        self._experiment.offer(list(snapshot.story.members), brokers)
 
-    def _show_tiles(self, look: Look) -> None:
-        now, tiles = look.moment, self._tiles
+    def _show_tiles(self, snapshot: GroupSnapshot) -> None:
+        now, tiles = snapshot.moment, self._tiles
         silent = len(now.untold)
-        tiles.show("members", count(len(now.members)), f"{silent} untold" if silent else "")
+        tiles.show("members", count(len(now.members)), f"{silent} not reporting" if silent else "")
         tiles.show("queues", count(len(now.owners)))
-        strategy = look.story.strategy if now.shared else "none"
-        tiles.show("strategy", (strategy or "none fits") if now.members else UNKNOWN)
+        strategy = snapshot.story.strategy if now.shared else "none"
+        tiles.show("strategy", (strategy or "no match") if now.members else UNKNOWN)
         unowned = sum(held == () for held in now.owners.values()) if now.shared else 0
         unknown = sum(held is None for held in now.owners.values())
-        note = f"{count(unknown)} not known" if unknown else ""
+        note = f"{count(unknown)} unknown" if unknown else ""
         tiles.show("open", count(unowned) if now.shared else "–", note, bad=unowned)
-        tiles.show("lag", lag_text(look))
-        last = look.rebalances[-1] if look.rebalances else None
+        tiles.show("lag", lag_text(snapshot))
+        last = snapshot.rebalances[-1] if snapshot.rebalances else None
         if last is None:
-            tiles.show("last", "none", f"since {_clock(look.began)}")
+            tiles.show("last", "none", f"since {_clock(snapshot.began)}")
         else:
-            moved = look.timeline[-1]["sum"].partition(" · ")[0]
+            moved = snapshot.timeline[-1]["sum"].partition(" · ")[0]
             tiles.show("last", _clock(last.began), moved)
 
-    def _show_findings(self, look: Look) -> None:
-        if look.findings == self._found:
+    def _show_findings(self, snapshot: GroupSnapshot) -> None:
+        if snapshot.findings == self._found:
             return
-        self._found = look.findings
+        self._found = snapshot.findings
         self._findings.clear()
         with self._findings:
-            if not look.findings:
-                ui.label("Nothing was found.").classes("pm-note")
-            for title, seen, cure in grouped(look.findings):
+            if not snapshot.findings:
+                ui.label("No problems found.").classes("pm-note")
+            for title, seen, cure in grouped(snapshot.findings):
                 with ui.element("article").classes("as-finding"):
                     with ui.element("h3"):
                         ui.label(title).classes("pm-inline")
                     for line in seen:
                         ui.label(line)
-                    ui.label(f"What helps: {cure}").classes("pm-note")
+                    ui.label(f"Fix: {cure}").classes("pm-note")
 
     def _detail(self, number: int) -> dict[str, Any] | None:
-        look = self._watch.value
-        entries = [] if look is None else look.rebalances
+        snapshot = self._poller.value
+        entries = [] if snapshot is None else snapshot.rebalances
         entry = next((each for each in entries if each.number == number), None)
         if entry is None:
             return None
@@ -198,31 +203,33 @@ class _Page:
             self._told = entry, entry_detail(entry)
         return self._told[1]
 
-    async def _try_now(self, look: Look) -> Trial:
-        seats = {each.name: each.seat for each in look.picture.members}
-        arguments = (look.facts, look.story.strategy, tuple(self._events), seats)
-        if len(look.picture.owner) > LARGE:
+    async def _try_now(self, snapshot: GroupSnapshot) -> Trial:
+        seats = {each.name: each.seat for each in snapshot.queue_map.members}
+        arguments = (snapshot.facts, snapshot.story.strategy, tuple(self._events), seats)
+        if len(snapshot.queue_map.owner) > LARGE:
             return await asyncio.to_thread(try_events, *arguments)
         return try_events(*arguments)
 
     async def _try(self, events: list[Event]) -> None:
         self._events = events
-        look = self._watch.value
+        snapshot = self._poller.value
         self._pair.set_visibility(False)
-        if look is None or not events:
+        if snapshot is None or not events:
             self._experiment.answer(None)
             return
-        if not look.story.members:
-            self._experiment.answer(None, "The group has no member, so there is nothing to divide.")
+        if not snapshot.story.members:
+            self._experiment.answer(
+                None, "The group has no members, so there is nothing to assign."
+            )
             return
         try:
-            trial = await self._try_now(look)
+            trial = await self._try_now(snapshot)
         except MQError as error:
             self._experiment.answer(None, str(error))
             return
         self._experiment.answer(trial_result(trial))
-        if look.story.strategy is None:
-            self._before_title.set_text(f"Before, if {trial.strategy} divided them")
+        if snapshot.story.strategy is None:
+            self._before_title.set_text(f"Before, with {trial.strategy}")
         else:
             self._before_title.set_text("Before")
         self._before.show(trial.before, lambda _: "")
@@ -230,17 +237,19 @@ class _Page:
         self._pair.set_visibility(True)
 
 
-def _timeline(look: Look) -> dict[str, Any]:
-    first = look.total_lag[0][0] if look.total_lag else look.began
+def _timeline(snapshot: GroupSnapshot) -> dict[str, Any]:
+    first = snapshot.total_lag[0][0] if snapshot.total_lag else snapshot.began
     return {
-        "entries": look.timeline,
+        "entries": snapshot.timeline,
         "from": first,
-        "to": look.at,
-        "total": look.total_lag,
-        "top": [{"name": queue_name(queue), "points": series} for queue, series in look.top_lags],
-        "pauses": [span for span in look.open_spans if span[1] >= first],
-        "nothing": f"No rebalance since {_clock(look.began)}, when watching began. "
-        "Leave the page open, and the next one is shown here.",
+        "to": snapshot.at,
+        "total": snapshot.total_lag,
+        "top": [
+            {"name": queue_name(queue), "points": series} for queue, series in snapshot.top_lags
+        ],
+        "pauses": [span for span in snapshot.open_spans if span[1] >= first],
+        "nothing": f"No rebalance since {_clock(snapshot.began)}, when this page was opened. "
+        "Keep it open to see the next one.",
     }
 
 

@@ -1,9 +1,11 @@
-// Queues and who holds them: drawn on a canvas, or as a table; the same numbers for both.
+// Queues and their owners: drawn on a canvas, or as a table; the same numbers for both. A canvas of
+// our own, since ten thousand queues must be drawn, filtered and hovered without a stutter; a table
+// or chart of the library makes elements or objects of each.
 //
-// The server sends a picture once (`load`), then what has changed (`patch`). Names are shown as text
-// only. Everything that the mouse tells, the keyboard tells, too.
+// The server sends everything once (`load`), then what has changed (`patch`). Names are shown as text
+// only. Everything the mouse shows, the keyboard shows, too.
 
-import { FilterBar, NOBODY, NOT_KNOWN, QueueTable, SEVERAL, at, codeOf, colourOf, hasProblem, ordered, paint, placeOf, plan, readTheme, shownPositions } from "pocketmq-assignment";
+import { FilterBar, NO_OWNER, UNKNOWN_OWNER, QueueTable, SEVERAL, at, codeOf, colourOf, hasProblem, ordered, paint, placeOf, plan, readTheme, shownPositions } from "pocketmq-assignment";
 
 const GLOW = 4000;
 
@@ -14,7 +16,7 @@ export default {
       <filter-bar v-if="bar && total" :view="view" :filter="filter" :topics="topics" :brokers="brokers" :members="members"
         :shown="shown.length" :total="total" @view="view = $event" @filter="filter = $event"></filter-bar>
       <div v-if="members.length && (bar || drawnView !== 'matrix')" class="qm-legend" role="toolbar"
-        aria-label="Members; arrow keys go from one to the next, Enter shows its queues alone" @keydown="stepMember">
+        aria-label="Members; arrow keys move between them, Enter shows only the queues of one" @keydown="stepMember">
         <button v-for="(each, number) in members" :key="each.seat" type="button" class="qm-member" :tabindex="number ? -1 : 0" :class="{ 'qm-untold': each.untold }"
           :aria-pressed="lit === each.seat" :title="each.untold || each.name" @click="light(each.seat)">
           <span class="qm-swatch" :style="swatch(each.seat)" aria-hidden="true">{{ code(each.seat) }}</span>
@@ -22,9 +24,9 @@ export default {
           <span class="qm-count">{{ each.untold ? "?" : each.queues }}</span>
         </button>
       </div>
-      <p v-if="loaded && !shown.length" class="pm-note">{{ total ? "No queue passes the filter." : empty }}</p>
+      <p v-if="loaded && !shown.length" class="pm-note">{{ total ? "No queue matches the filter." : empty }}</p>
       <div v-show="view !== 'table' && shown.length" ref="scroll" class="qm-scroll" tabindex="0" role="group"
-        :aria-label="label + '. Arrow keys go from queue to queue; the table shows the same.'"
+        :aria-label="label + '. Arrow keys move between queues; the table view shows the same.'"
         @scroll="later" @keydown="key" @pointermove="point" @pointerleave="leave" @click="tap" @focus="focus" @blur="leave">
         <div class="qm-window"><canvas ref="canvas" aria-hidden="true"></canvas></div>
         <div :style="{ height: sceneHeight + 'px' }"></div>
@@ -33,8 +35,8 @@ export default {
         :descending="descending" @ask="ask" @sort="sortBy"></queue-table>
       <div v-if="told" class="qm-tip" :style="tipStyle" aria-hidden="true">
         <strong>{{ told.topic }} <span class="pm-note">{{ told.broker }} · {{ told.q }}</span></strong>
-        <span>Held by <b>{{ told.owner }}</b></span>
-        <span v-if="told.wrong" class="pm-bad">Should be with {{ told.expected }}</span>
+        <span>Owner <b>{{ told.owner }}</b></span>
+        <span v-if="told.wrong" class="pm-bad">Expected owner: {{ told.expected }}</span>
         <span v-if="told.why" class="pm-note">{{ told.why }}</span>
         <span>Lag {{ told.lag }} · {{ told.since }}</span>
       </div>
@@ -180,10 +182,10 @@ export default {
       const names = new Map(data.members.map((each) => [each.seat, each.name]));
       const name = (seat) => names.get(seat) ?? "?";
       const owner = data.owner[position];
-      const was = data.was[position] >= 0 ? `, last seen with ${name(data.was[position])}` : "";
+      const was = data.was[position] >= 0 ? `, last owner ${name(data.was[position])}` : "";
       const words = {
-        [NOBODY]: "nobody",
-        [NOT_KNOWN]: `not known${was}`,
+        [NO_OWNER]: "no owner",
+        [UNKNOWN_OWNER]: `unknown${was}`,
         [SEVERAL]: (data.several[position] ?? []).map(name).join(" and "),
       };
       const lag = data.lag[position];
@@ -194,7 +196,7 @@ export default {
         expected: data.expected[position] >= 0 ? name(data.expected[position]) : "–",
         lag: lag === null ? "?" : lag.toLocaleString("en"),
         clock: since === null ? "–" : new Date(since * 1000).toLocaleTimeString("en-GB"),
-        since: since === null ? "as long as it was watched" : `since ${new Date(since * 1000).toLocaleTimeString("en-GB")}`,
+        since: since === null ? "since polling began" : `since ${new Date(since * 1000).toLocaleTimeString("en-GB")}`,
         wrong: data.expected[position] >= 0 && data.expected[position] !== owner,
         why: this.whys[position] ?? "",
         problem: hasProblem(data, position),
@@ -261,8 +263,8 @@ export default {
     },
     say() {
       const told = this.tell(this.current, this.seen);
-      const right = told.wrong ? `, should be with ${told.expected}` : "";
-      this.spoken = `${told.topic}, ${told.broker}, queue ${told.q}: held by ${told.owner}${right}; lag ${told.lag}; ${told.why}`;
+      const right = told.wrong ? `, expected owner ${told.expected}` : "";
+      this.spoken = `${told.topic}, ${told.broker}, queue ${told.q}: owner ${told.owner}${right}; lag ${told.lag}; ${told.why}`;
     },
     sortBy(by) {
       this.descending = this.by === by ? !this.descending : by === "lag" || by === "since";

@@ -1,4 +1,6 @@
-// What happened, on one axis of time: lag above, rebalances below, pauses shaded through both.
+// The history on one time axis: lag above, rebalances below, pauses shaded through both. Not a chart
+// of the library: each rebalance is a button that the keyboard and screen readers reach, and opens
+// its entry in the list below.
 
 import { colourOf, short } from "pocketmq-assignment";
 
@@ -18,7 +20,7 @@ export default {
             <text :x="tick.x" y="210" text-anchor="middle">{{ tick.name }}</text>
           </template>
           <template v-if="told"><text x="0" y="16">{{ peak }}</text><text x="0" y="124">0</text></template>
-          <text v-else :x="width / 2" y="70" text-anchor="middle">the lag is not known</text>
+          <text v-else :x="width / 2" y="70" text-anchor="middle">the lag is unknown</text>
           <text x="0" y="158">moves</text>
         </g>
         <rect v-for="(span, number) in shades" :key="'p' + number" class="tl-pause" :x="span.x" y="6" :width="span.w" height="186">
@@ -39,7 +41,7 @@ export default {
         <span v-for="line in lines" :key="line.name"><i :style="{ background: line.colour }" aria-hidden="true"></i>{{ line.name }}: {{ line.now }}</span>
         <span v-if="shades.length"><i class="tl-pause-key" aria-hidden="true"></i>a queue had no owner</span>
       </div>
-      <p v-if="told && gaps" class="pm-note">Lines have gaps where a lag was not known.</p>
+      <p v-if="told && gaps" class="pm-note">Lines have gaps where the lag was unknown.</p>
       <p v-if="!entries.length" class="pm-note">{{ nothing }}</p>
       <ol class="tl-list" reversed>
         <li v-for="entry in listed" :key="entry.number">

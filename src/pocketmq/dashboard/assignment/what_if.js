@@ -1,9 +1,9 @@
-// Events to be tried on a group, and what they would bring. Nothing here changes the cluster.
+// Events to try on a group, and their consequences. Nothing here changes the cluster.
 
 export default {
   template: `
     <div class="wi">
-      <p class="pm-note">Nothing is changed: this is worked out from the group as it is now.</p>
+      <p class="pm-note">Nothing on the cluster changes: this is computed from the group as it is now.</p>
       <form class="wi-form" @submit.prevent="add">
         <label><span>What if</span>
           <select v-model="kind"><option v-for="[value, name] in kinds" :key="value" :value="value">{{ name }}</option></select>
@@ -17,7 +17,7 @@ export default {
       <ol v-if="events.length" class="wi-events" aria-label="Events, in this order">
         <li v-for="(event, number) in events" :key="number">
           <span>{{ words(event) }}</span>
-          <button type="button" class="wi-drop" :aria-label="'Take away: ' + words(event)" @click="drop(number)">×</button>
+          <button type="button" class="wi-drop" :aria-label="'Remove: ' + words(event)" @click="drop(number)">×</button>
         </li>
       </ol>
       <p v-if="problem" class="pm-bad" role="alert">{{ problem }}</p>
@@ -27,10 +27,10 @@ export default {
         <div class="wi-wide">
         <table>
           <caption>Every strategy after these events</caption>
-          <thead><tr><th>strategy</th><th class="number" title="queues of the busiest member less those of the idlest, over all topics">max−min</th>
-            <th class="number" title="the same within the topic where it is largest">per topic</th>
-            <th class="number" title="queues that change hands if the group uses it already; in brackets how few had to">moved</th>
-            <th class="number" title="queues that change hands if the group goes over to it as well">switched</th></tr></thead>
+          <thead><tr><th>strategy</th><th class="number" title="most minus fewest queues of a member, over all topics">max−min</th>
+            <th class="number" title="the same within the worst topic">per topic</th>
+            <th class="number" title="queues that move if the group uses it already; in brackets the minimum">moved</th>
+            <th class="number" title="queues that move if the group switches to it as well">switched</th></tr></thead>
           <tbody>
             <tr v-for="row in result.compared" :key="row.strategy" :class="{ 'wi-used': row.in_use }">
               <td>{{ breakable(row.strategy) }}<small v-if="row.in_use"> in use</small></td>
@@ -56,7 +56,7 @@ export default {
   emits: ["try"],
   data: () => ({
     kind: "join", joining: "", subject: "", events: [],
-    kinds: [["join", "a member joins"], ["leave", "a member leaves"], ["broker_down", "a broker is killed"], ["switch_to", "another strategy is used"]],
+    kinds: [["join", "a member joins"], ["leave", "a member leaves"], ["broker_down", "a broker fails"], ["switch_to", "the strategy changes"]],
   }),
   computed: {
     subjects() {
@@ -70,7 +70,7 @@ export default {
   methods: {
     breakable: (name) => name.replaceAll(/[_-]/g, "$&\u200b"),
     words([kind, subject]) {
-      return { join: `${subject} joins`, leave: `${subject} leaves`, broker_down: `${subject} is killed`, switch_to: `all use ${subject}` }[kind];
+      return { join: `${subject} joins`, leave: `${subject} leaves`, broker_down: `${subject} fails`, switch_to: `strategy ${subject}` }[kind];
     },
     add() {
       const count = this.events.filter(([kind]) => kind === "join").length + 1;

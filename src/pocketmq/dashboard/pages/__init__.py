@@ -1,1 +1,1 @@
-"""The pages, one idea each; every module adds its own to the application."""
+"""The pages; each module adds its own to the application."""

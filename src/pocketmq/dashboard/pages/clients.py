@@ -7,13 +7,13 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.groups import version
+from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, ProducersView
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment
+from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
 from pocketmq.protocol.peers import Language
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 
@@ -33,7 +33,7 @@ def add_pages(desk: Desk) -> None:
 
 
 def _show(desk: Desk) -> None:
-    live, groups, producers = Live(), desk.views.groups(), desk.views.producers()
+    live, groups, producers = LivePage(), desk.views.groups(), desk.views.producers()
     tiles = Tiles(
         ("consumers", "Consumers", None),
         ("producers", "Producers", None),
@@ -43,7 +43,7 @@ def _show(desk: Desk) -> None:
     heading("Consumers")
     consumed = LiveTable[Consumer](
         "Consumers", _CONSUMER_COLUMNS, key=lambda row: f"{row[0]} {row[1].client_id}",
-        search=_consumer_text, sorted_by=0, empty="No group has a member.",
+        search=_consumer_text, sorted_by=0, empty="No consumer is connected.",
     )  # fmt: skip
     heading("Producers")
     produced = LiveTable[Producer](
@@ -101,7 +101,7 @@ def _producer_text(row: Producer) -> str:
 def _client_columns(
     client: Callable[[Row], ClientConnection | ProducerInfo], address: Callable[[Row], str | None]
 ) -> list[Column[Row]]:
-    """Give the columns that members and producers share."""
+    """Return the columns that members and producers share."""
     return [
         Column[Row](
             "Client",
@@ -137,5 +137,5 @@ _PRODUCER_COLUMNS = [
         lambda row: row[1].last_update_timestamp,
         kind="time",
     ),
-    Column[Producer]("Known to", lambda row: Cell(", ".join(row[2]))),
+    Column[Producer]("Brokers", lambda row: Cell(", ".join(row[2]))),
 ]

@@ -5,15 +5,13 @@ import time
 from fastapi import Request
 from nicegui import ui
 
+from pocketmq.dashboard.charts import SPAN, rate_chart
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
-from pocketmq.dashboard.parts import card
-from pocketmq.dashboard.rates import SPAN, drawing, most_of
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.parts import Tiles, card
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, moment, percent, rate
 
 _FULL = 0.85
 
@@ -24,45 +22,43 @@ def add_pages(desk: Desk) -> None:
     @ui.page("/")
     async def cluster(request: Request) -> None:
         views = desk.views
-        views.groups().want()  # they take longer, and fill in their tiles when they come
+        views.groups().want()  # they take longer; their tiles are filled when they arrive
         await prepare(views.cluster(), views.topics())
         with frame(desk, request, "Cluster", here="/"):
             _show(desk)
 
 
 def _show(desk: Desk) -> None:
-    live, views = Live(), desk.views
+    live, views = LivePage(), desk.views
     tiles = Tiles(
         ("brokers", "Brokers", "/"),
-        ("in", "Messages in, a second", None),
-        ("out", "Messages out, a second", None),
+        ("in", "Messages in /s", None),
+        ("out", "Messages out /s", None),
         ("topics", "Topics", "/topics"),
         ("groups", "Groups", "/groups"),
         ("members", "Consumers", "/clients"),
-        ("lag", "Messages waiting", "/groups"),
+        ("lag", "Lag", "/groups"),
     )
-    with card("Messages a second, the last ten minutes"):
-        chart = ui.html("", sanitize=False).classes("pm-chart")
-        with ui.element("div").classes("pm-legend"):
-            ui.label("in").classes("pm-legend-in")
-            ui.label("out").classes("pm-legend-out")
-            highest = ui.label("").classes("pm-legend-top")
+    with card("Messages per second, last 10 minutes"):
+        chart = ui.echart({}).classes("pm-chart")
+        chart.props["role"], chart.props["aria-label"] = "img", "Messages in and out per second"
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
-        empty="The name server knows no broker.",
+        empty="No broker is registered with the name server.",
     )  # fmt: skip
 
     def show_brokers(brokers: tuple[BrokerView, ...]) -> None:
         told = [view.status for view in brokers if view.status is not None]
         silent = len(brokers) - len(told)
-        tiles.show("brokers", count(len(brokers)), f"{silent} silent" if silent else "", bad=silent)
+        tiles.show(
+            "brokers", count(len(brokers)), f"{silent} not responding" if silent else "", bad=silent
+        )
         now = time.time()
         points = views.rates.since(now - SPAN)
         tiles.show("in", rate(points[-1].into if points else None))
         tiles.show("out", rate(points[-1].out if points else None))
-        chart.set_content(drawing(points, now))
-        highest.set_text(f"top: {rate(most_of(points))} /s")
+        chart.options.update(rate_chart(points, now))
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:
@@ -84,7 +80,7 @@ def _show(desk: Desk) -> None:
 
 
 def _total(parts: list[int | None], *, unknown: bool) -> str:
-    """Add up; what is not known makes it a least value, or unknown altogether."""
+    """Sum; an unknown part makes it a lower bound, or unknown."""
     known = [part for part in parts if part is not None]
     if len(known) == len(parts) and not unknown:
         return count(sum(known))
@@ -97,7 +93,7 @@ def _role(view: BrokerView) -> str:
 
 def _state(view: BrokerView) -> Cell:
     if view.status is None:
-        return Cell("no answer", tone="bad", hint=view.problem)
+        return Cell("no response", tone="bad", hint=view.problem)
     if view.status.active is False:
         return Cell("inactive", tone="warn")
     return Cell("up", tone="good")

@@ -1,24 +1,23 @@
-"""Dead letters: which groups have given up messages, and sending them again."""
+"""Dead letters by consumer group, and resending them."""
 
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.message import told_resent
 from pocketmq.dashboard.pages.messages import message_table
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import action_button, button, confirm, note, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment
 from pocketmq.errors import MQError, RouteNotFound
 from pocketmq.protocol.received import ReceivedMessage
 
 Row = tuple[str, TopicStatus | None]
 LIMIT = 64
-"""Letters of each queue that are shown."""
+"""Dead letters shown per queue."""
 _SHOWN = 5
 
 
@@ -27,16 +26,16 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/dead-letters")
     async def dead_letters(request: Request) -> None:
-        watch = desk.views.dead_letters()
-        await prepare(watch)
+        poller = desk.views.dead_letters()
+        await prepare(poller)
         with frame(desk, request, "Dead letters", here="/dead-letters"):
-            live = Live()
-            note("Messages whose last retry failed, by the group that gave them up.")
+            live = LivePage()
+            note("Messages whose last retry failed, by consumer group.")
             table = LiveTable[Row](
                 "Dead letters", _COLUMNS, key=lambda row: row[0], search=lambda row: row[0],
-                sorted_by=1, descending=True, empty="No group has given up a message.",
+                sorted_by=1, descending=True, empty="There are no dead letters.",
             )  # fmt: skip
-            live.show(watch, lambda found: table.show(list(found.items())))
+            live.show(poller, lambda found: table.show(list(found.items())))
 
     @ui.page("/dead-letters/{group}", response_timeout=20)
     async def letters_of(request: Request, group: str) -> None:
@@ -56,38 +55,38 @@ class _Letters:
         self._who = visitor(request)
         self._letters: list[ReceivedMessage] = []
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Send the chosen again", self._resend)
-            button("Look again", self.look)
+            action_button(desk, "Resend selected", self._resend)
+            button("Refresh", self.look)
         self._note = note("")
         self._table = message_table(f"Dead letters of {group}", selectable=True)
 
     async def look(self) -> None:
-        """Read the oldest letters."""
+        """Read the oldest dead letters."""
         text = ""
         try:
             self._letters = (await self._desk.admin.messages.dead_letters(self._group)).messages
         except RouteNotFound:
-            self._letters, text = [], f"{self._group} has given up no message."
+            self._letters, text = [], f"Group {self._group} has no dead letters."
         except MQError as error:
-            text = f"Not known: {error}"
+            text = f"Cannot read dead letters: {error}"
         if len(self._letters) >= LIMIT:
-            text = f"The oldest {LIMIT} of each queue are shown."
+            text = f"Showing the oldest {LIMIT} of each queue."
         self._note.set_text(text)
         self._table.show(self._letters)
 
     async def _resend(self) -> None:
-        chosen = [each for each in self._letters if each.offset_message_id in self._table.chosen]
+        chosen = [each for each in self._letters if each.offset_message_id in self._table.selected]
         if not chosen:
-            ui.notify("Choose messages first.", type="warning")
+            ui.notify("Select messages first.", type="warning")
             return
         ids = [message.message_id for message in chosen[:_SHOWN]]
         more = [f"and {len(chosen) - _SHOWN} more"] if len(chosen) > _SHOWN else []
         consequences = [
-            "A copy of each goes to the topic it first was sent to: " + ", ".join(ids + more),
-            "Every group of that topic gets the copies, also those that consumed the first ones.",
-            "The dead letters stay here.",
+            "A copy of each is sent to its original topic: " + ", ".join(ids + more),
+            "Every group of that topic receives the copies, also if it consumed the originals.",
+            "The dead letters are kept.",
         ]
-        if await confirm(f"Send {len(chosen)} messages again?", consequences, "Send again"):
+        if await confirm(f"Resend {len(chosen)} messages?", consequences, "Resend"):
             await perform(self._desk.actions.resend(self._who, chosen), told_resent)
 
 
@@ -112,5 +111,5 @@ _COLUMNS = [
         lambda row: messages_in(row[1]),
         kind="number",
     ),
-    Column[Row]("Last one", _shown_last, lambda row: _last(row[1]), kind="time"),
+    Column[Row]("Last message", _shown_last, lambda row: _last(row[1]), kind="time"),
 ]

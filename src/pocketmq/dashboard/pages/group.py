@@ -1,31 +1,40 @@
-"""One group: what is wrong with it, its members, and every queue with its holder and its lag."""
+"""One group: its problems, members, queues with owner and lag; resetting its offsets."""
+
+from datetime import datetime
 
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.explaining import QueueStory
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import GroupFinding
+from pocketmq.admin.findings import Finding
+from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.group_tables import (
     MEMBER_COLUMNS,
     QUEUE_COLUMNS,
     SETTING_COLUMNS,
-    Member,
+    MemberRow,
     QueueRow,
     Setting,
     member_rows,
     queue_rows,
 )
-from pocketmq.dashboard.pages.resetting import Resetting
-from pocketmq.dashboard.parts import action_button, card, confirm, perform, visitor
+from pocketmq.dashboard.parts import (
+    Tiles,
+    action_button,
+    button,
+    card,
+    confirm,
+    note,
+    perform,
+    visitor,
+)
 from pocketmq.dashboard.table import LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 
@@ -46,15 +55,15 @@ class _Group:
         self._desk = desk
         self._group = group
         self._who = visitor(request)
-        self._live = Live()
-        self._findings: tuple[GroupFinding, ...] | None = None
+        self._live = LivePage()
+        self._findings: tuple[Finding, ...] | None = None
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
             ("members", "Members", None),
-            ("lag", "Messages waiting", None),
+            ("lag", "Lag", None),
             ("queues", "Queues", None),
-            ("strategy", "Divided by", None),
-            ("model", "Shared by", None),
+            ("strategy", "Strategy", None),
+            ("model", "Mode", None),
         )
         with ui.element("div").classes("pm-buttons"):
             link = ui.link("Live assignment", link_to("groups", group, "assignment"))
@@ -62,17 +71,17 @@ class _Group:
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
             action_button(desk, "Reset offsets", self._reset)
             action_button(desk, "Rebalance now", self._rebalance)
-        with card("What is wrong") as self._box:
+        with card("Problems") as self._box:
             ui.label("…")
         heading("Members")
-        self._members = LiveTable[Member](
+        self._members = LiveTable[MemberRow](
             "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
-            sorted_by=0, empty="It has no member: its messages wait.",
+            sorted_by=0, empty="The group has no members; its messages accumulate.",
         )  # fmt: skip
         heading("Queues")
         self._queues = LiveTable[QueueRow](
             "Queues", QUEUE_COLUMNS, key=lambda row: row.name, search=lambda row: row.text,
-            empty="No member subscribes anything.",
+            empty="No member has a subscription.",
         )  # fmt: skip
         heading("Settings")
         self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
@@ -102,18 +111,18 @@ class _Group:
 
     async def _rebalance(self) -> None:
         consequences = [
-            f"Every member of {self._group} looks at once who should have which queue.",
-            "Queues that are where they belong stay there; nothing else is changed.",
+            f"Every member of {self._group} checks its queue assignment now.",
+            "Queues that are assigned correctly stay with their owners.",
         ]
-        if await confirm(f"Have {self._group} rebalance now?", consequences, "Rebalance"):
+        if await confirm(f"Rebalance {self._group} now?", consequences, "Rebalance"):
             work = self._desk.actions.rebalance(self._who, self._group)
-            await perform(work, lambda brokers: f"{brokers} brokers have told the members.")
+            await perform(work, lambda brokers: f"{brokers} brokers notified the members.")
 
     async def _reset(self) -> None:
         facts = self._facts
         known = set() if facts is None else {*facts.queues, *(q.topic for q in facts.progress)}
         topics = sorted(known, key=lambda topic: (is_retry_topic(topic), topic))
-        await Resetting(self._desk, self._who, self._group, topics).ask()
+        await OffsetResetDialog(self._desk, self._who, self._group, topics).ask()
 
 
 def _lag(queues: tuple[QueueStory, ...]) -> str:
@@ -132,9 +141,78 @@ def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...]) -> None:
     box.clear()
     with box:
         if not findings:
-            ui.label("Nothing: every queue is where it belongs.").classes("pm-ok")
+            ui.label("No problems: every queue is assigned as the strategy says.").classes("pm-ok")
         for finding in findings:
             with ui.element("div").classes("pm-finding"):
                 ui.label(f"{finding.kind}: {finding.subject}").classes("pm-finding-kind")
                 ui.label(finding.evidence)
                 ui.label(finding.cure).classes("pm-note")
+
+
+FIRST, LAST, AT = "First message (earliest)", "End of the queue (latest)", "A time"
+
+
+class OffsetResetDialog:
+    """Asks for topic and position, then for confirmation, then resets."""
+
+    def __init__(self, desk: Desk, who: str, group: str, topics: list[str]) -> None:
+        self._desk = desk
+        self._who = who
+        self._group = group
+        self._topics = topics
+
+    async def ask(self) -> None:
+        """Run the dialog."""
+        if not self._topics:
+            ui.notify(f"{self._group} has not consumed any topic yet.", type="warning")
+            return
+        with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
+            heading(f"Reset offsets of {self._group}")
+            topic = ui.select(self._topics, label="Topic", value=self._topics[0])
+            where = ui.select([FIRST, LAST, AT], label="Continue from", value=FIRST)
+            when = ui.input("Time, such as 2026-01-31 12:00").props("outlined dense")
+            for each in (topic, where):
+                each.props("outlined dense")
+            when.bind_visibility_from(where, "value", value=AT)
+            note("Times are in the time zone of the dashboard's machine.")
+            with ui.element("div").classes("pm-buttons"):
+                button("Continue", lambda: dialog.submit(True), primary=True)
+                button("Cancel", lambda: dialog.submit(False))
+        wanted = await dialog
+        chosen, place, text = str(topic.value), str(where.value), str(when.value or "")
+        if not dialog.is_deleted:
+            dialog.delete()
+        time_ms = _time(place, text)
+        if wanted and time_ms is None:
+            ui.notify(f"{text!r} is not a valid time.", type="negative")
+        elif wanted and time_ms is not None:
+            await self._do(chosen, time_ms)
+
+    async def _do(self, topic: str, time_ms: int) -> None:
+        goal = {0: "at the first message", LATEST: "after the last message"}.get(
+            time_ms, f"at {moment(time_ms)}"
+        )
+        consequences = [
+            f"{self._group} continues {goal} in every queue of {topic}.",
+            "Going back redelivers messages; going forward skips messages.",
+            "Online members switch at once. Other groups are not affected.",
+        ]
+        if await confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
+            work = self._desk.actions.reset_offset(self._who, self._group, topic, time_ms)
+            await perform(work, _told)
+
+
+def _told(result: ResetResult) -> str:
+    told = "online members notified" if result.online else "takes effect when members start"
+    silent = "".join(f"; no response from {each}" for each in result.missing)
+    return f"{len(result.queues)} queues reset; {told}{silent}."
+
+
+def _time(place: str, text: str) -> int | None:
+    """Return the time to reset to, None if the text is not a time."""
+    if place != AT:
+        return LATEST if place == LAST else 0
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -3,21 +3,22 @@
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import is_retry_topic
-from pocketmq.protocol.requests.client_calls import PROP_START_TIMESTAMP, RunningInfo
-from pocketmq.protocol.requests.groups import ClientConnection
-from pocketmq.protocol.requests.stats import QueueProgress
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.connections import ClientConnection
+from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
+from pocketmq.protocol.bodies.stats import QueueProgress
 
 Setting = tuple[str, GroupConfig]
 
 
-class Member(msgspec.Struct, frozen=True):
-    """A member as brokers list it, and what it says of itself; None if it is silent."""
+class MemberRow(msgspec.Struct, frozen=True):
+    """A member as brokers list it, and what it reports itself; None if it did not respond."""
 
     client: str
     connection: ClientConnection
@@ -27,7 +28,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> int | None:
-        """How many queues it holds."""
+        """The number of its queues."""
         if self.info is None:
             return None
         tables = (self.info.mq_table, self.info.mq_pop_table)
@@ -39,11 +40,9 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class QueueRow(msgspec.Struct, frozen=True):
-    """A queue: who holds it and who should, and how far the group is."""
+    """A queue: its owner, the expected owner, and the group's progress."""
 
-    topic: str
-    broker: str
-    queue: int
+    queue: MessageQueue
     holders: tuple[str, ...]
     expected: str | None
     why: str
@@ -51,30 +50,30 @@ class QueueRow(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What tells it apart."""
-        return f"{self.topic} {self.broker} {self.queue}"
+        """Its unique name."""
+        return f"{self.queue.topic} {self.queue.broker_name} {self.queue.queue_id}"
 
     @property
     def text(self) -> str:
-        """What it can be found by."""
-        return f"{self.name} {' '.join(self.holders) or 'nobody'}"
+        """The text that a search matches."""
+        return f"{self.name} {' '.join(self.holders) or 'none'}"
 
     @property
     def lag(self) -> int | None:
-        """Messages that wait, None if unknown."""
+        """Its lag, None if unknown."""
         told = self.progress
         return None if told is None else max(0, told.broker_offset - told.consumer_offset)
 
 
-def member_rows(facts: GroupFacts) -> list[Member]:
-    """Give the members any broker lists."""
+def member_rows(facts: GroupFacts) -> list[MemberRow]:
+    """Return the members that any broker lists."""
     found: dict[str, tuple[ClientConnection, list[str]]] = {}
     for broker, view in sorted(facts.views.items()):
         for each in view.connection_set:
             if each.client_id is not None:
                 found.setdefault(each.client_id, (each, []))[1].append(broker)
     return [
-        Member(
+        MemberRow(
             client, each, tuple(dict.fromkeys(brokers)), facts.running.get(client),
             facts.silent.get(client),
         )
@@ -83,44 +82,33 @@ def member_rows(facts: GroupFacts) -> list[Member]:
 
 
 def queue_rows(view: GroupView) -> list[QueueRow]:
-    """Give the queues of all topics the group subscribes, and of those it has offsets of."""
+    """Return the queues of all subscribed topics, and those with committed offsets."""
     progress, holders = view.facts.progress, view.facts.holders()
     rows = [
-        QueueRow(
-            story.queue.topic, story.queue.broker_name, story.queue.queue_id,
-            story.holders, story.expected, story.why, progress.get(story.queue),
-        )
-        for story in view.explanation.queues
-    ]  # fmt: skip
+        QueueRow(each.queue, each.holders, each.expected, each.why, progress.get(each.queue))
+        for each in view.explanation.queues
+    ]
     known = {story.queue for story in view.explanation.queues}
     rows += [
-        QueueRow(
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            tuple(holders.get(queue, ())),
-            None,
-            "",
-            told,
-        )
+        QueueRow(queue, tuple(holders.get(queue, ())), None, "", told)
         for queue, told in progress.items()
         if queue not in known
     ]
     return rows
 
 
-def _held(member: Member) -> Cell:
+def _held(member: MemberRow) -> Cell:
     if member.held is None:
         return Cell(UNKNOWN, hint=member.silence, tone="bad")
     return Cell(count(member.held), tone=None if member.held else "faint")
 
 
-def _since(member: Member) -> int | None:
+def _since(member: MemberRow) -> int | None:
     text = member.info.properties.get(PROP_START_TIMESTAMP, "") if member.info is not None else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-def _subscribed(member: Member) -> str:
+def _subscribed(member: MemberRow) -> str:
     if member.info is None:
         return UNKNOWN
     wished = sorted(
@@ -131,14 +119,14 @@ def _subscribed(member: Member) -> str:
     return ", ".join(wished) or NEVER
 
 
-def _language(member: Member) -> str:
+def _language(member: MemberRow) -> str:
     language = member.connection.language
     return UNKNOWN if language is None else language.name.lower()
 
 
 def _holders(row: QueueRow) -> Cell:
     if not row.holders:
-        return Cell("nobody", tone="warn" if row.expected is not None else "faint")
+        return Cell("none", tone="warn" if row.expected is not None else "faint")
     tone = "bad" if len(row.holders) > 1 and row.expected is not None else None
     return Cell(", ".join(row.holders), tone=tone)
 
@@ -149,24 +137,28 @@ def _offset(row: QueueRow, name: str) -> int | None:
 
 
 MEMBER_COLUMNS = [
-    Column[Member]("Client", lambda m: Cell(m.client, tone="mono"), lambda m: m.client),
-    Column[Member]("Queues", _held, lambda m: m.held, kind="number"),
-    Column[Member]("Subscribes", lambda m: Cell(_subscribed(m))),
-    Column[Member]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
-    Column[Member]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
-    Column[Member]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
-    Column[Member]("Known to", lambda m: Cell(", ".join(m.brokers))),
+    Column[MemberRow]("Client", lambda m: Cell(m.client, tone="mono"), lambda m: m.client),
+    Column[MemberRow]("Queues", _held, lambda m: m.held, kind="number"),
+    Column[MemberRow]("Subscribes", lambda m: Cell(_subscribed(m))),
+    Column[MemberRow]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
+    Column[MemberRow]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
+    Column[MemberRow]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
+    Column[MemberRow]("Brokers", lambda m: Cell(", ".join(m.brokers))),
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](
-        "Topic", lambda r: Cell(r.topic, href=link_to("topics", r.topic)), lambda r: r.topic
+        "Topic",
+        lambda r: Cell(r.queue.topic, href=link_to("topics", r.queue.topic)),
+        lambda r: r.queue.topic,
     ),
-    Column[QueueRow]("Broker", lambda r: Cell(r.broker), lambda r: r.broker),
-    Column[QueueRow]("Queue", lambda r: Cell(str(r.queue)), lambda r: r.queue, kind="number"),
-    Column[QueueRow]("Held by", _holders, lambda r: r.holders),
-    Column[QueueRow]("Waiting", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
+    Column[QueueRow]("Broker", lambda r: Cell(r.queue.broker_name), lambda r: r.queue.broker_name),
     Column[QueueRow](
-        "Consumed to",
+        "Queue", lambda r: Cell(str(r.queue.queue_id)), lambda r: r.queue.queue_id, kind="number"
+    ),
+    Column[QueueRow]("Owner", _holders, lambda r: r.holders),
+    Column[QueueRow]("Lag", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
+    Column[QueueRow](
+        "Committed offset",
         lambda r: Cell(count(_offset(r, "consumer_offset"))),
         lambda r: _offset(r, "consumer_offset"),
         kind="number",
@@ -181,10 +173,10 @@ QUEUE_COLUMNS = [
 ]
 SETTING_COLUMNS = [
     Column[Setting]("Broker", lambda row: Cell(row[0])),
-    Column[Setting]("May consume", lambda row: Cell("yes" if row[1].consume_enable else "no")),
+    Column[Setting]("Consume enabled", lambda row: Cell("yes" if row[1].consume_enable else "no")),
     Column[Setting]("Orderly", lambda row: Cell("yes" if row[1].consume_message_orderly else "no")),
     Column[Setting](
-        "Broadcasts", lambda row: Cell("yes" if row[1].consume_broadcast_enable else "no")
+        "Broadcast enabled", lambda row: Cell("yes" if row[1].consume_broadcast_enable else "no")
     ),
     Column[Setting]("Retries", lambda row: Cell(count(row[1].retry_max_times)), kind="number"),
     Column[Setting](

@@ -5,11 +5,10 @@ from nicegui import ui
 
 from pocketmq.admin.overview import Glance
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, rate
+from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, rate
 from pocketmq.protocol.peers import version_name
 
 
@@ -18,24 +17,24 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/groups")
     async def groups(request: Request) -> None:
-        watch = desk.views.groups()
-        await prepare(watch)
+        poller = desk.views.groups()
+        await prepare(poller)
         with frame(desk, request, "Groups", here="/groups"):
-            live = Live()
+            live = LivePage()
             table = LiveTable(
                 "Groups", _COLUMNS, key=lambda each: each.group, search=_text, sorted_by=2,
-                descending=True, empty="There is no such group.",
+                descending=True, empty="No matching group.",
             )  # fmt: skip
 
             def show(view: GroupsView) -> None:
-                live.missing(watch, view.missing)
+                live.missing(poller, view.missing)
                 table.show(view.groups)
 
-            live.show(watch, show)
+            live.show(poller, show)
 
 
 def version(number: int | None) -> str:
-    """Write a client's version as people do: 5.3.3."""
+    """Format a client's version: 5.3.3."""
     if number is None:
         return NEVER
     return version_name(number).removeprefix("V").replace("_", ".")
@@ -84,11 +83,13 @@ _COLUMNS = [
         "Group", lambda g: Cell(g.group, href=link_to("groups", g.group)), lambda g: g.group
     ),
     Column[Glance]("Members", _shown_members, _members, kind="number"),
-    Column[Glance]("Waiting", _shown_lag, _lag, kind="number"),
+    Column[Glance]("Lag", _shown_lag, _lag, kind="number"),
     Column[Glance]("Out /s", lambda g: Cell(rate(_tps(g))), _tps, kind="number"),
-    Column[Glance]("How", lambda g: Cell(_how(g), tone="faint"), _how),
+    Column[Glance]("Mode", lambda g: Cell(_how(g), tone="faint"), _how),
     Column[Glance](
-        "Oldest client", lambda g: Cell(version(g.oldest_version)), lambda g: g.oldest_version
+        "Oldest client version",
+        lambda g: Cell(version(g.oldest_version)),
+        lambda g: g.oldest_version,
     ),
     Column[Glance]("", lambda g: Cell("Assignment", href=link_to("groups", g.group, "assignment"))),
 ]

@@ -1,15 +1,16 @@
-"""One message: what it says, who consumed it, what happened to it on the way."""
+"""One message: its content, the groups that consumed it, its trace."""
 
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.messages import Resent, TraceEvent
 from pocketmq.admin.tracks import Track, TrackKind
-from pocketmq.dashboard.bodies import as_hex, as_json, as_text
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.formatting import NEVER, as_hex, as_json, as_text, link_to, moment, size
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.pages.messages import body_of
 from pocketmq.dashboard.parts import (
@@ -23,12 +24,18 @@ from pocketmq.dashboard.parts import (
     visitor,
 )
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tracing import Step, steps
-from pocketmq.dashboard.words import NEVER, link_to, moment, size
 from pocketmq.errors import MQError
 from pocketmq.model.names import is_dead_letter_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.trace_text import (
+    Traced,
+    TracedDelivery,
+    TracedEnd,
+    TracedHandling,
+    TracedRecall,
+    TracedSend,
+)
 
 _LARGEST = 2**63
 
@@ -43,7 +50,7 @@ def add_pages(desk: Desk) -> None:
         message, problem = None, ""
         try:
             if not (0 <= queue < 2**31 and 0 <= offset < _LARGEST):
-                problem = "There is no such place in a queue."
+                problem = "No such queue or offset."
             else:
                 place = MessageQueue(topic, broker, queue)
                 message = await desk.admin.messages.by_offset(place, offset)
@@ -60,7 +67,7 @@ def add_pages(desk: Desk) -> None:
 
 
 class _Message:
-    """The open page; who consumed it and its trace come when they are known."""
+    """The open page; consumers and trace are loaded after it is shown."""
 
     def __init__(self, desk: Desk, request: Request, message: ReceivedMessage) -> None:
         self._desk = desk
@@ -69,22 +76,22 @@ class _Message:
         with ui.element("div").classes("pm-buttons"):
             action_button(desk, "Send a copy", self._resend)
             if is_dead_letter_topic(message.topic):
-                note("A dead letter: a copy goes to the topic it first was sent to.")
+                note("A dead letter: a copy is sent to its original topic.")
         with ui.element("div").classes("pm-columns"):
-            with ui.element("div"), card("What is known"):
+            with ui.element("div"), card("Details"):
                 facts(_known(message))
             with ui.element("div"), card("Properties"):
                 facts(sorted(message.properties.items()))
         _show_body(message)
-        heading("Who consumed it")
+        heading("Consumed by")
         self._tracks = LiveTable[Track](
-            "Who consumed it", _TRACK_COLUMNS, key=lambda track: track.group,
-            empty="No group has consumed its topic.",
+            "Consumed by", _TRACK_COLUMNS, key=lambda track: track.group,
+            empty="No group consumes this topic.",
         )  # fmt: skip
-        heading("What happened to it")
-        self._trace = LiveTable[Step](
+        heading("Trace")
+        self._trace = LiveTable[TraceStep](
             "Trace", _STEP_COLUMNS, key=lambda step: f"{step.time_ms} {step.what} {step.group}",
-            empty="No client has told: tracing is off, or the trace is gone.",
+            empty="No trace: tracing is off, or the trace has expired.",
         )  # fmt: skip
         self._problem = note("")
         ui.timer(0.05, self._look, once=True)
@@ -94,7 +101,7 @@ class _Message:
         try:
             self._tracks.show(await self._desk.admin.tracks.of(self._message))
         except MQError as error:
-            problems.append(f"Who consumed it is not known: {error}")
+            problems.append(f"Consumers are unknown: {error}")
         events: list[TraceEvent] = []
         try:
             events = await self._desk.admin.messages.trace(self._message.message_id)
@@ -106,8 +113,8 @@ class _Message:
     async def _resend(self) -> None:
         consequences = [
             "A copy with a new id is sent, with the same body, tag, keys and properties.",
-            "Every group of the topic gets it, also those that have consumed the first one.",
-            "This message stays where it is.",
+            "Every group of the topic receives it, also if it consumed the original.",
+            "This message is kept.",
         ]
         if await confirm("Send a copy of this message?", consequences, "Send"):
             work = self._desk.actions.resend(self._who, [self._message])
@@ -115,7 +122,7 @@ class _Message:
 
 
 def told_resent(results: list[Resent]) -> str:
-    """Say what came of sending copies."""
+    """Return the result of sending copies as text."""
     failed = [f"{each.message_id}: {each.error}" for each in results if each.error is not None]
     sent = len(results) - len(failed)
     topics = ", ".join(sorted({each.topic for each in results if each.error is None}))
@@ -129,12 +136,12 @@ def _known(message: ReceivedMessage) -> list[tuple[str, str]]:
         ("Topic", message.topic),
         ("Message id", message.message_id),
         ("Offset id", message.offset_message_id),
-        ("Place", queue),
+        ("Queue", queue),
         ("Tag", message.tag or NEVER),
         ("Keys", " ".join(message.keys) or NEVER),
         ("Born", f"{moment(message.born_timestamp_ms)} at {_host(lambda: message.born_host)}"),
         ("Stored", f"{moment(message.store_timestamp_ms)} at {_host(lambda: message.store_host)}"),
-        ("Failed so often", f"{message.reconsume_times}"),
+        ("Retries", f"{message.reconsume_times}"),
         ("Size", size(message.store_size)),
     ]
 
@@ -170,15 +177,52 @@ def _show_body(message: ReceivedMessage) -> None:
         choose(next(iter(ways)))
 
 
+class TraceStep(msgspec.Struct, frozen=True):
+    """One step of a trace; times are milliseconds, 0 if unknown."""
+
+    time_ms: int
+    what: str
+    group: str
+    client: str
+    cost_ms: int | None
+    ok: bool
+
+
+def steps(events: list[TraceEvent]) -> list[TraceStep]:
+    """Return the steps, oldest first."""
+    made = [_step(each.event, each.client_host) for each in events]
+    return sorted(made, key=lambda step: step.time_ms)
+
+
+def _step(event: Traced, client: str) -> TraceStep:
+    match event:
+        case TracedSend():
+            what = f"sent to {event.topic}"
+            return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
+        case TracedDelivery():
+            again = f", attempt {event.retries + 1}" if event.retries else ""
+            what = f"delivered to handler{again}"
+            return TraceStep(event.time_ms, what, event.group, client, None, True)
+        case TracedHandling():
+            what = f"handler returned: {event.handled_as.name.lower().replace('_', ' ')}"
+            return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
+        case TracedEnd():
+            asked = ", after a broker check" if event.from_check else ""
+            what = f"transaction ended: {event.state.name.lower()}{asked}"
+            return TraceStep(event.time_ms, what, event.group, client, None, True)
+        case TracedRecall():
+            return TraceStep(event.time_ms, "recalled", event.group, client, None, event.ok)
+
+
 _GOOD = {TrackKind.CONSUMED, TrackKind.CONSUME_BROADCASTING}
 _WORDS = {
     TrackKind.CONSUMED: "consumed",
-    TrackKind.CONSUMED_BUT_FILTERED: "passed over: not of its tags",
-    TrackKind.PULL: "polls; not known",
-    TrackKind.NOT_CONSUME_YET: "not yet",
+    TrackKind.CONSUMED_BUT_FILTERED: "filtered out by tag",
+    TrackKind.PULL: "unknown: pull consumer",
+    TrackKind.NOT_CONSUME_YET: "not consumed yet",
     TrackKind.NOT_ONLINE: "offline",
-    TrackKind.CONSUME_BROADCASTING: "broadcasting: each member by itself",
-    TrackKind.UNKNOWN: "not known",
+    TrackKind.CONSUME_BROADCASTING: "broadcasting: tracked by each member",
+    TrackKind.UNKNOWN: "unknown",
 }
 
 
@@ -195,14 +239,14 @@ _TRACK_COLUMNS = [
     Column[Track]("Reason", lambda t: Cell(t.reason or "", tone="faint")),
 ]
 _STEP_COLUMNS = [
-    Column[Step]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms, kind="time"),
-    Column[Step]("What", lambda s: Cell(s.what)),
-    Column[Step]("Group", lambda s: Cell(s.group)),
-    Column[Step]("Client", lambda s: Cell(s.client, tone="mono")),
-    Column[Step](
+    Column[TraceStep]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms, kind="time"),
+    Column[TraceStep]("What", lambda s: Cell(s.what)),
+    Column[TraceStep]("Group", lambda s: Cell(s.group)),
+    Column[TraceStep]("Client", lambda s: Cell(s.client, tone="mono")),
+    Column[TraceStep](
         "Took", lambda s: Cell(NEVER if s.cost_ms is None else f"{s.cost_ms} ms"), kind="number"
     ),
-    Column[Step](
+    Column[TraceStep](
         "Outcome", lambda s: Cell("ok" if s.ok else "failed", tone="good" if s.ok else "bad")
     ),
 ]

@@ -1,24 +1,86 @@
-"""Looking for messages: a form whose answer has an address of its own."""
+"""Searching messages: a form whose result has a URL of its own."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
+import msgspec
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.admin.messages import FoundMessages
-from pocketmq.dashboard.bodies import as_text
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.messages import FOR_EVER, Found
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
-from pocketmq.dashboard.live import prepare
+from pocketmq.dashboard.formatting import as_text, link_to, moment, size
+from pocketmq.dashboard.frame import frame, prepare
 from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
-from pocketmq.dashboard.searching import LIMIT, WAYS, Search, look
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.words import link_to, moment, size
-from pocketmq.errors import InvalidInput, MQError
+from pocketmq.errors import InvalidInput, MQError, RouteNotFound
 from pocketmq.protocol.received import ReceivedMessage
 
 _PREVIEW = 80
 _MOST_OPTIONS = 2000
+
+
+WAYS = {
+    "id": "Message id",
+    "key": "Key",
+    "time": "Time",
+}
+LIMIT = 64
+"""Messages per broker, or per queue in a search by time."""
+_HOUR_MS = 3_600_000
+_LONGEST = 1024
+
+
+class MessageSearch(msgspec.Struct, frozen=True):
+    """A search; times are milliseconds, 0 if not set."""
+
+    topic: str = ""
+    by: str = "time"
+    value: str = ""
+    begin_ms: int = 0
+    end_ms: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "MessageSearch":
+        """Read the fields of a form. Raises `InvalidInput` for an invalid time or a long text."""
+        fields = {name: query.get(name, "").strip() for name in ("topic", "by", "value")}
+        if any(len(text) > _LONGEST for text in fields.values()):
+            raise InvalidInput(f"search terms may have at most {_LONGEST} characters")
+        way = fields["by"] if fields["by"] in WAYS else "time"
+        begin, end = (_time_ms(query.get(name, "").strip()) for name in ("from", "to"))
+        return cls(fields["topic"], way, fields["value"], begin, end)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is enough to search for."""
+        return bool(self.topic) and (self.by == "time" or bool(self.value))
+
+
+async def look(admin: Admin, search: MessageSearch) -> Found:
+    """Search messages. Raises `MQError`: no such topic or message, no response."""
+    end_ms = search.end_ms or FOR_EVER
+    if search.by == "id":
+        return Found([await admin.messages.by_id(search.topic, search.value)])
+    if search.by == "key":
+        return await admin.messages.by_key(
+            search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
+        )
+    begin_ms = search.begin_ms or int(time.time() * 1000) - _HOUR_MS
+    try:
+        return await admin.messages.between(search.topic, begin_ms, end_ms, LIMIT)
+    except RouteNotFound:
+        raise InvalidInput(f"there is no topic {search.topic!r}") from None
+
+
+def _time_ms(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"{text!r} is not a time; use for example 2026-01-31T12:00") from None
 
 
 def add_pages(desk: Desk) -> None:
@@ -27,9 +89,9 @@ def add_pages(desk: Desk) -> None:
     @ui.page("/messages", response_timeout=20)
     async def messages(request: Request) -> None:
         await prepare(desk.views.topics())
-        problem, found, search = "", None, Search()
+        problem, found, search = "", None, MessageSearch()
         try:
-            search = Search.of(request.query_params)
+            search = MessageSearch.of(request.query_params)
             if search.wanted:
                 found = await look(desk.admin, search)
         except MQError as error:
@@ -43,46 +105,45 @@ def add_pages(desk: Desk) -> None:
                 _show_found(found, search)
 
 
-def _show_form(desk: Desk, request: Request, search: Search) -> None:
+def _show_form(desk: Desk, request: Request, search: MessageSearch) -> None:
     view = desk.views.topics().value
     with card(), ui.element("form").classes("pm-form") as form:
         form.props.update({"action": "/messages", "method": "get", "role": "search"})
         topic = field("Topic", "topic", search.topic, required="required", list="topics")
         topic.props["autocomplete"] = "off"
         suggestions("topics", (view.names if view is not None else [])[:_MOST_OPTIONS])
-        choice("Look by", "by", WAYS, search.by)
+        choice("Search by", "by", WAYS, search.by)
         field("Id or key", "value", search.value)
         for label, name in (("From", "from"), ("To", "to")):
             text = request.query_params.get(name, "")
             field(label, name, text, kind="datetime-local", step="1")
-        button("Search", primary=True, kind="submit")
-    note(
-        "By time without a beginning it is the last hour. Times are those of the machine the "
-        "dashboard runs on."
-    )
+        button("MessageSearch", primary=True, kind="submit")
+    note("Default: last hour. Times are in the time zone of the dashboard's machine.")
 
 
-def _show_found(found: FoundMessages, search: Search) -> None:
+def _show_found(found: Found, search: MessageSearch) -> None:
     for missing in found.missing:
         with ui.element("div").classes("pm-warning").props("role=alert"):
-            ui.label(f"Did not answer, and may have more: {missing}").classes("pm-warning-text")
+            ui.label(f"No response, results may be incomplete: {missing}").classes(
+                "pm-warning-text"
+            )
     table = message_table(f"Messages of {search.topic}")
     table.show(found.messages)
     if len(found.messages) >= LIMIT:
         where = "each queue" if search.by == "time" else "each broker"
-        note(f"At most {LIMIT} of {where} are shown: narrow the time to see others.")
+        note(f"Showing at most {LIMIT} of {where}; narrow the time to see others.")
 
 
 def message_table(label: str, *, selectable: bool = False) -> LiveTable[ReceivedMessage]:
     """Make a table of messages."""
     return LiveTable(
         label, _COLUMNS, key=lambda message: message.offset_message_id, search=_text,
-        sorted_by=0, descending=True, empty="No message was found.", selectable=selectable,
+        sorted_by=0, descending=True, empty="No messages found.", selectable=selectable,
     )  # fmt: skip
 
 
 def link_to_message(message: ReceivedMessage) -> str:
-    """Give the page of a message, by its place."""
+    """Return the page of a message, by queue and offset."""
     return link_to(
         "messages", message.topic, message.broker_name, str(message.queue_id),
         str(message.queue_offset),
@@ -90,7 +151,7 @@ def link_to_message(message: ReceivedMessage) -> str:
 
 
 def body_of(message: ReceivedMessage) -> tuple[bytes, str | None]:
-    """Give a body, or the reason why it cannot be read."""
+    """Return a body, or the reason why it cannot be read."""
     try:
         return message.body, None
     except (MQError, InvalidInput) as error:
@@ -104,7 +165,7 @@ def _preview(message: ReceivedMessage) -> Cell:
         return Cell(str(error), tone="bad")
     text = as_text(start)
     if text is None:
-        return Cell(f"{size(message.body_size)} of bytes", tone="faint")
+        return Cell(f"{size(message.body_size)}, binary", tone="faint")
     line = " ".join(text.split())
     return Cell(line[:_PREVIEW] + ("…" if len(line) > _PREVIEW else ""), tone="mono")
 

@@ -1,18 +1,16 @@
-"""One topic: what its queues hold, who consumes it, where it lives, how it is set up."""
+"""One topic: its queues, consumer groups and settings."""
 
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import note
+from pocketmq.dashboard.parts import Tiles, note
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
-from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment, rate
-from pocketmq.model.kinds import Permission
+from pocketmq.model.flags import Permission
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.requests.stats import OffsetRange
@@ -27,8 +25,8 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/topics/{topic}")
     async def topic_page(request: Request, topic: str) -> None:
-        watch = desk.views.topic(topic)
-        await prepare(watch, desk.views.topics())
+        poller = desk.views.topic(topic)
+        await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
             _Topic(desk, topic)
 
@@ -39,31 +37,31 @@ class _Topic:
     def __init__(self, desk: Desk, topic: str) -> None:
         self._desk = desk
         self._topic = topic
-        self._live = Live()
+        self._live = LivePage()
         self._view: TopicView | None = None
         self._groups: GroupsView | None = None
         self._tiles = Tiles(
             ("queues", "Queues", None),
-            ("messages", "Messages kept", None),
-            ("flow", "Messages in, a second", None),
-            ("groups", "Groups that consume it", None),
+            ("messages", "Messages stored", None),
+            ("flow", "Messages in /s", None),
+            ("groups", "Consumer groups", None),
         )
         with ui.element("div").classes("pm-buttons"):
-            ui.link(
-                "Look at its messages", f"/messages?topic={link_to(topic)[1:]}&by=time"
-            ).classes("pm-button")
+            ui.link("View messages", f"/messages?topic={link_to(topic)[1:]}&by=time").classes(
+                "pm-button"
+            )
         heading("Groups")
         self._consumers = LiveTable[Consumer](
             "Groups", _CONSUMER_COLUMNS, key=lambda row: row[0], sorted_by=2, descending=True,
-            empty="No group has consumed it.",
+            empty="No group consumes it.",
         )  # fmt: skip
         heading("Queues")
         self._queues = LiveTable[Held](
             "Queues", _QUEUE_COLUMNS, key=lambda row: f"{row[0].broker_name} {row[0].queue_id}",
-            search=lambda row: f"{row[0].broker_name} {row[0].queue_id}", empty="It has no queue.",
+            search=lambda row: f"{row[0].broker_name} {row[0].queue_id}", empty="It has no queues.",
         )  # fmt: skip
         heading("Settings")
-        note("As each broker has them.")
+        note("By broker.")
         self._settings = LiveTable[tuple[str, TopicConfig]](
             "Settings", _SETTING_COLUMNS, key=lambda row: row[0]
         )
@@ -113,7 +111,7 @@ class _Topic:
 
 
 def permission(bits: int) -> str:
-    """Write what a topic may be used for."""
+    """Format the permissions of a topic."""
     names = [
         name
         for flag, name in ((Permission.READ, "read"), (Permission.WRITE, "write"))
@@ -127,9 +125,7 @@ _CONSUMER_COLUMNS = [
         "Group", lambda row: Cell(row[0], href=link_to("groups", row[0])), lambda row: row[0]
     ),
     Column[Consumer]("Members", lambda row: Cell(count(row[1])), lambda row: row[1], kind="number"),
-    Column[Consumer](
-        "Waiting here", lambda row: Cell(count(row[2])), lambda row: row[2], kind="number"
-    ),
+    Column[Consumer]("Lag", lambda row: Cell(count(row[2])), lambda row: row[2], kind="number"),
 ]
 _QUEUE_COLUMNS = [
     Column[Held]("Broker", lambda row: Cell(row[0].broker_name), lambda row: row[0].broker_name),
@@ -168,7 +164,7 @@ _SETTING_COLUMNS = [
     Column[Setting](
         "Write queues", lambda row: Cell(count(row[1].write_queue_nums)), kind="number"
     ),
-    Column[Setting]("May be used to", lambda row: Cell(permission(row[1].perm))),
+    Column[Setting]("Permissions", lambda row: Cell(permission(row[1].perm))),
     Column[Setting]("Ordered", lambda row: Cell("yes" if row[1].order else "no")),
     Column[Setting](
         "Attributes",

@@ -1,16 +1,15 @@
-"""All topics, and making one."""
+"""All topics, and creating one."""
 
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, rate
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import action_button, button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
-from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment, rate
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic, is_system_topic
 
 
@@ -26,16 +25,16 @@ def add_pages(desk: Desk) -> None:
 
 
 class _Topics:
-    """The open page: a table fed by two watches, since figures take longer than names."""
+    """The open page: a table fed by two pollers, since figures take longer than names."""
 
     def __init__(self, desk: Desk, request: Request) -> None:
         self._desk = desk
         self._who = visitor(request)
         self._view = TopicsView([], {}, frozenset(), ())
         self._figures: dict[str, TopicStatus | None] = {}
-        self._live = Live()
+        self._live = LivePage()
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Create a topic", self._ask)
+            action_button(desk, "Create topic", self._ask)
         self._table = LiveTable[str](
             "Topics",
             [
@@ -50,7 +49,7 @@ class _Topics:
             key=str,
             search=lambda name: f"{name} {self._kind(name)}",
             sorted_by=0,
-            empty="There is no such topic.",
+            empty="No matching topic.",
         )
         self._live.show(desk.views.topics(), self._show)
         self._live.show(desk.views.figures(), self._count)
@@ -113,16 +112,16 @@ class _Topics:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return Cell(shown or NEVER, hint=", ".join(names) if len(names) > 3 else None)
 
-    # Making a topic
+    # Creating a topic
 
     async def _ask(self) -> None:
         with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
-            heading("Create a topic")
+            heading("Create topic")
             name = ui.input("Name").props("autofocus outlined dense maxlength=127")
             queues = ui.number("Queues on each broker", value=8, min=1, max=1024, precision=0)
             queues.props("outlined dense")
             with ui.element("div").classes("pm-buttons"):
-                button("Go on", lambda: dialog.submit(True), primary=True)
+                button("Continue", lambda: dialog.submit(True), primary=True)
                 button("Cancel", lambda: dialog.submit(False))
         wanted = await dialog
         topic, number = str(name.value or "").strip(), int(queues.value or 0)
@@ -131,16 +130,16 @@ class _Topics:
         if not wanted:
             return
         consequences = [
-            f"The topic {topic} is made on every broker, with {number} queues on each.",
-            "Clients can send to it at once. Nothing else is changed.",
+            f"Topic {topic} is created on every broker, with {number} queues on each.",
+            "Clients can send to it at once. Nothing else changes.",
         ]
         if await confirm(f"Create topic {topic}?", consequences, "Create"):
             work = self._desk.actions.create_topic(self._who, topic, number)
-            await perform(work, lambda brokers: f"Topic {topic} is on {brokers} brokers.")
+            await perform(work, lambda brokers: f"Topic {topic} created on {brokers} brokers.")
 
 
 def kind(topic: str) -> str:
-    """Tell what a topic is for, if not for applications."""
+    """Return the kind of a topic that is not an application's."""
     if is_retry_topic(topic):
         return "retry"
     if is_dead_letter_topic(topic):
@@ -149,7 +148,7 @@ def kind(topic: str) -> str:
 
 
 def messages_in(status: TopicStatus | None) -> int | None:
-    """Count what a topic holds; None unless all of its brokers have told."""
+    """Return the number of messages; None unless all brokers responded."""
     if status is None or status.missing:
         return None
     return sum(each.max_offset - each.min_offset for each in status.queues.values())

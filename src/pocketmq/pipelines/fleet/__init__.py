@@ -1,11 +1,17 @@
-"""What if, for a whole estate: every group under every strategy, event after event.
+"""What-if for a whole estate: every group under every strategy, event after event.
 
-`fleet` is the way in. Every number is computed by `pocketmq.balance.what_if`. What an estate is
-stands in `estate`, what may befall it in `events`, the numbers of a part of it in `part`, the
-summary in `report`.
+`fleet` is the entry point. Every number is computed by `pocketmq.balance.what_if`. `estate` defines
+and reads estates, `events` says what may happen to them, `part` computes a part of one, `report`
+sums up.
 """
 
-from pocketmq.pipelines.fleet.estate import Estate, Group, read_estate, uniform_estate
+from pocketmq.pipelines.fleet.estate import (
+    Estate,
+    Group,
+    cluster_estate,
+    read_estate,
+    uniform_estate,
+)
 from pocketmq.pipelines.fleet.events import (
     AddBroker,
     AddQueues,
@@ -15,7 +21,6 @@ from pocketmq.pipelines.fleet.events import (
     LoseBroker,
     SwitchTo,
 )
-from pocketmq.pipelines.fleet.live import cluster_estate
 from pocketmq.pipelines.fleet.report import FleetReport, StepSummary, StrategySummary
 from pocketmq.pipelines.fleet.running import fleet
 

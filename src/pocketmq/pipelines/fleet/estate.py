@@ -1,8 +1,8 @@
-"""An estate: topics with their queues, groups with their members, and the files it is read from.
+"""An estate: topics with their queues, groups with their members; from files or a live cluster.
 
-Owns the forms of the files. One JSON document, or a directory with the three tables `topics`
-(topic, broker, queues), `subscriptions` (group, topic) and `members` (group, member), each as
-Parquet, CSV or JSON lines.
+Owns the file formats: one JSON document, or a directory with the three tables `topics` (topic,
+broker, queues), `subscriptions` (group, topic) and `members` (group, member), each as Parquet, CSV
+or JSON lines.
 """
 
 from collections.abc import Iterator
@@ -11,20 +11,23 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pocketmq.errors import InvalidInput
+from pocketmq import Admin, ClientOptions
+from pocketmq.errors import InvalidInput, MQError, RouteNotFound
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.names import is_retry_topic, is_system_group
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A consumer group: what it subscribes to, and its members or how many there are."""
+    """A consumer group: its topics, and its members or their number."""
 
     topics: tuple[Name, ...]
     members: tuple[Name, ...] | Count
 
     def member_ids(self) -> tuple[str, ...]:
-        """Give the ids; 3 stands for c1, c2, c3."""
+        """Return the ids; 3 stands for c1, c2, c3."""
         if isinstance(self.members, tuple):
             return self.members
         width = len(str(self.members))
@@ -38,7 +41,7 @@ class Estate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: dict[Name, Group]
 
     def parts(self, groups: int) -> "Iterator[Estate]":
-        """Cut the estate into pieces of so many groups, each with the topics it needs."""
+        """Yield the estate in parts of `groups` groups, each with the topics it needs."""
         names = list(self.groups)
         for first in range(0, len(names), groups):
             some = {name: self.groups[name] for name in names[first : first + groups]}
@@ -47,7 +50,7 @@ class Estate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def checked(estate: Estate) -> Estate:
-    """Give the estate back; raises `InvalidInput` where its parts do not fit together."""
+    """Return the estate; raises `InvalidInput` if it is inconsistent."""
     if not estate.groups:
         raise InvalidInput("the estate has no groups")
     for name, group in estate.groups.items():
@@ -62,9 +65,9 @@ def checked(estate: Estate) -> Estate:
 
 
 def uniform_estate(groups: int, queues: int, members: int, brokers: int = 4) -> Estate:
-    """Make an estate of equal groups, each with a topic of its own: to try, and to measure."""
+    """Return an estate of equal groups, each with its own topic, for trials and benchmarks."""
     if min(groups, queues, members, brokers) < 1:
-        raise InvalidInput("an estate has at least one group, queue, member and broker")
+        raise InvalidInput("an estate must have at least one group, queue, member and broker")
     size, more = divmod(queues, brokers)
     layout = {f"broker-{n}": size + (n < more) for n in range(brokers) if size + (n < more)}
     return Estate(
@@ -124,7 +127,7 @@ def _from_tables(place: Path) -> Estate:
 
 
 def _rows(place: Path, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Give the rows of one table, whichever of the forms it has."""
+    """Return the rows of one table, in whichever format it is."""
     found = [p for p in sorted(place.glob(f"{name}.*")) if p.suffix in _READERS]
     if not found:
         forms = ", ".join(f"{name}{suffix}" for suffix in _READERS)
@@ -160,3 +163,55 @@ def _json(path: Path) -> Any:
 
 
 _READERS = {".parquet": _parquet, ".csv": _csv, ".json": _json, ".jsonl": _json}
+
+
+def cluster_estate(
+    name_servers: str = "", *, options: ClientOptions | None = None
+) -> tuple[Estate, list[str]]:
+    """Return a cluster's estate, and what could not be read of it.
+
+    Groups without members, and those that broadcast, have no assignment and are left out, as are
+    retry topics. Raises `InvalidInput` if nothing is left, and the errors of `Admin`.
+    """
+    topics: dict[str, dict[str, int]] = {}
+    groups: dict[str, Group] = {}
+    with Admin(name_servers, options=options) as admin:
+        configs = admin.groups.configs().some()
+        missing = [str(each) for each in configs.missing]
+        names = {name for table in configs.values() for name in table if not is_system_group(name)}
+        for name in sorted(names):
+            try:
+                views = admin.groups.connections(name).some()
+            except MQError as problem:
+                missing.append(f"group {name}: {problem}")
+                continue
+            members = {
+                connection.client_id
+                for view in views.values()
+                for connection in view.connection_set
+                if connection.client_id
+            }
+            models = {view.message_model for view in views.values() if view.connection_set}
+            wanted = {t for v in views.values() for t in v.subscription_table}
+            known = [t for t in sorted(wanted) if _learn(admin, t, topics)]
+            if members and known and MessageModel.BROADCASTING not in models:
+                groups[name] = Group(tuple(known), tuple(sorted(members)))
+    if not groups:
+        raise InvalidInput("no group of the cluster has a member, so there is nothing to assign")
+    used = {topic for group in groups.values() for topic in group.topics}
+    return checked(Estate({t: topics[t] for t in sorted(used)}, groups)), missing
+
+
+def _learn(admin: Admin, topic: str, topics: dict[str, dict[str, int]]) -> bool:
+    """Read a topic's queues into `topics`; return whether it has any to assign."""
+    if is_retry_topic(topic):
+        return False
+    if topic not in topics:
+        counts: dict[str, int] = {}
+        try:
+            for queue in admin.topics.route(topic).subscribe_queues(topic):
+                counts[queue.broker_name] = counts.get(queue.broker_name, 0) + 1
+        except RouteNotFound:
+            counts = {}
+        topics[topic] = counts
+    return bool(topics[topic])

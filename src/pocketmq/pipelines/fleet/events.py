@@ -1,8 +1,8 @@
-"""What may befall an estate, and what each event means for one group.
+"""Events of an estate, and what each means for one group.
 
-An event happens to every group it can happen to: a broker that a group's topics do not use is no
-event for that group. What an event does is decided by `pocketmq.balance.what_if.events`; here it
-is only translated.
+An event applies to every group that it concerns: the loss of a broker does not concern a group
+whose topics do not use it. `pocketmq.balance.what_if.events` defines what an event does; here it is
+only translated.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
 
 
 class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
-    """A broker vanishes from the routes with its queues."""
+    """A broker disappears from the routes with its queues."""
 
     broker: str
 
@@ -58,7 +58,7 @@ class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
 
 
 class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
-    """A broker comes, or comes back, with so many queues of every topic."""
+    """A broker is added, or returns, with `queues` queues of every topic."""
 
     broker: str
     queues: int
@@ -69,7 +69,7 @@ class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
 
 
 class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
-    """Every topic, or one, gets so many more queues on each of its brokers, or on one."""
+    """Every topic, or one, gets `count` more queues on each of its brokers, or on one."""
 
     count: int
     topic: str | None = None
@@ -87,14 +87,14 @@ class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
                 events += [QueuesAdded(topic, broker, self.count) for broker in brokers]
             elif self.broker in used:
                 events.append(QueuesAdded(topic, self.broker, self.count))
-            else:  # the group has used it for no topic so far
+            else:  # no topic of the group is on it so far
                 events.append(BrokerAdded(self.broker, {topic: self.count}))
                 used.add(self.broker)
         return events
 
 
 class SwitchTo(msgspec.Struct, frozen=True, tag="strategy_changed"):
-    """All members of all groups are restarted with another strategy."""
+    """All members of all groups restart with another strategy."""
 
     strategy: Strategy
 
@@ -107,7 +107,7 @@ FleetEvent = Join | Leave | LoseBroker | AddBroker | AddQueues | SwitchTo
 
 
 def described(event: FleetEvent) -> str:
-    """Say in a few words what happens."""
+    """Return a short description of an event."""
     match event:
         case Join(member):
             return f"{member} joins"
@@ -116,15 +116,15 @@ def described(event: FleetEvent) -> str:
         case LoseBroker(broker):
             return f"{broker} goes down"
         case AddBroker(broker, queues):
-            return f"{broker} comes with {queues} queues a topic"
+            return f"{broker} is added with {queues} queues per topic"
         case AddQueues(count, topic, broker):
             return f"{count} more queues of {topic or 'each topic'} on {broker or 'each broker'}"
         case SwitchTo(strategy):
-            return f"all change to {strategy.name}"
+            return f"all switch to {strategy.name}"
 
 
 def check_events(topics: dict[str, dict[str, int]], events: list[FleetEvent]) -> None:
-    """Raise `InvalidInput` for an event that can happen to no topic of the estate."""
+    """Raise `InvalidInput` for an event that is impossible in the estate."""
     brokers = {broker for layout in topics.values() for broker, count in layout.items() if count}
     for event in events:
         reason = _impossible(event, set(topics), brokers)
@@ -137,22 +137,22 @@ def check_events(topics: dict[str, dict[str, int]], events: list[FleetEvent]) ->
 
 
 def _impossible(event: FleetEvent, topics: set[str], brokers: set[str]) -> str | None:
-    """Say why an event cannot happen."""
+    """Return why an event is impossible, None if it is not."""
     match event:
         case LoseBroker(broker) if broker not in brokers:
             return f"no topic has queues on broker {broker}"
         case AddBroker(broker) if broker in brokers:
             return f"broker {broker} has queues already"
         case AddBroker(broker, queues) if queues < 1:
-            return f"broker {broker} must come with 1 queue or more"
+            return f"broker {broker} must have at least 1 queue"
         case AddQueues(count) if count < 1:
-            return f"{count} queues cannot be added"
+            return f"cannot add {count} queues; at least 1 is needed"
         case AddQueues(_, str(topic)) if topic not in topics:
             return f"there is no topic {topic}"
         case AddQueues(_, _, str(broker)) if broker not in brokers:
             return f"no topic has queues on broker {broker}"
         case Join(""):
-            return "a member id is empty"
+            return "a member id must not be empty"
         case Leave(0 | ""):
             return "members are counted from 1, or from the last with -1"
     return None

@@ -1,7 +1,7 @@
 """The numbers of every group of a part of an estate, by the rules of `pocketmq.balance`.
 
-Owns what saves work: topics of one layout are laid out once, and where a strategy looks at
-positions alone, groups of one shape are computed once.
+Saves work where it can: topics of the same layout are laid out once, and where a strategy only uses
+positions, groups of the same shape are computed once.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -81,8 +81,8 @@ def _shapes(
 ) -> Iterator[Hashable]:
     """Return what each group's numbers depend on where names do not count.
 
-    That is the places of its members among themselves and those whom events name, and the layouts
-    of its topics; a topic that an event singles out keeps its name.
+    That is the order of its members among themselves and those named by events, and the layouts of
+    its topics; a topic that an event names keeps its name.
     """
     named = [event.member for event in events if isinstance(event, Join)]
     named += [e.which for e in events if isinstance(e, Leave) and isinstance(e.which, str)]

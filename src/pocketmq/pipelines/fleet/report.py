@@ -1,7 +1,7 @@
-"""The summary of an estate: a few numbers for each strategy and moment.
+"""The summary of an estate: a few numbers for each strategy and step.
 
-Groups' own numbers are merged part by part, so that an estate of any size is summed up in little
-memory; the worst groups are kept by name.
+Numbers of groups are merged part by part, so that an estate of any size needs little memory; the
+worst groups are kept by name.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ WORST = 10
 
 
 class WorstGroup(msgspec.Struct, frozen=True):
-    """A group whose members' totals differ most, or most of whose queues move."""
+    """A group with a large spread, or with many moved queues."""
 
     group: str
     spread: int
@@ -25,7 +25,7 @@ class WorstGroup(msgspec.Struct, frozen=True):
 
 
 class StepSummary(msgspec.Struct, frozen=True):
-    """All groups at one moment. `uneven` counts groups with a spread of more than one queue."""
+    """All groups at one step. `uneven` counts groups with a spread of more than one queue."""
 
     event: str
     strategy: str
@@ -44,24 +44,24 @@ class StepSummary(msgspec.Struct, frozen=True):
 
 
 class StrategySummary(msgspec.Struct, frozen=True):
-    """One strategy from the first moment to the last."""
+    """One strategy from the first step to the last."""
 
     strategy: str
     steps: list[StepSummary]
 
     @property
     def moved(self) -> int:
-        """How many queues changed hands in all."""
+        """The number of moved queues."""
         return sum(step.moved for step in self.steps)
 
     @property
     def minimum(self) -> int:
-        """How few would have had to."""
+        """The minimum number of moved queues."""
         return sum(step.minimum for step in self.steps)
 
 
 class FleetReport(msgspec.Struct, frozen=True):
-    """The estate, and what each strategy makes of it."""
+    """The estate, and the result of each strategy."""
 
     groups: int
     members: int
@@ -70,8 +70,8 @@ class FleetReport(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Tally(msgspec.Struct):
-    """One strategy's moment, summed up so far; pickles, and two can be added."""
+class StepTally(msgspec.Struct):
+    """One step of one strategy, summed up so far; picklable, and two can be added."""
 
     strategy: str
     totals: dict[str, int]
@@ -79,8 +79,8 @@ class Tally(msgspec.Struct):
     topic_spread: int
     worst: list[WorstGroup]
 
-    def add(self, other: "Tally") -> None:
-        """Take another part's numbers in."""
+    def add(self, other: "StepTally") -> None:
+        """Add another part's numbers."""
         for name, value in other.totals.items():
             self.totals[name] += value
         for spread, count in other.spreads.items():
@@ -89,7 +89,7 @@ class Tally(msgspec.Struct):
         self.worst = _worst([*self.worst, *other.worst])
 
     def summary(self, event: str) -> StepSummary:
-        """Put the numbers into words' order."""
+        """Return the summary of the step."""
         groups = sum(self.spreads.values())
         seen, spread_99 = 0, 0
         for spread in sorted(self.spreads):
@@ -110,10 +110,10 @@ class Tally(msgspec.Struct):
         )
 
 
-def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> Tally:
-    """Sum one part's moment up."""
+def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> StepTally:
+    """Sum up one step of one part."""
     queues, unowned, _, topic_spreads, moved, minimum, added, removed = zip(*measured, strict=True)
-    return Tally(
+    return StepTally(
         strategy=strategy,
         totals={
             "queues": sum(queues),
@@ -136,5 +136,5 @@ def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> 
 
 
 def _worst(groups: list[WorstGroup]) -> list[WorstGroup]:
-    """Keep those that are worth a look, the most uneven first."""
+    """Return the `WORST` groups, the most uneven first."""
     return nsmallest(WORST, groups, key=lambda g: (-g.spread, g.minimum - g.moved, g.group))

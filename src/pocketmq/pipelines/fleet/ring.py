@@ -1,8 +1,8 @@
 """CONSISTENT_HASH for many groups at once: one sort and one search over all their rings.
 
-The only rule that has an array form beside `pocketmq.balance`: its shares depend on every name, so
-no group can stand for another. The keys and their hashes are those of the rule, and whatever the
-arrays do not describe (a member listed twice, nodes that meet) is left to the rule itself.
+The only rule with an array form beside `pocketmq.balance`: its result depends on every name, so no
+group can stand for another. Keys and hashes are those of the rule, and whatever the arrays cannot
+express (a member listed twice, nodes that collide) is left to the rule itself.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _MOST_MEMBERS = 1 << 12
 
 
 class Rings:
-    """Finds owners on rings; remembers positions, so that a second moment costs little more."""
+    """Finds owners on rings; caches positions, so that further steps cost little more."""
 
     def __init__(self, virtual_nodes: int) -> None:
         self._nodes = virtual_nodes
@@ -46,7 +46,7 @@ class Rings:
         return [found.get(id(s)) or owners_in(s) for s in situations]
 
     def _search(self, situations: list[Situation]) -> dict[int, Owners]:
-        """Return the owners by the situation's identity, without those where two nodes meet."""
+        """Return the owners by the situation's identity, without those where two nodes collide."""
         sizes = np.array([len(s.members) for s in situations])
         first = np.concatenate([[0], np.cumsum(sizes)])
         members = [member for s in situations for member in s.members]
@@ -55,7 +55,7 @@ class Rings:
         at = (group[:, None] | self._member_positions(members)).ravel()
         nodes = np.sort(at << _PLACE_BITS | np.repeat(place, self._nodes))
         at = nodes >> _PLACE_BITS
-        meeting = {int(node >> _RING_BITS) for node in at[1:][at[1:] == at[:-1]]}
+        colliding = {int(node >> _RING_BITS) for node in at[1:][at[1:] == at[:-1]]}
 
         topics = [(n, queues) for n, s in enumerate(situations) for queues in s.topics.values()]
         lengths = np.array([len(queues) for _, queues in topics])
@@ -69,7 +69,7 @@ class Rings:
 
         rest = iter(owners)
         dealt = [{t: list(islice(rest, len(q))) for t, q in s.topics.items()} for s in situations]
-        return {id(s): dealt[n] for n, s in enumerate(situations) if n not in meeting}
+        return {id(s): dealt[n] for n, s in enumerate(situations) if n not in colliding}
 
     def _member_positions(self, members: list[str]) -> Positions:
         """Return the positions of each member's nodes: [member, node]."""

@@ -1,4 +1,4 @@
-"""Run the what-if of an estate part by part: in this process, or on Spark's executors."""
+"""Runs the what-if of an estate part by part: in this process, or on Spark's executors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.pipelines.fleet.estate import Estate, checked
 from pocketmq.pipelines.fleet.events import FleetEvent, SwitchTo, check_events, described
 from pocketmq.pipelines.fleet.part import measure
-from pocketmq.pipelines.fleet.report import FleetReport, StrategySummary, Tally, tally
+from pocketmq.pipelines.fleet.report import FleetReport, StepTally, StrategySummary, tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ COMPARED_BY_DEFAULT: tuple[Strategy, ...] = (Average(), AverageByCircle(), Consi
 GROUPS_AT_ONCE = 1024
 
 Moment = Sequence[Numbers]  # of each group
-PartAnswer = list[list[Tally]]  # [strategy][moment]
+PartAnswer = list[list[StepTally]]  # [strategy][moment]
 
 
 def fleet(
@@ -33,17 +33,17 @@ def fleet(
     details: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FleetReport:
-    """Let events happen to every group of an estate, under every strategy.
+    """Apply events to every group of an estate, under every strategy.
 
     With `spark` the parts are computed by its executors. `details` names a directory that gets one
-    Parquet file a part with every group's numbers. `progress` is told how many groups are done.
-    Raises `InvalidInput` for an estate, event or strategy that cannot be.
+    Parquet file per part with every group's numbers. `progress` is called with the number of groups
+    done. Raises `InvalidInput` for an invalid estate, event or strategy.
     """
     began = perf_counter()
     checked(estate)
     check_events(estate.topics, list(events))
     if not strategies:
-        raise InvalidInput("there is no strategy to compare")
+        raise InvalidInput("name at least one strategy to compare")
     if details is not None:
         Path(details).mkdir(parents=True, exist_ok=True)
     answer = partial(
@@ -85,7 +85,7 @@ def answer_part(
     number, estate = numbered
     groups = list(estate.groups)
     try:
-        # One row of numbers a moment, [strategy][moment][group].
+        # One row of numbers per step, [strategy][step][group].
         measured: list[list[Moment]] = [
             list(zip(*measure(estate, strategy, events), strict=True)) for strategy in strategies
         ]
@@ -105,7 +105,7 @@ def answer_part(
 
 
 def _in_use(strategy: Strategy, events: Sequence[FleetEvent]) -> Iterator[str]:
-    """Name the strategy at each moment."""
+    """Yield the name of the strategy at each step."""
     yield strategy.name
     for event in events:
         if isinstance(event, SwitchTo):

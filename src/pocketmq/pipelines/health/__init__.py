@@ -1,9 +1,8 @@
-"""The health of consumer groups, from what their members tell of their rebalances.
+"""The health of consumer groups, from the rebalance events of their members.
 
-Events (`pocketmq.RebalanceEvent` as JSON) are what it rests on; samples of the brokers' offsets add
-the lag, records of what handlers were given add the duplicates. `examine` makes a report of them,
-`pocketmq.pipelines.health.page` draws it. Where the observations come from stands in `observed`
-(files) and `from_topics` (Spark).
+Events (`pocketmq.RebalanceEvent` as JSON) are required; samples of the brokers' offsets add the
+lag, records of deliveries to handlers add the duplicates. `observed` reads them from files, topics
+or running brokers, `examine` makes a report of them, `pocketmq.pipelines.health.page` renders it.
 """
 
 from pocketmq.model.queue import QueueName
@@ -18,7 +17,7 @@ from pocketmq.pipelines.health.observed import (
 from pocketmq.pipelines.health.report import GroupHealth, HealthReport, examine
 
 __all__ = [
-    "Delivery",
+    "DeliveryRecord",
     "GroupHealth",
     "HealthReport",
     "Observations",

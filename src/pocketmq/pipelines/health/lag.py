@@ -1,4 +1,4 @@
-"""A group's lag over time, and where it rose out of the ordinary."""
+"""A group's lag over time, and its spikes."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from pocketmq.pipelines.health.observed import OffsetSample
 
 SPIKE_FACTOR = 3.0
 SPIKE_LEAST = 50
-"""A spike is this many times the median lag, and at least so many messages more than it."""
+"""A spike is above 3 times the median lag, and at least 50 messages above it."""
 
 
 class LagPoint(msgspec.Struct, frozen=True):
-    """All queues together at a time."""
+    """The lag of all queues at a time."""
 
     time: float
     lag: int
 
 
 class Spike(msgspec.Struct, frozen=True):
-    """A stretch of time in which the lag was far above its median."""
+    """A period in which the lag was far above its median."""
 
     since: float
     until: float
@@ -30,7 +30,7 @@ class Spike(msgspec.Struct, frozen=True):
     peak_at: float
 
 
-class Lag(msgspec.Struct, frozen=True):
+class GroupLag(msgspec.Struct, frozen=True):
     """A group's lag: over time, by queue, and its spikes."""
 
     points: list[LagPoint]
@@ -41,11 +41,11 @@ class Lag(msgspec.Struct, frozen=True):
     spikes: list[Spike]
 
 
-def lag_of(samples: Iterable[OffsetSample]) -> Lag | None:
-    """Draw a group's lag from its samples; None if there are none.
+def lag_of(samples: Iterable[OffsetSample]) -> GroupLag | None:
+    """Return a group's lag from its samples; None if there are none.
 
-    Queues are sampled one after the other, and some not at all while a broker is away: a queue's
-    lag is taken to be the last one seen.
+    Queues are sampled one after the other, and not at all while their broker is down: a queue's
+    last sampled lag is assumed until the next sample.
     """
     ordered = sorted(samples, key=lambda sample: sample.time)
     if not ordered:
@@ -62,7 +62,7 @@ def lag_of(samples: Iterable[OffsetSample]) -> Lag | None:
             points.pop()
         points.append(LagPoint(sample.time, total))
     usual = median(point.lag for point in points)
-    return Lag(
+    return GroupLag(
         points=points,
         by_queue={f"{name.topic} {name}": by_queue[name] for name in sorted(by_queue)},
         median=usual,

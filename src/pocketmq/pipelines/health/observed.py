@@ -1,28 +1,36 @@
-"""What was observed of groups: rebalance events, offsets, deliveries; and the files of them.
+"""Observations of groups: rebalance events, offsets, deliveries.
 
-Owns the forms. A line that cannot be read is kept with the reason, never dropped in silence.
+Read from files, from topics through Spark, or sampled from running brokers. Owns the formats: one
+JSON object per line; a message may hold several lines. An unreadable line is kept with the reason,
+never dropped silently.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
-from pocketmq import RebalanceEvent
-from pocketmq.errors import InvalidInput
+from pocketmq import ClientOptions, RebalanceEvent
+from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.queue import QueueName
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 LONGEST_LINE = 16 * 1024 * 1024
 AND_MORE = "and more"
-"""Where the bad lines are that are not listed one by one."""
+"""The place of unreadable lines that are not listed one by one."""
 T = TypeVar("T")
 
 
 class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group had come in a queue at a time, and how far the queue went.
+    """A group's committed offset in a queue at a time, and the bounds of the queue.
 
-    `committed` is None where the group has no offset yet; it counts from `lowest` then.
+    `committed` is None where the group has no offset yet; its lag then counts from `lowest`.
     """
 
     time: float
@@ -41,13 +49,13 @@ class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lag(self) -> int:
-        """How many messages wait."""
+        """The number of messages not committed yet."""
         done = self.lowest if self.committed is None else self.committed
         return max(0, self.highest - done)
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that a member's handler was given."""
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The delivery of a message to a member's handler."""
 
     time: float
     group: str
@@ -64,23 +72,23 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadLine(msgspec.Struct, frozen=True):
-    """Something among the observations that is none."""
+    """An unreadable line among the observations."""
 
     where: str
     reason: str
 
 
 class Observations(msgspec.Struct, frozen=True):
-    """All that is known. Without deliveries nothing is said of duplicates (None)."""
+    """All observations. Without deliveries (None) duplicates are unknown."""
 
     events: list[RebalanceEvent]
     offsets: list[OffsetSample] = []
-    deliveries: list[Delivery] | None = None
+    deliveries: list[DeliveryRecord] | None = None
     bad: list[BadLine] = []
 
 
 def read_events(path: str | Path, bad: list[BadLine]) -> list[RebalanceEvent]:
-    """Read events, one JSON object a line; what is none goes to `bad`."""
+    """Read events, one JSON object per line; unreadable lines go to `bad`."""
     return list(_read(path, RebalanceEvent.from_json, bad))
 
 
@@ -89,15 +97,15 @@ def read_offsets(path: str | Path, bad: list[BadLine]) -> list[OffsetSample]:
     return list(_read(path, msgspec.json.Decoder(OffsetSample).decode, bad))
 
 
-def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[Delivery]:
+def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[DeliveryRecord]:
     """Read deliveries."""
-    return list(_read(path, msgspec.json.Decoder(Delivery).decode, bad))
+    return list(_read(path, msgspec.json.Decoder(DeliveryRecord).decode, bad))
 
 
 def decoded(
     lines: Iterable[tuple[str, bytes]], decode: Callable[[bytes], T], bad: list[BadLine]
 ) -> Iterator[T]:
-    """Decode lines that come with the place they are from."""
+    """Decode lines that come with their place."""
     for where, line in lines:
         try:
             yield decode(line)
@@ -113,7 +121,7 @@ def _read(path: str | Path, decode: Callable[[bytes], T], bad: list[BadLine]) ->
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Give the lines of a file, or of all files of a directory, with where they stand."""
+    """Yield the lines of a file, or of all files of a directory, with their place."""
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     for one in files:
         with one.open("rb") as file:
@@ -125,3 +133,112 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise InvalidInput(f"{one}: {reason}")
                 if line.strip():
                     yield f"{one.name} line {number}", line
+
+
+_COLUMNS = "brokerName string, queueId int, queueOffset bigint, body binary"
+
+
+def read_topics(
+    spark: "SparkSession",
+    observed: Observations,
+    *,
+    name_server: str,
+    topics: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> Observations:
+    """Add observations from topics: `topics` names those of `events`, `offsets`, `deliveries`.
+
+    `options` are further options of the source, such as credentials.
+    """
+    reach = {"nameServer": name_server, **(options or {})}
+    bad = list(observed.bad)
+    events, offsets, deliveries = list(observed.events), list(observed.offsets), observed.deliveries
+    if "events" in topics:
+        lines = _topic_lines(spark, reach, topics["events"])
+        events += decoded(lines, RebalanceEvent.from_json, bad)
+    if "offsets" in topics:
+        lines = _topic_lines(spark, reach, topics["offsets"])
+        offsets += decoded(lines, msgspec.json.Decoder(OffsetSample).decode, bad)
+    if "deliveries" in topics:
+        lines = _topic_lines(spark, reach, topics["deliveries"])
+        more = decoded(lines, msgspec.json.Decoder(DeliveryRecord).decode, bad)
+        deliveries = [*(deliveries or ()), *more]
+    return Observations(events, offsets, deliveries, _first(bad))
+
+
+def _topic_lines(
+    spark: "SparkSession", reach: Mapping[str, str], topic: str
+) -> Iterator[tuple[str, bytes]]:
+    frame = spark.read.format("rocketmq").schema(_COLUMNS).options(**reach, subscribe=topic).load()
+    for row in frame.toLocalIterator():
+        where = f"{topic} {row['brokerName']}:{row['queueId']} offset {row['queueOffset']}"
+        for line in bytes(row["body"]).splitlines():
+            if line.strip():
+                yield where, line
+
+
+def _first(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
+    """Limit the list, so that a topic of something else does not fill the report."""
+    more = len(bad) - most
+    return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} more")]
+
+
+PATIENCE = 1.0
+"""Seconds to wait for a broker; one that does not respond is left out of the sample."""
+
+
+class OffsetSampler:
+    """Samples the offsets of groups from brokers. Use it with `with`.
+
+    A cluster is named by its name servers, or by options with credentials and TLS.
+    """
+
+    def __init__(self, cluster: str | ClientOptions, wanted: Iterable[tuple[str, str]]) -> None:
+        self._wanted = sorted(set(wanted))
+        named = ClientOptions(name_servers=cluster) if isinstance(cluster, str) else cluster
+        self._reader = RecordReader(named, patience=PATIENCE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def sample(self) -> list[OffsetSample]:
+        """Return one sample of every queue whose broker responds."""
+        found = []
+        now = time.time()
+        for group, topic in self._wanted:
+            try:
+                queues = self._reader.queues(topic)
+            except MQError:
+                continue
+            for queue in queues:
+                try:
+                    bounds = self._reader.bounds(queue)
+                    committed = self._reader.committed(group, queue)
+                except MQError:
+                    continue
+                found.append(
+                    OffsetSample(
+                        time=now, group=group, topic=topic, broker=queue.broker_name,
+                        queue=queue.queue_id, committed=committed, lowest=bounds.first,
+                        highest=bounds.end,
+                    )
+                )  # fmt: skip
+        return found
+
+
+def watch_offsets(
+    cluster: str | ClientOptions,
+    wanted: Iterable[tuple[str, str]],
+    seconds: float,
+    every: float = 1.0,
+) -> Iterator[list[OffsetSample]]:
+    """Yield samples of groups' topics: one at once, then one `every` so many seconds."""
+    with OffsetSampler(cluster, wanted) as sampler:
+        yield sampler.sample()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(every, left))
+            yield sampler.sample()

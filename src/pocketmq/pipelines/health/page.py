@@ -1,10 +1,15 @@
-"""The report as one HTML page: nothing is fetched, light and dark, to be sent to a colleague."""
+"""The report as one self-contained HTML page, for light and dark mode.
+
+HTML and SVG by hand: the page must open from a mail without a server, and a chart library would put
+a megabyte of JavaScript into each report.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
 from pocketmq.pipelines.health.plots import (
+    COLOURS,
     clock,
     gantt,
     lag_plot,
@@ -12,14 +17,13 @@ from pocketmq.pipelines.health.plots import (
     shown,
 )
 from pocketmq.pipelines.health.report import GroupHealth, HealthReport
-from pocketmq.pipelines.health.style import COLOURS, STYLE
 
 MOST_LINES = 200
-_LAG_CAPTION = "All queues together; dashed lines are rebalances, shaded are spikes."
+_LAG_CAPTION = "All queues; dashed lines are rebalances, spikes are shaded."
 
 
 def page(report: HealthReport, *, title: str = "Consumer group health") -> str:
-    """Draw the report as an HTML document."""
+    """Return the report as an HTML document."""
     groups = "".join(_group(group) for group in report.groups)
     began = min(group.began for group in report.groups)
     ended = max(group.ended for group in report.groups)
@@ -43,19 +47,19 @@ def _group(group: GroupHealth) -> str:
         f"<section><h2>{escape(group.group)}</h2>",
         f'<p class="soft">{seen}, {escape(", ".join(group.strategies))}</p>',
         _tiles(group),
-        "<h3>Who owned which queue</h3>",
+        "<h3>Queue owners over time</h3>",
         f"<figure>{gantt(group, numbers)}{_legend(group)}",
         f"<figcaption>{_caption(group)}</figcaption></figure>",
     ]
     if group.lag is not None:
         parts += [
-            "<h3>Lag: messages waiting</h3>",
+            "<h3>Lag</h3>",
             f"<figure>{lag_plot(group, group.lag)}",
             f"<figcaption>{_LAG_CAPTION}</figcaption></figure>",
         ]
     if len(group.rebalances) > 1:
         parts += [
-            "<h3>Queues moved, against the fewest possible</h3>",
+            "<h3>Queues moved, and the minimum</h3>",
             f"<figure>{moves_plot(group.rebalances[1:], group.began)}</figure>",
         ]
     parts += [_rebalances(group), _handovers(group), _queues(group), "</section>"]
@@ -66,23 +70,21 @@ def _tiles(group: GroupHealth) -> str:
     moved, least = group.moved, group.minimum
     tiles = [
         ("rebalances", str(len(group.rebalances)), ""),
-        ("queues moved (fewest)", f"{moved} ({least})", "warn" if moved > least else "good"),
+        ("queues moved (minimum)", f"{moved} ({least})", "warn" if moved > least else "good"),
         ("time without owner", f"{group.unowned_seconds:.1f} s", _grade(group.unowned_seconds)),
         ("longest pause", f"{group.longest_pause:.2f} s", ""),
         ("time with two owners", f"{group.shared_seconds:.2f} s", ""),
     ]
     if group.rebalances:
         spread = group.rebalances[-1].after.group
-        tiles.append(("spread at the end", str(spread), "good" if spread <= 1 else "warn"))
+        tiles.append(("final spread", str(spread), "good" if spread <= 1 else "warn"))
     if group.duplicates is not None:
         tiles.append(
-            ("seen twice", f"{group.duplicates:,}", "warn" if group.duplicates else "good")
+            ("duplicates", f"{group.duplicates:,}", "warn" if group.duplicates else "good")
         )
     if group.lag is not None:
-        tiles.append(("largest lag", f"{group.lag.largest:,}", ""))
-        tiles.append(
-            ("lag at the end", f"{group.lag.last:,}", "good" if not group.lag.last else "")
-        )
+        tiles.append(("peak lag", f"{group.lag.largest:,}", ""))
+        tiles.append(("final lag", f"{group.lag.last:,}", "good" if not group.lag.last else ""))
     tiles.append(("flapping", str(len(group.flapping)), "bad" if group.flapping else "good"))
     return '<div class="tiles">' + "".join(
         f'<div class="tile {style}"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
@@ -102,15 +104,15 @@ def _legend(group: GroupHealth) -> str:
     items += [
         '<span><i style="background:var(--bad)"></i>no owner</span>',
         '<span><i style="border:2px solid var(--ink)"></i>two owners</span>',
-        '<span><i style="background:var(--quiet)"></i>broker away</span>',
+        '<span><i style="background:var(--quiet)"></i>broker down</span>',
     ]
     return f'<div class="legend">{"".join(items)}</div>'
 
 
 def _caption(group: GroupHealth) -> str:
     drawn, every = len(shown(group)), len(group.queues)
-    some = f"The {drawn} of {every} queues with most to tell. " if drawn < every else ""
-    return f"{some}Dashed lines are rebalances of the group; point at anything for its numbers."
+    some = f"The {drawn} of {every} queues with most moves. " if drawn < every else ""
+    return f"{some}Dashed lines are rebalances; hover for details."
 
 
 def _rebalances(group: GroupHealth) -> str:
@@ -124,7 +126,7 @@ def _rebalances(group: GroupHealth) -> str:
         for one in group.rebalances
     ]  # fmt: skip
     heads = (
-        "at", "why", "took", "moved", "had to", "taken first", "spread by topic", "spread",
+        "at", "cause", "duration", "moved", "minimum", "first owners", "spread by topic", "spread",
         "unowned",
     )  # fmt: skip
     return "<h3>Rebalances</h3>" + _table(heads, rows)
@@ -139,8 +141,8 @@ def _handovers(group: GroupHealth) -> str:
         )
         for move in group.handovers
     ]  # fmt: skip
-    heads = ("at", "queue", "from", "to", "pause", "both", "twice", "")
-    summary = f"{len(rows)} {_plural(len(rows), 'change')} of hands"
+    heads = ("at", "queue", "from", "to", "pause", "overlap", "duplicates", "")
+    summary = f"{len(rows)} {_plural(len(rows), 'handover')}"
     return f"<details><summary>{summary}</summary>{_table(heads, rows)}</details>"
 
 
@@ -152,13 +154,13 @@ def _queues(group: GroupHealth) -> str:
         )
         for q in group.queues
     ]  # fmt: skip
-    heads = ("topic", "queue", "owners", "moves", "no owner", "two owners", "twice")
+    heads = ("topic", "queue", "owners", "moves", "no owner", "two owners", "duplicates")
     return f"<details><summary>{len(rows)} queues</summary>{_table(heads, rows)}</details>"
 
 
 def _bad(report: HealthReport) -> str:
     rows = [(line.where, line.reason) for line in report.bad]
-    return f"<h2>Not readable</h2>{_table(('where', 'reason'), rows)}"
+    return f"<h2>Unreadable lines</h2>{_table(('where', 'reason'), rows)}"
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
@@ -185,3 +187,61 @@ def _cell(tag: str, value: object, numeric: bool) -> str:  # noqa: FBT001
 
 def _plural(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
+
+
+STYLE = """
+:root{color-scheme:light dark;--paper:#fcfcfb;--ink:#1a1a19;--soft:#6b6a66;--rule:#e3e2dd;
+  --card:#ffffff;--bad:#d03b3b;--warn:#b26a00;--good:#2d7d32;--line:#2a78d6;--quiet:#b9b8b2;
+  --c0:#2a78d6;--c1:#1baf7a;--c2:#eda100;--c3:#4a3aa7;--c4:#e87ba4;--c5:#008300;--c6:#eb6834;
+  --c7:#7a5c3e}
+@media (prefers-color-scheme:dark){:root{--paper:#1a1a19;--ink:#f2f1ed;--soft:#a3a29c;
+  --rule:#383835;--card:#232321;--bad:#e66767;--warn:#e0a63f;--good:#6cc070;--line:#5b9be6;
+  --quiet:#5c5b57;--c0:#3987e5;--c1:#199e70;--c2:#c98500;--c3:#9085e9;--c4:#d55181;--c5:#4c9a4c;
+  --c6:#d95926;--c7:#a98a6a}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+main{max-width:1120px;margin:0 auto;padding:28px 20px 60px}
+h1{font-size:24px;margin:0 0 4px}
+h2{font-size:19px;margin:36px 0 4px}
+h3{font-size:15px;margin:26px 0 6px}
+p{margin:4px 0}
+.soft{color:var(--soft)}
+.tiles{display:flex;flex-wrap:wrap;gap:10px;margin:14px 0}
+.tile{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:10px 14px;
+  min-width:132px}
+.tile b{display:block;font-size:21px;font-variant-numeric:tabular-nums}
+.tile span{color:var(--soft);font-size:13px}
+.bad b{color:var(--bad)}
+.warn b{color:var(--warn)}
+.good b{color:var(--good)}
+figure{margin:8px 0;background:var(--card);border:1px solid var(--rule);border-radius:8px;
+  padding:12px}
+figcaption{color:var(--soft);font-size:13px;margin-top:8px}
+svg{width:100%;height:auto;display:block;font:11px system-ui,sans-serif}
+svg text{fill:var(--ink)}
+svg text.on{fill:#fff;font-weight:600}
+svg text.small{fill:var(--soft)}
+.grid{stroke:var(--rule);stroke-width:1}
+.mark{stroke:var(--ink);stroke-dasharray:3 3;opacity:.55}
+.line{fill:none;stroke:var(--line);stroke-width:2;stroke-linejoin:round}
+.dot{fill:var(--line)}
+.spike{fill:var(--bad);opacity:.14}
+.absent{fill:var(--quiet);opacity:.45}
+.unowned{fill:var(--bad)}
+.shared{fill:none;stroke:var(--ink);stroke-width:1.6}
+.moved{fill:var(--c0)}
+.minimum{fill:var(--quiet)}
+.again{opacity:.6}
+.legend{display:flex;flex-wrap:wrap;gap:4px 16px;font-size:13px;margin-top:8px}
+.legend i{display:inline-block;width:12px;height:12px;border-radius:2px;margin-right:6px;
+  vertical-align:-1px}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:13px;width:100%}
+th{text-align:left;color:var(--soft);font-weight:500}
+td,th{padding:3px 14px 3px 0;white-space:nowrap;border-bottom:1px solid var(--rule)}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+details summary{cursor:pointer;color:var(--soft);font-size:13px;margin:8px 0}
+"""
+STYLE += "".join(
+    f".c{n}{{fill:var(--c{n})}}.k{n}{{background:var(--c{n})}}\n" for n in range(COLOURS)
+)

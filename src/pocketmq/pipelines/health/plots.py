@@ -1,7 +1,7 @@
 """Plots as SVG text: owners over time, lag, moves.
 
 Owns drawing only. Colours come from the page's style sheet (`c0` … `c7` for members), so that a
-plot is readable on light and on dark ground; everything has a title that a pointer shows.
+plot is readable in light and dark mode; everything has a title that is shown on hover.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from math import ceil, floor, log10
 
 from pocketmq.balance.story.recorded import RecordedRebalance
 from pocketmq.balance.story.spans import Span
-from pocketmq.pipelines.health.lag import Lag
+from pocketmq.pipelines.health.lag import GroupLag
 from pocketmq.pipelines.health.report import GroupHealth, QueueHealth
-from pocketmq.pipelines.health.style import COLOURS
 
+COLOURS = 8
+"""Colours of members in the page's style sheet."""
 WIDTH = 1000
 LEFT = 110
 RIGHT = 12
@@ -23,26 +24,26 @@ MOST_POINTS = 2000
 
 
 class TimeAxis:
-    """Places times on a plot, and names them by seconds since the start."""
+    """The time axis of a plot, labelled by seconds since the start."""
 
     def __init__(self, began: float, ended: float) -> None:
         self.began = began
         self.length = max(ended - began, 1e-3)
 
     def x(self, time: float) -> float:
-        """Give the place of a time."""
+        """Return the x coordinate of a time."""
         share = min(1.0, max(0.0, (time - self.began) / self.length))
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Give round times and their names."""
+        """Return the x coordinates and labels of round times."""
         step = _round_step(self.length / 8)
         count = floor(self.length / step + 1e-9)
         return [(self.x(self.began + n * step), clock(n * step)) for n in range(count + 1)]
 
 
 def clock(seconds: float) -> str:
-    """Write a length of time as people read it: 4.2 s, 1:05, 2:03:00."""
+    """Format a duration: 4.2 s, 1:05, 2:03:00."""
     if seconds < 60:
         return f"{seconds:g} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -69,7 +70,7 @@ def gantt(group: GroupHealth, numbers: Mapping[str, int]) -> str:
 
 
 def shown(group: GroupHealth) -> list[QueueHealth]:
-    """Give the queues that are drawn: all, or those with most to tell."""
+    """Return the queues that are drawn: all, or those with most moves."""
     if len(group.queues) <= MOST_ROWS:
         return group.queues
     ranked = sorted(group.queues, key=lambda q: (-q.moves, -q.unowned_seconds, q.queue))
@@ -101,7 +102,7 @@ def _row(queue: QueueHealth, axis: TimeAxis, top: float, numbers: Mapping[str, i
     return parts
 
 
-def lag_plot(group: GroupHealth, lag: Lag) -> str:
+def lag_plot(group: GroupHealth, lag: GroupLag) -> str:
     """Draw the group's lag over time, spikes shaded, rebalances marked."""
     axis = TimeAxis(group.began, group.ended)
     bottom, top = 180, 10
@@ -129,20 +130,20 @@ def lag_plot(group: GroupHealth, lag: Lag) -> str:
 
 
 def moves_plot(rebalances: Sequence[RecordedRebalance], began: float) -> str:
-    """Draw for each rebalance how many queues moved, beside how few would have had to."""
+    """Draw the number of moved queues of each rebalance, beside the minimum."""
     some = rebalances[-40:]
     rows = [one for one in some if one.moved or one.minimum or one.joined or one.left or one.died]
     largest = max((max(one.moved, one.minimum, 1) for one in rows), default=1)
     height = 34 * len(rows) + 8
     unit = (WIDTH - 330 - 90) / largest
-    parts = [_open(height, "Queues moved in each rebalance, and the fewest possible")]
+    parts = [_open(height, "Queues moved in each rebalance, and the minimum")]
     for place, one in enumerate(rows):
         top = 4 + 34 * place
         cause = f"{clock(round(one.since - began, 1))}  {one.cause}"
         parts.append(_text(320, top + 18, _short(cause, 48), "end", title=cause))
         for offset, value, style, what in (
             (2, one.moved, "moved", "moved"),
-            (16, one.minimum, "minimum", "had to"),
+            (16, one.minimum, "minimum", "minimum"),
         ):
             width = round(value * unit, 2)
             parts.append(
@@ -154,7 +155,7 @@ def moves_plot(rebalances: Sequence[RecordedRebalance], began: float) -> str:
 
 
 class _Scale:
-    """An upright axis from nought."""
+    """A vertical axis from 0."""
 
     def __init__(self, largest: float, top: float, bottom: float) -> None:
         self._step = _round_step(largest / 4)
@@ -175,7 +176,7 @@ class _Scale:
 
 
 def _round_step(least: float) -> float:
-    """Give the next of 1, 2, 5, 10, 20 … (and 15, 30 for times), at least so large."""
+    """Return the next of 1, 2, 5, 10, 20 … that is at least `least`."""
     power = 10.0 ** floor(log10(max(least, 1e-6)))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least - 1e-12)
 

@@ -1,4 +1,4 @@
-"""The report: for each group what happened to its queues, and how well it went."""
+"""The health report: for each group the history of its queues, and its numbers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from pocketmq.balance.story.spans import Span, overlaps, rest, total
 from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, timeline
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import QueueName
-from pocketmq.pipelines.health.lag import Lag, lag_of
+from pocketmq.pipelines.health.lag import GroupLag, lag_of
 from pocketmq.pipelines.health.observed import (
     AND_MORE,
     BadLine,
@@ -30,11 +30,11 @@ from pocketmq.pipelines.health.observed import (
 
 RETRY = "%RETRY%"
 FLAP_WITHIN = 60.0
-"""A queue that comes back to a member within so many seconds flaps."""
+"""A queue that returns to a member within this many seconds is flapping."""
 
 
 class QueueHealth(msgspec.Struct, frozen=True):
-    """One queue's story."""
+    """The history of one queue."""
 
     queue: QueueName
     owners: list[Owned]
@@ -48,7 +48,7 @@ class QueueHealth(msgspec.Struct, frozen=True):
 
 
 class GroupHealth(msgspec.Struct, frozen=True):
-    """One group's story, and its numbers."""
+    """The history of one group, and its numbers."""
 
     group: str
     strategies: list[str]
@@ -59,38 +59,38 @@ class GroupHealth(msgspec.Struct, frozen=True):
     handovers: list[Handover]
     rebalances: list[RecordedRebalance]
     flapping: list[Handover]
-    lag: Lag | None
+    lag: GroupLag | None
     deliveries: int | None
     duplicates: int | None
 
     @property
     def moved(self) -> int:
-        """How many queues changed hands in rebalances of the group."""
+        """The number of queues moved in rebalances."""
         return sum(one.moved for one in self.rebalances)
 
     @property
     def minimum(self) -> int:
-        """How few would have had to."""
+        """The minimum number of moved queues."""
         return sum(one.minimum for one in self.rebalances)
 
     @property
     def unowned_seconds(self) -> float:
-        """Time without owner, all queues together."""
+        """Seconds without owner, summed over queues."""
         return sum(queue.unowned_seconds for queue in self.queues)
 
     @property
     def shared_seconds(self) -> float:
-        """Time with two owners, all queues together."""
+        """Seconds with two owners, summed over queues."""
         return sum(queue.shared_seconds for queue in self.queues)
 
     @property
     def longest_pause(self) -> float:
-        """The longest any queue waited for its next owner."""
+        """The longest time a queue waited for its next owner."""
         return max((move.pause for move in self.handovers), default=0.0)
 
 
 class HealthReport(msgspec.Struct, frozen=True):
-    """All groups, and what could not be read."""
+    """All groups, and unreadable lines."""
 
     groups: list[GroupHealth]
     bad: list[BadLine]
@@ -99,9 +99,9 @@ class HealthReport(msgspec.Struct, frozen=True):
 def examine(
     observed: Observations, *, groups: Iterable[str] = (), quiet: float = QUIET
 ) -> HealthReport:
-    """Make the report of all groups, or of those named.
+    """Return the report of all groups, or of those named.
 
-    So many seconds without a change end a rebalance of the group: `quiet`.
+    A rebalance ends after `quiet` seconds without a change.
 
     Raises `InvalidInput` if there is no event, or none of a group that was named.
     """
@@ -111,11 +111,11 @@ def examine(
             by_group[event.group].append(event)
     wanted = list(groups) or sorted(by_group)
     if not wanted:
-        raise InvalidInput(f"there is no rebalance event to report on{_unread(observed.bad)}")
+        raise InvalidInput(f"no rebalance events found{_unread(observed.bad)}")
     for name in wanted:
         if name not in by_group:
             unread = _unread(observed.bad)
-            raise InvalidInput(f"there is no rebalance event of group {name}{unread}")
+            raise InvalidInput(f"no rebalance events of group {name}{unread}")
     samples: dict[str, list[OffsetSample]] = defaultdict(list)
     for sample in observed.offsets:
         samples[sample.group].append(sample)
@@ -123,23 +123,23 @@ def examine(
     for delivery in observed.deliveries or ():
         delivered[delivery.group].append(delivery)
     recorded = observed.deliveries is not None
-    told = [
+    reports = [
         examine_group(
             name, by_group[name], samples[name], delivered[name] if recorded else None, quiet
         )
         for name in wanted
     ]
-    return HealthReport(told, observed.bad)
+    return HealthReport(reports, observed.bad)
 
 
 def _unread(bad: list[BadLine]) -> str:
-    """Tell why there may be nothing, for somebody who believes that there is."""
+    """Return a hint about unreadable lines, which may be why nothing was found."""
     if not bad:
         return ""
     lines = "1 line" if len(bad) == 1 else f"{len(bad):,} lines"
     if bad[-1].where == AND_MORE:
         lines = f"more than {len(bad) - 1:,} lines"
-    return f": {lines} could not be read, the first, {bad[0].where}, because {bad[0].reason}"
+    return f"; {lines} could not be read, first: {bad[0].where}: {bad[0].reason}"
 
 
 def examine_group(
@@ -149,7 +149,7 @@ def examine_group(
     delivered: list[DeliveryRecord] | None,
     quiet: float = QUIET,
 ) -> GroupHealth:
-    """Tell one group's story from what was observed of it alone."""
+    """Return one group's health from its observations."""
     signs: dict[str, float] = {}
     for one in delivered or ():
         signs[one.client_id] = max(one.time, signs.get(one.client_id, 0.0))
@@ -157,7 +157,7 @@ def examine_group(
         max((sample.time for sample in samples), default=0.0), max(signs.values(), default=0.0)
     )
     story = timeline(events, signs, last)
-    twice = None if delivered is None else _given_twice(delivered)
+    twice = None if delivered is None else _duplicates(delivered)
     moves = _with_duplicates(handovers(story), twice)
     counts = Counter([move.queue for move in moves])
     return GroupHealth(
@@ -176,11 +176,11 @@ def examine_group(
     )
 
 
-# For each queue the messages given more than once: to whom, in order of time.
+# For each queue the messages delivered more than once: to which members, by time.
 Twice = dict[QueueName, list[list[str]]]
 
 
-def _given_twice(delivered: list[DeliveryRecord]) -> Twice:
+def _duplicates(delivered: list[DeliveryRecord]) -> Twice:
     given: dict[tuple[QueueName, int], list[DeliveryRecord]] = defaultdict(list)
     for one in delivered:
         given[one.name, one.offset].append(one)

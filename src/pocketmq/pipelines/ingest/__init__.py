@@ -1,27 +1,32 @@
 """Topics to Parquet: every message once, by day and topic, JSON bodies as columns.
 
-`ingest` is the way in. Under the directory it is given:
+`ingest` is the entry point. Its directory has:
 
-    data/day=2026-11-15/topic=orders/batch=7/…   what was read
-    bad/day=…/topic=…/batch=…/…                  what could not be, with the reason
-    checkpoint/                                  how far it has come
-    schema.json                                  the columns bodies are read into, if any
+    data/day=2026-11-15/topic=orders/batch=7/…   messages
+    bad/day=…/topic=…/batch=…/…                  unreadable messages, with the reason
+    checkpoint/                                  the position of the stream
+    schema.json                                  the columns of bodies, if any
 
-A batch that is carried out again after a crash reads the same messages and replaces what it had
-written, so nothing is there twice; a message that comes late is put where its day is.
+A batch that is repeated after a crash reads the same messages and replaces what it had written, so
+there are no duplicates; a late message is stored under its own day.
 """
 
-from pocketmq.pipelines.ingest.compaction import Compacted, compact
-from pocketmq.pipelines.ingest.looking import ingested_values
+from pocketmq.pipelines.ingest.files import CompactionResult, compact, ingested_values
 from pocketmq.pipelines.ingest.running import (
-    Ingested,
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     ingest,
 )
 
 __all__ = [
-    "Compacted", "IngestProgress", "IngestSettings", "Ingested", "check_ingest", "compact",
-    "ingest", "ingested_values",
+    "CompactionResult",
+    "IngestProgress",
+    "IngestResult",
+    "IngestSettings",
+    "check_ingest",
+    "compact",
+    "ingest",
+    "ingested_values",
 ]  # fmt: skip

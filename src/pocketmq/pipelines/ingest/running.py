@@ -1,4 +1,4 @@
-"""Run an ingestion: a stream from topics, written batch by batch so that each can be repeated."""
+"""Runs an ingestion: a stream from topics, written so that each batch can be repeated."""
 
 import shutil
 import threading
@@ -18,9 +18,8 @@ from pyspark.sql.utils import is_remote
 
 from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic
-from pocketmq.pipelines.ingest.compaction import mend
-from pocketmq.pipelines.ingest.schema import remembered_schema
-from pocketmq.pipelines.ingest.shaping import check_day, shaped
+from pocketmq.pipelines.ingest.files import repair
+from pocketmq.pipelines.ingest.shaping import check_day, saved_schema, shaped
 from pocketmq.pipelines.queries import reason_of, wait_for
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to ingest.
 
     `schema` is Spark's DDL or JSON, a file of either, `infer`, or None for bodies as they are.
-    `day_from` says which day counts: `store`, `born`, or a column of the schema. `group` is a
-    consumer group that shows how far the ingestion has come. `options` go to the source as well.
+    `day_from` selects the day of a message: `store`, `born`, or a column of the schema. `group` is
+    a consumer group that the progress is committed to. `options` are further options of the source.
     """
 
     once: bool = False
@@ -50,7 +49,7 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IngestProgress(msgspec.Struct, frozen=True):
-    """How far a run has come."""
+    """The progress of a run."""
 
     batches: int
     rows: int
@@ -58,20 +57,20 @@ class IngestProgress(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Ingested(msgspec.Struct, frozen=True):
-    """What a run did."""
+class IngestResult(msgspec.Struct, frozen=True):
+    """The result of a run."""
 
     place: str
     batches: int
     rows: int
     bad: int
     late: int
-    """Rows whose day is before the latest day that was ingested when they came."""
+    """Rows whose day is before the latest day already ingested."""
     seconds: float
 
 
 class _Counts:
-    """Written by the batches' thread, read by the one that waits."""
+    """Counters, written by the thread of `foreachBatch`, read by the waiting one."""
 
     def __init__(self, latest_day: date) -> None:
         self.batches = self.rows = self.bad = self.late = 0
@@ -87,29 +86,29 @@ def ingest(
     *,
     progress: Callable[[IngestProgress], None] | None = None,
     stop: threading.Event | None = None,
-) -> Ingested:
-    """Copy topics to Parquet below a directory, each message once, and go on where it ended.
+) -> IngestResult:
+    """Copy topics to Parquet in a directory, each message once, resuming where it ended.
 
-    With `once` it ends when everything that was there at the start is copied; else it runs until
-    `stop` is set or Ctrl-C comes, which raises nothing. Raises `InvalidInput` for settings that
-    cannot be, `PipelineFailed` if the stream ends by an error.
+    With `once` it ends when everything stored at the start is copied; else it runs until `stop` is
+    set or Ctrl-C is pressed, which raises nothing. Raises `InvalidInput` for invalid settings,
+    `PipelineFailed` if the stream fails.
     """
     settings = settings or IngestSettings()
     check_ingest(topics, settings)
-    if is_remote():  # batches would be written, and counted, in a process of the server's
-        raise InvalidInput("ingest needs a session of its own, not one of Spark Connect")
+    if is_remote():  # foreachBatch would run, and count, in a process of the server
+        raise InvalidInput("ingest requires a classic Spark session, not Spark Connect")
     began, root = monotonic(), Path(place)
     options = {"nameServer": name_server, "subscribe": ",".join(topics), **settings.options}
     try:
         root.mkdir(parents=True, exist_ok=True)
-        schema = remembered_schema(root, settings.schema, spark, options)
+        schema = saved_schema(root, settings.schema, spark, options)
     except OSError as problem:
         raise InvalidInput(f"cannot write to {place}: {problem.strerror}") from problem
     except PySparkException as problem:
         raise PipelineFailed("ingest", reason_of(problem)) from problem
     check_day(settings.day_from, schema)
     for kind in ("data", "bad"):
-        mend(root / kind)
+        repair(root / kind)
         for left in root.glob(f"{kind}/.spark-staging-*"):
             shutil.rmtree(left, ignore_errors=True)
     counts = _Counts(_latest_day(root / "data"))
@@ -129,14 +128,14 @@ def ingest(
     except PySparkException as problem:
         raise PipelineFailed("ingest", reason_of(problem)) from problem
     tell()
-    return Ingested(
+    return IngestResult(
         str(place), counts.batches, counts.rows, counts.bad, counts.late,
         round(monotonic() - began, 3),
     )  # fmt: skip
 
 
 def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
-    """Raise `InvalidInput` for an ingestion that cannot be."""
+    """Raise `InvalidInput` for invalid settings."""
     if not topics:
         raise InvalidInput("name at least one topic to ingest")
     for topic in topics:
@@ -167,7 +166,11 @@ def _start(
 
 
 def _write(place: _Place, batch: "DataFrame", number: int) -> None:
-    """Write one batch; one that comes again replaces what it has written."""
+    """Write one batch.
+
+    Dynamic partition overwrite by batch number makes it idempotent: after a crash Spark repeats the
+    batch with the same number and messages, and it replaces its own files.
+    """
     counts = place.counts
     good, bad, counted = shaped(batch, place.schema, place.day_from)
     rows, late, latest = _put(good, number, place.root / "data", counts.latest_day)
@@ -180,7 +183,7 @@ def _write(place: _Place, batch: "DataFrame", number: int) -> None:
 
 
 def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[int, int, date]:
-    """Write rows; give how many, how many of them late, and the latest day."""
+    """Write rows; return their number, the number of late ones, and the latest day."""
     seen = Observation()
     counted = frame.observe(
         seen,
@@ -201,7 +204,7 @@ def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[in
 
 
 def _latest_day(place: Path) -> date:
-    """Give the latest day that was ingested before."""
+    """Return the latest day already ingested."""
     days = [_NO_DAY]
     for found in place.glob("day=*"):
         with suppress(ValueError):

@@ -1,12 +1,14 @@
-"""From messages to rows: bodies to columns, what cannot be read apart, the day of each.
+"""From messages to rows: bodies to columns, unreadable ones separately, the day of each.
 
-Owns the expressions and the reasons. A body is read by Spark; why it cannot be read is found out
-for those alone that cannot.
+Owns the schema of an ingestion, the expressions and the reasons. Spark parses bodies; the reason is
+only computed for bodies that it cannot parse.
 """
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
@@ -14,23 +16,24 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pocketmq.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
 
 KEPT = (
     "topic", "brokerName", "queueId", "queueOffset", "tags", "keys", "properties", "messageId",
     "bornTimestamp", "storeTimestamp",
 )  # fmt: skip
-"""Columns of a message that stay beside those of its body."""
+"""Columns of a message that are kept beside those of its body."""
 RESERVED = {*(name.lower() for name in KEPT), "body", "day", "batch", "reason"}
 _TORN = "_torn"
 LONGEST_REASON = 300
 
 
 class Shaped(NamedTuple):
-    """What a batch becomes; `bad` is None where every body will do.
+    """The rows of a batch; `bad` is None where every body is accepted.
 
-    Writing the good ones counts the bad ones on the way, as `bad` of `counted`: they are rare, and
-    only if there are any is it worth reading the batch again for them.
+    Writing the good rows counts the bad ones on the way, as `bad` of `counted`: they are rare, and
+    only if there are any is the batch read again for them.
     """
 
     good: "DataFrame"
@@ -39,9 +42,9 @@ class Shaped(NamedTuple):
 
 
 def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> Shaped:
-    """Split messages into those that can be read and those that cannot.
+    """Split messages into readable and unreadable ones.
 
-    `day_from` is `store`, `born`, or a column of the schema with the time whose day counts.
+    `day_from` is `store`, `born`, or a column of the schema with the time of a message.
     """
     if schema is None:
         return Shaped(messages.select(*KEPT, "body", _day(day_from, None).alias("day")))
@@ -50,12 +53,12 @@ def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> S
     parsed = F.from_json(
         text, torn, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TORN}
     ).alias("value")
-    # A list of objects would be taken for its first one, and bytes that are no text for text.
+    # Spark would read a list of objects as its first one, and invalid UTF-8 as text.
     readable = F.is_valid_utf8(F.col("body")) & ~F.ltrim(text).startswith("[")
     rows = messages.select("*", parsed, readable.alias("readable"))
     read = F.col("readable") & F.col("value").isNotNull() & F.col(f"value.{_TORN}").isNull()
     fits = F.coalesce(read, F.lit(False))
-    # What is observed is computed once; else the filter would parse every body again, twice.
+    # An observed column is computed once; else the filter would parse every body twice more.
     counted = Observation()
     seen = rows.observe(counted, F.count(F.when(~fits, 1)).alias("bad"))
     good = seen.where(fits).select(
@@ -71,7 +74,7 @@ def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> S
 
 
 def check_day(day_from: str, schema: StructType | None) -> None:
-    """Raise `InvalidInput` for a day that cannot be told."""
+    """Raise `InvalidInput` for an invalid source of the day."""
     if day_from in ("store", "born"):
         return
     kinds = {} if schema is None else {f.name: f.dataType.typeName() for f in schema.fields}
@@ -79,7 +82,7 @@ def check_day(day_from: str, schema: StructType | None) -> None:
         known = ", ".join(
             ["store", "born", *(n for n, k in kinds.items() if k in ("timestamp", "date"))]
         )
-        raise InvalidInput(f"the day cannot be taken from {day_from}; there are {known}")
+        raise InvalidInput(f"the day cannot be taken from {day_from}; choose one of {known}")
 
 
 def _day(day_from: str, schema: StructType | None) -> Column:
@@ -87,12 +90,12 @@ def _day(day_from: str, schema: StructType | None) -> Column:
         return F.to_date("storeTimestamp")
     if day_from == "born" or schema is None:
         return F.to_date("bornTimestamp")
-    # A message that does not say when belongs to the day it was stored.
+    # A message without the column's value belongs to the day it was stored.
     return F.coalesce(F.to_date(f"value.`{_escaped(day_from)}`"), F.to_date("storeTimestamp"))
 
 
 def _column(name: str) -> str:
-    """Name a field's column; those that a message has itself get another name."""
+    """Return the column name of a field, prefixed if a message has a column of that name."""
     return f"body_{name}" if name.lower() in RESERVED else name
 
 
@@ -101,7 +104,7 @@ def _escaped(name: str) -> str:
 
 
 class _Reason:
-    """Says why a body cannot be read; runs in Spark's workers, for bad bodies alone."""
+    """Returns why a body is unreadable; runs in Spark's workers, for bad bodies only."""
 
     def __init__(self, schema: StructType) -> None:
         self._kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
@@ -133,7 +136,7 @@ _OWN_KINDS = {"boolean": bool, "string": (str, int, float, bool, list, dict), "a
 
 
 def _may_be(value: Any, kind: str) -> bool:
-    """Tell whether a value may be what Spark wants there; in doubt it may not be the culprit."""
+    """Return whether Spark may accept a value; when in doubt it is not blamed."""
     if kind.startswith(_NUMBERS):
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind.startswith(("struct", "map")):
@@ -152,3 +155,77 @@ def _kind(value: Any) -> str:
 def _shown(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+INFER = "infer"
+INFERRED_FROM = 10_000
+"""Messages from the start of the topics that a schema is inferred from."""
+
+
+def given_schema(text: str) -> StructType:
+    """Read a schema: Spark's DDL (`id BIGINT, paid BOOLEAN`), its JSON, or a file of either.
+
+    Raises `InvalidInput`.
+    """
+    if text.endswith((".json", ".ddl", ".sql", ".txt")) and Path(text).is_file():
+        text = Path(text).read_text("utf-8")
+    try:
+        if text.lstrip().startswith("{"):
+            return StructType.fromJson(_json(text))
+        schema = StructType.fromDDL(text)
+    except (PySparkException, ValueError, KeyError, TypeError) as problem:
+        reason = str(problem).strip().splitlines()[0]
+        raise InvalidInput(f"{text[:100]!r} is not a schema: {reason}") from problem
+    if not isinstance(schema, StructType) or not schema.fields:
+        raise InvalidInput(f"{text[:100]!r} is not a schema: it has no column")
+    return schema
+
+
+def _json(text: str) -> dict[str, object]:
+    import json
+
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise InvalidInput("the schema is not a JSON object")
+    return value
+
+
+def inferred_schema(spark: "SparkSession", options: dict[str, str]) -> StructType:
+    """Infer a schema from the topics' first messages; raises `InvalidInput` if none is JSON."""
+    frame = spark.read.format("rocketmq").schema("body binary").options(**options).load()
+    bodies = (
+        frame.limit(INFERRED_FROM)
+        .selectExpr("cast(body as string) body")
+        .where("ltrim(body) like '{%'")
+    )
+    texts = [row["body"] for row in bodies.collect()]
+    if texts:
+        rows = spark.sparkContext.parallelize(texts, 1)
+        schema = spark.read.option("mode", "DROPMALFORMED").json(rows).schema
+        if schema.fields:
+            return schema
+    raise InvalidInput("cannot infer a schema: none of the first messages is a JSON object")
+
+
+def saved_schema(
+    place: Path, wanted: str | None, spark: "SparkSession", options: dict[str, str]
+) -> StructType | None:
+    """Return the schema of this ingestion, and save it for the next run.
+
+    A resumed run keeps its columns. Raises `InvalidInput` for a schema other than the saved one.
+    """
+    path = place / "schema.json"
+    if path.exists():
+        known = given_schema(path.read_text("utf-8")) if path.stat().st_size > 2 else None
+        if wanted in (None, INFER) or (known is not None and known == given_schema(str(wanted))):
+            return known
+        raise InvalidInput(
+            f"{place} was started with another schema; see {path}, or use another directory"
+        )
+    schema = None
+    if wanted is not None:
+        schema = inferred_schema(spark, options) if wanted == INFER else given_schema(wanted)
+    draft = path.with_name(".schema.json.part")
+    draft.write_text("" if schema is None else schema.json(), "utf-8")
+    draft.replace(path)
+    return schema

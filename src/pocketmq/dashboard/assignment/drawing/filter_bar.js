@@ -1,9 +1,9 @@
-// The controls over a picture: how it is drawn, and which queues are shown.
+// The controls above the map: how it is drawn, and which queues are shown.
 
 export const FilterBar = {
   template: `
     <div class="qm-bar">
-      <div class="qm-views" role="radiogroup" aria-label="How queues are shown">
+      <div class="qm-views" role="radiogroup" aria-label="View">
         <label v-for="[value, name] in views" :key="value"><input type="radio" :name="group" :value="value" :checked="view === value"
           @change="$emit('view', value)"><span>{{ name }}</span></label>
       </div>

@@ -1,7 +1,7 @@
-// The picture's parts, for the components beside this folder.
+// The map's parts, for the components beside this folder.
 export { FilterBar } from "./filter_bar.js";
 export { codeOf, colourOf, readTheme } from "./colours.js";
 export { at, placeOf, plan } from "./layout.js";
 export { paint } from "./paint.js";
 export { QueueTable } from "./queue_table.js";
-export { NOBODY, NOT_KNOWN, SEVERAL, hasProblem, ordered, shownPositions, short } from "./queues.js";
+export { NO_OWNER, UNKNOWN_OWNER, SEVERAL, hasProblem, ordered, shownPositions, short } from "./queues.js";

@@ -1,7 +1,7 @@
 // Drawing: the blocks in sight, on one canvas of the size of the window into the picture.
 
 import { codeOf, colourOf, inkOn } from "./colours.js";
-import { NOBODY, NOT_KNOWN, SEVERAL, hasProblem, holds, short } from "./queues.js";
+import { NO_OWNER, UNKNOWN_OWNER, SEVERAL, hasProblem, holds, short } from "./queues.js";
 
 export function paint(ctx, scene, data, look) {
   const { top, height, theme } = look;
@@ -79,7 +79,7 @@ function matrix(painter, block) {
       if (holds(data, position, member.seat)) cell(painter, position, x, y, block.size, block.row - 2, member.seat);
       else if (data.expected[position] === member.seat) expected(ctx, x, y, block, colourOf(member.seat));
     });
-    if (data.owner[position] === NOBODY || data.owner[position] === NOT_KNOWN) {
+    if (data.owner[position] === NO_OWNER || data.owner[position] === UNKNOWN_OWNER) {
       cell(painter, position, x, rowTop(block, seats.length), block.size, block.row - 2, null);
     }
   }
@@ -129,8 +129,8 @@ function cell(painter, position, x, y, w, h, seat) {
   const owner = data.owner[position];
   const radius = w < 16 ? 2 : 4;
   ctx.globalAlpha = lit !== null && !holds(data, position, lit) ? 0.13 : 1;
-  if (owner === NOBODY) hatched(ctx, x, y, w, h, theme);
-  else if (owner === NOT_KNOWN) unknown(painter, position, x, y, w, h);
+  if (owner === NO_OWNER) hatched(ctx, x, y, w, h, theme);
+  else if (owner === UNKNOWN_OWNER) unknown(painter, position, x, y, w, h);
   else if (owner === SEVERAL && seat === null) halves(ctx, data.several[position], x, y, w, h);
   else {
     ctx.fillStyle = colourOf(seat ?? owner);

@@ -1,4 +1,4 @@
-// Queues as rows of a table, of which only those in sight exist: ten thousand scroll as ten do.
+// Queues as rows of a table, of which only the visible ones exist: ten thousand scroll as ten do.
 
 const ROW = 34;
 const AROUND = 6;
@@ -19,7 +19,7 @@ export const QueueTable = {
           <div v-for="row in rows" :key="row.position" class="qm-row" :class="{ 'qm-problem': row.problem }" role="row"
             :aria-rowindex="row.number + 2" :style="{ top: row.number * 34 + 'px' }">
             <span role="cell" class="qm-queue" :title="row.topic + ' ' + row.broker">{{ row.topic }} <span class="pm-note">{{ row.broker }} · {{ row.q }}</span></span>
-            <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.wrong">, should be {{ row.expected }}</template></span>
+            <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.wrong">, expected {{ row.expected }}</template></span>
             <span role="cell" class="qm-lag">{{ row.lag }}</span>
             <span role="cell" class="qm-since">{{ row.clock }}</span>
             <span role="cell" class="qm-why" :title="row.why">{{ row.why }}</span>
@@ -28,13 +28,13 @@ export const QueueTable = {
       </div>
     </div>
   `,
-  // `tell` gives what is known of a position; `seen` changes whenever it would tell otherwise.
+  // `tell` returns the data of a position; `seen` changes whenever that data has changed.
   props: { label: String, order: Array, tell: Function, seen: Number, by: String, descending: Boolean },
   emits: ["ask", "sort"],
   data: () => ({
     top: 0,
     columns: [
-      ["queue", "Queue", true], ["owner", "Held by", true], ["lag", "Lag", true], ["since", "Since", true], ["why", "Why", false],
+      ["queue", "Queue", true], ["owner", "Owner", true], ["lag", "Lag", true], ["since", "Since", true], ["why", "Why", false],
     ],
   }),
   computed: {

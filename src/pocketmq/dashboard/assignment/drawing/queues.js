@@ -1,7 +1,7 @@
-// What the numbers of a picture mean: which queues are shown, in which order, which are in trouble.
+// The meaning of the map's numbers: which queues are shown, in which order, which have a problem.
 
-export const NOBODY = -1;
-export const NOT_KNOWN = -2;
+export const NO_OWNER = -1;
+export const UNKNOWN_OWNER = -2;
 export const SEVERAL = -3;
 
 export function hasProblem(data, position) {
@@ -15,7 +15,7 @@ export function holds(data, position, seat) {
   return owner === SEVERAL ? data.several[position].includes(seat) : owner === seat;
 }
 
-// The positions that pass a filter, in the picture's order: by topic, broker and number.
+// The positions that match a filter, ordered by topic, broker and number.
 export function shownPositions(data, filter) {
   const topic = filter.topic ? data.topics.indexOf(filter.topic) : -1;
   const broker = filter.broker ? data.brokers.indexOf(filter.broker) : -1;
@@ -31,7 +31,7 @@ export function shownPositions(data, filter) {
   return shown;
 }
 
-// The same positions sorted for the table; what is not known comes last.
+// The same positions sorted for the table; unknown values come last.
 export function ordered(data, shown, by, descending) {
   if (by === "queue") return descending ? [...shown].reverse() : shown;
   const names = new Map(data.members.map((each) => [each.seat, each.name]));

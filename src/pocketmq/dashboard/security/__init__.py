@@ -1,0 +1,1 @@
+"""Who may reach the pages: host and origin checks, login, headers that protect browsers."""

@@ -1,0 +1,40 @@
+"""Bodies as people read them, whatever they are made of."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_text
+
+
+@given(st.binary(max_size=2000))
+def test_every_body_can_be_shown_somehow(body: bytes) -> None:
+    text = as_text(body)
+    assert text is None or text.encode() == body
+    shown = "".join(line[10:58] for line in as_hex(body).splitlines())
+    assert bytes.fromhex(shown) == body
+    as_json(body)
+
+
+def test_json_is_laid_out() -> None:
+    assert as_json(b' {"a":[1,"\xc3\xa9"]}') == '{\n  "a": [\n    1,\n    "é"\n  ]\n}'
+    assert as_json(b"42 EUR") is None
+    assert as_json(b'{"a":') is None
+    assert as_json(b"[" * 60_000) is None
+
+
+def test_long_text_is_cut_and_says_so_also_within_a_letter() -> None:
+    for body in (b"x" * 200_000, "é".encode() * 100_000, b"x" + "é".encode() * 100_000):
+        text = as_text(body)
+        assert text is not None
+        assert text.endswith("… truncated: the body has " + f"{len(body):,} bytes")
+        assert len(text) < LONGEST_TEXT + 100
+    assert as_json(json.dumps(["x" * LONGEST_TEXT]).encode()) is None
+    assert as_hex(b"x" * 10_000).endswith("… and 1,808 more bytes")
+
+
+def test_control_characters_are_bytes_not_text() -> None:
+    assert as_text(b"a\x00b") is None
+    assert as_text(b"a\x1b[2Jb") is None
+    assert as_text(b"a\tb\r\n") == "a\tb\r\n"

@@ -1,0 +1,399 @@
+"""What browsers are sent: pictures, what has changed in them, words, and experiments."""
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.explaining import explain
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import GroupFinding
+from pocketmq.balance.allocation import Average, AverageByCircle
+from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
+from pocketmq.balance.story.history import GroupHistory
+from pocketmq.balance.story.observation import Cause
+from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
+from pocketmq.dashboard.assignment.experiment import Compared, try_events
+from pocketmq.dashboard.assignment.lags import Series
+from pocketmq.dashboard.assignment.queue_map import (
+    NO_OWNER,
+    SEVERAL,
+    UNKNOWN_OWNER,
+    QueueMapData,
+    Seat,
+    Seats,
+    live_map,
+    patch,
+)
+from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker, moment_of, thinned
+from pocketmq.dashboard.assignment.summary_text import grouped, standing, trial_result
+from pocketmq.dashboard.assignment.timeline_text import (
+    TimelineText,
+    compact,
+    entry_detail,
+    open_spans,
+    summary,
+)
+from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.requests.client_calls import PopProcessQueueInfo, RunningInfo
+from pocketmq.protocol.requests.stats import QueueProgress
+from tests.admin.test_findings import HEALTHY, NOW, QUEUES, facts, info, view
+
+
+def looked(*looks: GroupFacts) -> GroupSnapshot:
+    """Give the last of successive looks, a second apart."""
+    looking = SnapshotTaker(Admin(), "g")
+    return [looking._digest(each, float(at)) for at, each in enumerate(looks, 1000)][-1]
+
+
+def picture_of(*looks: GroupFacts) -> QueueMapData:
+    return looked(*looks).queue_map
+
+
+def test_a_picture_holds_every_queue_with_its_owner() -> None:
+    picture = picture_of(HEALTHY)
+    assert (picture.topics, picture.brokers) == (["orders"], ["a"])
+    assert (picture.t, picture.b, picture.q) == ([0] * 4, [0] * 4, [0, 1, 2, 3])
+    assert picture.members == [Seat(0, "c1", 2, 10), Seat(1, "c2", 2, 10)]
+    assert (picture.owner, picture.expected) == ([0, 0, 1, 1], [0, 0, 1, 1])
+    assert (picture.lag, picture.since) == ([5] * 4, [None] * 4)
+
+
+def test_nobody_several_and_unknown_are_told_apart() -> None:
+    both = facts(running={"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])})
+    picture = picture_of(both)
+    assert picture.owner == [0, 0, SEVERAL, NO_OWNER]
+    assert picture.several == {"2": [0, 1]}
+    silent = facts(running={"c1": info(*QUEUES[:2])}, silent={"c2": "timed out"})
+    later = picture_of(HEALTHY, silent)
+    assert later.owner == [0, 0, UNKNOWN_OWNER, UNKNOWN_OWNER]
+    assert later.was == [NO_OWNER, NO_OWNER, 1, 1]
+    assert later.members[1] == Seat(1, "c2", 0, None, "timed out")
+
+
+def test_a_lag_not_known_is_not_zero_for_the_member_either() -> None:
+    picture = picture_of(facts(progress={QUEUES[0]: QueueProgress(broker_offset=3)}))
+    assert picture.lag == [3, None, None, None]
+    assert [each.lag for each in picture.members] == [None, None]
+
+
+def test_members_keep_their_seats_while_others_come_and_go() -> None:
+    seats = Seats()
+    assert seats.take(["b", "c"]) == {"b": 0, "c": 1}
+    assert seats.take(["a", "b", "c"]) == {"b": 0, "c": 1, "a": 2}
+    assert seats.take(["a", "c"]) == {"c": 1, "a": 2}
+    assert seats.take(["a", "c", "d"]) == {"c": 1, "a": 2, "d": 0}
+
+
+def test_who_broadcasts_or_pops_owns_nothing() -> None:
+    everyone = info(*QUEUES)
+    broadcasting = facts(
+        views={"a": view("c1", "c2", model=MessageModel.BROADCASTING)},
+        running={"c1": everyone, "c2": everyone},
+    )
+    popping = facts(
+        running={
+            member: RunningInfo(mq_pop_table=dict.fromkeys(QUEUES, PopProcessQueueInfo()))
+            for member in ("c1", "c2")
+        }
+    )
+    for each, word in ((broadcasting, "broadcasts"), (popping, "POP")):
+        look = looked(each)
+        assert look.queue_map.owner == []
+        assert [seat.name for seat in look.queue_map.members] == ["c1", "c2"]
+        assert word in standing(look)
+        assert {finding.kind for finding in look.findings} <= {"different subscriptions"}
+
+
+# What is sent
+
+
+def applied(shown: dict[str, Any] | None, changes: dict[str, Any]) -> dict[str, Any]:
+    """Do what the browser does with what it is sent."""
+    if "whole" in changes:
+        return msgspec.json.decode(msgspec.json.encode(changes["whole"]), type=dict[str, Any])
+    assert shown is not None
+    for name in ("owner", "expected", "lag", "since", "was"):
+        column = changes.get(name, [])
+        for position, value in zip(column[::2], column[1::2], strict=True):
+            shown[name][position] = value
+    return shown | {
+        name: changes[name] for name in ("members", "several", "moved") if name in changes
+    }
+
+
+seats = st.integers(-3, 3)
+columns = st.lists(st.tuples(seats, seats, st.none() | st.integers(0, 9)), min_size=1, max_size=6)
+
+
+@given(st.lists(columns, min_size=1, max_size=6))
+@settings(max_examples=100)
+def test_a_browser_that_is_sent_changes_shows_the_same_as_one_that_is_sent_all(
+    looks: list[list[tuple[int, int, int | None]]],
+) -> None:
+    before: QueueMapData | None = None
+    shown: dict[str, Any] | None = None
+    for look in looks:
+        now = QueueMapData(
+            topics=["t"],
+            brokers=["b"],
+            t=[0] * len(look),
+            b=[0] * len(look),
+            q=list(range(len(look))),
+            members=[Seat(0, f"c{len(look)}", len(look), None)],
+            owner=[each[0] for each in look],
+            several={},
+            expected=[each[1] for each in look],
+            lag=[each[2] for each in look],
+            since=[each[2] for each in look],
+            was=[each[1] for each in look],
+        )
+        shown = applied(shown, patch(before, now))
+        assert shown == msgspec.to_builtins(now)
+        before = now
+
+
+def test_an_unchanged_picture_costs_nothing() -> None:
+    assert patch(picture_of(HEALTHY), picture_of(HEALTHY)) == {}
+
+
+def test_one_moved_queue_is_sent_alone() -> None:
+    moved = facts(running={"c1": info(QUEUES[0]), "c2": info(*QUEUES[1:])})
+    looking = SnapshotTaker(Admin(), "g")
+    first, second = looking._digest(HEALTHY, 1000.0), looking._digest(moved, 1001.0)
+    changes = patch(first.queue_map, second.queue_map)
+    assert changes["owner"] == [1, 1]
+    assert changes["since"] == [1, 1001]
+
+
+def test_lines_are_thinned_and_keep_their_newest_point() -> None:
+    series: Series = [(float(at), at) for at in range(1000)]
+    short = thinned(series)
+    assert len(short) <= 240
+    assert short[-1] == (999.0, 999)
+    assert thinned(series[:240]) == series[:240]
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "Every queue has one owner, as AVG assigns them."),
+        (
+            {"running": {"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])}},
+            "Of 4 queues, 1 has no owner and 1 has several owners.",
+        ),
+        (
+            {"running": {"c1": info(*QUEUES[:2])}, "silent": {"c2": "timed out"}},
+            "Of 4 queues, 2 have an unknown owner.",
+        ),
+        (
+            {"running": {"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])}},
+            "Every queue has one owner, but no known strategy explains the assignment.",
+        ),
+        (
+            {"views": {"a": view()}, "running": {}, "queues": {}},
+            "The group is offline: no broker lists a member. Its messages accumulate.",
+        ),
+        (
+            {"views": {}, "running": {}, "queues": {}, "unseen_brokers": {"a": "refused"}},
+            "It is unknown whether the group has members: not every broker has responded.",
+        ),
+        ({"queues": {}}, "No subscribed topic has queues."),
+    ],
+)
+def test_how_a_group_stands_is_one_sentence(changes: dict[str, Any], text: str) -> None:
+    assert standing(looked(facts(**changes))) == text
+
+
+def test_a_picture_that_no_strategy_gives_may_be_under_way() -> None:
+    going = facts(running={"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])})
+    text = standing(looked(HEALTHY, going))
+    assert text == "Every queue has one owner; a rebalance is in progress."
+
+
+def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
+    offline = facts(views={"a": view(), "b": view()}, running={}, queues={})
+    assert picture_of(offline).owner == [NO_OWNER] * 4
+    gone = looked(HEALTHY, offline)
+    assert [entry.why for entry in gone.rebalances] == ["c1 left; c2 left"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "text"),
+    [
+        (QUEUES, "orders a 0–3"),
+        ((QUEUES[0], QUEUES[2], QUEUES[3]), "orders a 0, 2–3"),
+        (
+            (QUEUES[0], MessageQueue("orders", "b", 7), MessageQueue("x", "b", 1)),
+            "orders a 0; b 7; x b 1",
+        ),
+        (tuple(MessageQueue("t", "a", 2 * n) for n in range(14)), "t a " + ", ".join(map(str, range(0, 24, 2))) + "; …"),
+    ],
+)  # fmt: skip
+def test_queues_are_written_as_runs(queues: tuple[MessageQueue, ...], text: str) -> None:
+    assert compact(queues) == text
+
+
+def test_findings_of_a_kind_are_told_together() -> None:
+    twice = [GroupFinding("owned twice", f"q{n}", "held by a and b", "wait") for n in range(8)]
+    one = GroupFinding("split view", "b", "it does not list c", "look")
+    assert grouped([*twice[:1], one, *twice[1:]]) == [
+        (
+            "owned twice: 8 cases",
+            [*(f"q{n}: held by a and b" for n in range(5)), "and 3 more"],
+            "wait",
+        ),
+        ("split view: b", ["Evidence: it does not list c"], "look"),
+    ]
+
+
+ENTRY = Rebalance(
+    number=1,
+    began=10,
+    ended=14,
+    settled=True,
+    causes=(Cause("member left", "c2", "c2 left"),),
+    moved=2,
+    minimum=2,
+    moves=(Move(QUEUES[2], "c2", "c1"), Move(QUEUES[3], "c2", None)),
+    pauses=(
+        QueuePause(QUEUES[2], "c2", "c1", 10, 12, 0, 3),
+        QueuePause(QUEUES[3], "c2", "c1", 11, 14, 2, 4),
+    ),
+    doubled=(Doubled(QUEUES[0], ("c1", "c3"), 12, 12, over=True),),
+)
+
+
+def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
+    assert summary(ENTRY) == (
+        "2 queues moved, 2 had to · 2 paused, longest 2 s to 4 s · 1 with several owners"
+    )
+    assert entry_detail(ENTRY) == {
+        "number": 1,
+        "lines": [
+            "Reason: c2 left",
+            "orders a 2 had no owner for at most 3 s",
+            "orders a 3 had no owner for 2 s to 4 s",
+            "orders a 0 was owned by c1 and c3 at once, seen once",
+        ],
+        "moves": [("c2", "c1", 1, "orders a 2"), ("c2", "no owner", 1, "orders a 3")],
+    }
+
+
+def test_pauses_that_overlap_are_one_span() -> None:
+    going = msgspec.structs.replace(ENTRY.pauses[0], began=30, ended=None)
+    assert open_spans([*ENTRY.pauses, going], 33) == [(10, 14), (30, 33)]
+
+
+def test_what_has_not_changed_is_told_as_before() -> None:
+    recounting = TimelineText()
+    later = msgspec.structs.replace(ENTRY, number=2, pauses=())
+    rows, spans = recounting.rows([ENTRY, later], 20)
+    assert ([row["number"] for row in rows], spans) == ([1, 2], [(10, 14)])
+    moved = msgspec.structs.replace(later, moved=3)
+    again, _ = recounting.rows([ENTRY, moved], 21)
+    assert again[0] is rows[0]
+    assert again[1]["sum"] == "3 queues moved, 2 had to · 1 with several owners"
+
+
+# What if
+
+
+def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
+    trial = try_events(HEALTHY, "AVG", [MemberJoined("c3")], {"c1": 0, "c2": 4})
+    assert (trial.before.owner, trial.after.owner) == ([0, 0, 4, 4], [0, 0, 4, 5])
+    assert trial.after.moved == [3]
+    assert trial.compared[:2] == [
+        Compared("AVG", True, 1, 1, 0, 1, 1, 1),
+        Compared("AVG_BY_CIRCLE", False, 1, 1, 0, 2, 1, 3),
+    ]
+    result = trial_result(trial)
+    assert result["sum"] == "1 queue would move, 1 had to."
+    assert result["lines"] == [
+        "Max−min over all topics: 0 before, 1 after.",
+        "orders: 1 to 2 queues per member (max−min 1).",
+    ]
+    assert result["moves"] == [("c2", "c3", 1, "orders a 3")]
+
+
+def test_a_killed_broker_takes_its_queues_along() -> None:
+    more = facts(queues={"orders": (*QUEUES, MessageQueue("orders", "b", 0))})
+    result = trial_result(try_events(more, "AVG", [BrokerDown("b")], {}))
+    assert result["sum"] == "1 queue would move, 1 had to, 1 queue would be gone."
+    refused = {each["strategy"]: each["refused"] for each in result["compared"]}
+    assert refused["AVG"] is None
+    assert "room" in str(refused["MACHINE_ROOM_NEARBY-AVG"])
+
+
+def test_a_change_of_strategy_is_compared_from_the_picture_of_now() -> None:
+    trial = try_events(HEALTHY, "AVG", [StrategyChanged(AverageByCircle())], {})
+    assert trial.movement.moved == 2
+    circle = trial.compared[1]
+    assert (circle.strategy, circle.moved, circle.moved_from_now) == ("AVG_BY_CIRCLE", 0, 2)
+
+
+def test_what_cannot_happen_is_refused() -> None:
+    with pytest.raises(AllocationInputInvalid, match="stranger is not a member of the group"):
+        try_events(HEALTHY, None, [MemberLeft("stranger")], {})
+
+
+# Size
+
+
+def large(members: int) -> GroupFacts:
+    """Give a group of ten thousand queues."""
+    names = [f"10.0.0.1@c{number:03}" for number in range(members)]
+    held: dict[str, list[MessageQueue]] = {name: [] for name in names}
+    queues = {}
+    for topic in (f"t{number}" for number in range(10)):
+        ordered = sort_queues([MessageQueue(topic, f"b{n % 4}", n // 4) for n in range(1000)])
+        queues[topic] = tuple(ordered)
+        for queue, owner in zip(ordered, Average().allocate_all(ordered, names), strict=True):
+            assert owner is not None
+            held[owner].append(queue)
+    everyone = view(*names)
+    progress = QueueProgress(broker_offset=9, consumer_offset=4)
+    return facts(
+        views=dict.fromkeys(("b0", "b1", "b2", "b3"), everyone),
+        running={name: info(*held[name]) for name in names},
+        queues=queues,
+        progress={queue: progress for each in queues.values() for queue in each},
+    )
+
+
+def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly() -> None:
+    first, second = large(100), large(101)
+    looking = SnapshotTaker(Admin(), "g")
+    looking._digest(first, 1000.0)
+    began = time.process_time()
+    look = looking._digest(second, 1001.0)
+    changes = patch(picture_of(first), look.queue_map)
+    took = time.process_time() - began
+    assert took < 1.5, took  # four tenths of a second on a small machine
+    [entry] = look.rebalances
+    assert entry.why == "10.0.0.1@c100 joined"
+    assert entry.moved == len(entry.moves) > entry.minimum == 90
+    assert len(changes["owner"]) == 2 * entry.moved
+    assert look.total_lag == [(1000.0, 50_000), (1001.0, 50_000)]
+
+
+def test_a_story_and_its_picture_have_the_same_order() -> None:
+    story = explain(HEALTHY)
+    now = moment_of(HEALTHY, NOW / 1000, story.strategy)
+    history = GroupHistory()
+    history.observe(now)
+    picture = live_map(story, now, history, {"c1": 0, "c2": 1})
+    shown = [
+        MessageQueue(picture.topics[t], picture.brokers[b], q)
+        for t, b, q in zip(picture.t, picture.b, picture.q, strict=True)
+    ]
+    assert shown == [each.queue for each in story.queues]
