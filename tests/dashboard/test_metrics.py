@@ -3,7 +3,6 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from pocketmq.admin.brokers import status_of
-from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus

@@ -15,7 +15,7 @@ from pocketmq.admin.offsets import ResetResult
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.dashboard.actions")

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
-from pocketmq.blocking.record_reader import Pulled, RecordReader, Suspicion
+from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
 from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
 from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.connections import reader_of, settle
 from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.planning import Range
@@ -105,7 +105,9 @@ def _pulls(
         at, silent_since = pulled.next_offset, None
 
 
-def _gone(wanted: Range, at: int, pulled: Pulled, pulling: PullOptions, *, over: bool) -> int:
+def _gone(
+    wanted: Range, at: int, pulled: PulledRecords, pulling: PullOptions, *, over: bool
+) -> int:
     """Return the offset to continue at after a pull that found nothing; raises `DataLost`."""
     first, end = pulled.bounds.first, pulled.bounds.end
     if at < first:
@@ -181,7 +183,7 @@ def without_damage(
     delta = part.offset_delta
     while True:
         try:
-            decode_pulled(records, Delivery())
+            decode_pulled(records, DeliveryContext())
         except MessagesCutShort as error:
             if error.decoded:
                 suspicion.clear()

@@ -3,13 +3,11 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.metrics.families import metrics_text
-from pocketmq.broker.metrics.measures import Counts, Histogram
 
-from pocketmq.broker.answers import answer_code
+from pocketmq.broker.core.answers import answer_code
 from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.broker.metrics.measures import Counts, Histogram
-from pocketmq.broker.timer_wheel import TimerWheel
+from pocketmq.broker.timers.wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from tests.broker.metrics.test_metrics import value

@@ -109,7 +109,7 @@ def test_labels_cannot_break_out_of_their_quotes() -> None:
 def test_brokers_that_show_no_metrics_do_not_load_the_library() -> None:
     """Start-up and memory of all others stay as they are."""
     code = (
-        "import sys, pocketmq.broker, pocketmq.broker.broker, pocketmq.broker.parts, pocketmq.cli\n"
+        "import sys, pocketmq.broker, pocketmq.broker.broker, pocketmq.broker.assembly, pocketmq.cli\n"
         "print([name for name in sys.modules if name.startswith('prometheus_client')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

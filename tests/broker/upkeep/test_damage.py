@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.metrics.families import metrics_text
 
+from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.protocol.codes import RequestCode as Code
 from tests.broker.pop.counter import create, got, pop_fields
 from tests.broker.running import (

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from prometheus_client.metrics_core import Metric
 
-from pocketmq.broker.flows import Pair
-from pocketmq.broker.handlers.runtime_info import earliest_time
 from pocketmq.broker.metrics.exposition import Labels, Value, expose, family
 from pocketmq.broker.metrics.measured import measured_families
 from pocketmq.broker.state import BrokerState

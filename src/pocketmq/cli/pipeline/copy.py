@@ -18,7 +18,6 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.copy import (
     CopyProgress,
-    CopyResult,
     CopySettings,
     check_apart,
     check_copy,

@@ -16,7 +16,6 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.ingest import (
     IngestProgress,
-    IngestResult,
     IngestSettings,
     check_ingest,
     compact,

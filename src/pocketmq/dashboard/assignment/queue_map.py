@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.explaining import Explanation
-from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues

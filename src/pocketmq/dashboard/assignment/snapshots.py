@@ -15,10 +15,10 @@ import msgspec
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts, is_push
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
-from pocketmq.balance.story.history import History
-from pocketmq.balance.story.moment import Moment, Owners
+from pocketmq.balance.story.history import GroupHistory
+from pocketmq.balance.story.observation import GroupObservation, KnownOwners
 from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
@@ -50,9 +50,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     facts: GroupFacts
     story: Explanation
-    moment: Moment
+    moment: GroupObservation
     queue_map: QueueMapData
-    findings: tuple[Finding, ...]
+    findings: tuple[GroupFinding, ...]
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
     """The rebalances as the browser shows them."""
@@ -74,7 +74,7 @@ class SnapshotTaker:
     def __init__(self, admin: Admin, group: str) -> None:
         self._admin = admin
         self._group = group
-        self._history = History()
+        self._history = GroupHistory()
         self._lags = Lags()
         self._seats = Seats()
         self._timeline_text = TimelineText()
@@ -139,7 +139,9 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
     )
 
 
-def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
+def honest(
+    findings: tuple[GroupFinding, ...], now: GroupObservation, silent: Collection[str]
+) -> list[GroupFinding]:
     """Drop findings that are uncertain while members do not report their queues.
 
     Findings about owners are dropped, too, where queues have no owners.
@@ -151,7 +153,7 @@ def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) 
     known = [each for each in findings if each.kind not in _OF_OWNERS - {"owned twice"}]
     quiet = [member for member in sorted(now.untold) if member not in silent]
     return known + [
-        Finding("queues not reported", member, now.untold[member],
+        GroupFinding("queues not reported", member, now.untold[member],
                 "the owners of the rest are unknown; a queue whose lag falls is consumed")
         for member in quiet
     ]  # fmt: skip
@@ -175,7 +177,7 @@ _JAVA_STRATEGIES = {
 }
 
 
-def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
+def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> GroupObservation:
     """Return what the history needs of the facts."""
     holders = facts.holders()
     untold = facts.silent
@@ -183,8 +185,8 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
         untold = untold | untold_by(facts)
     # A member that joined while we queried is only known by its own response.
     members = frozenset((*facts.members(), *facts.running, *facts.silent))
-    nobody: Owners = None if untold or facts.unseen_brokers else ()
-    owners: dict[MessageQueue, Owners] = {}
+    nobody: KnownOwners = None if untold or facts.unseen_brokers else ()
+    owners: dict[MessageQueue, KnownOwners] = {}
     lags = {}
     for queues in facts.queues.values():
         for queue in queues:
@@ -193,7 +195,7 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
             progress = facts.progress.get(queue)
             if progress is not None:
                 lags[queue] = progress.broker_offset - progress.consumer_offset
-    return Moment(
+    return GroupObservation(
         at=at,
         members=members,
         untold=untold,

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.dashboard.assignment.experiment import Trial
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, pops
 from pocketmq.dashboard.assignment.timeline_text import move_rows, queues_of
@@ -49,9 +49,9 @@ def standing(snapshot: GroupSnapshot) -> str:
     return f"Every queue has one owner, as {story.strategy} assigns them."
 
 
-def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[str], str]]:
+def grouped(findings: Iterable[GroupFinding]) -> list[tuple[str, list[str], str]]:
     """Group findings by kind: a title, the evidence, the fix."""
-    kinds: dict[tuple[str, str], list[Finding]] = {}
+    kinds: dict[tuple[str, str], list[GroupFinding]] = {}
     for finding in findings:
         kinds.setdefault((finding.kind, finding.cure), []).append(finding)
     told = []

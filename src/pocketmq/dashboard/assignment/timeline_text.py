@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pocketmq.balance.story.episode import QueuePause, Rebalance
+from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.spans import Span, joined
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.formatting import count as number

@@ -13,7 +13,6 @@ from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView, ProducersView
-from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
 from pocketmq.protocol.peers import Language
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 

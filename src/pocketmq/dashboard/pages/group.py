@@ -7,7 +7,7 @@ from nicegui import ui
 
 from pocketmq.admin.explaining import QueueStory
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
@@ -34,7 +34,7 @@ from pocketmq.dashboard.parts import (
 )
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 
@@ -56,7 +56,7 @@ class _Group:
         self._group = group
         self._who = visitor(request)
         self._live = LivePage()
-        self._findings: tuple[Finding, ...] | None = None
+        self._findings: tuple[GroupFinding, ...] | None = None
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
             ("members", "Members", None),

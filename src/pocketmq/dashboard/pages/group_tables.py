@@ -7,12 +7,12 @@ from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.connections import ClientConnection
-from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
-from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.requests.client_calls import PROP_START_TIMESTAMP, RunningInfo
+from pocketmq.protocol.requests.groups import ClientConnection
+from pocketmq.protocol.requests.stats import QueueProgress
 
 Setting = tuple[str, GroupConfig]
 

@@ -9,7 +9,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.admin import Admin
-from pocketmq.admin.messages import FOR_EVER, Found
+from pocketmq.admin.messages import FOR_EVER, FoundMessages
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import as_text, link_to, moment, size
 from pocketmq.dashboard.frame import frame, prepare
@@ -58,11 +58,11 @@ class MessageSearch(msgspec.Struct, frozen=True):
         return bool(self.topic) and (self.by == "time" or bool(self.value))
 
 
-async def look(admin: Admin, search: MessageSearch) -> Found:
+async def look(admin: Admin, search: MessageSearch) -> FoundMessages:
     """Search messages. Raises `MQError`: no such topic or message, no response."""
     end_ms = search.end_ms or FOR_EVER
     if search.by == "id":
-        return Found([await admin.messages.by_id(search.topic, search.value)])
+        return FoundMessages([await admin.messages.by_id(search.topic, search.value)])
     if search.by == "key":
         return await admin.messages.by_key(
             search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
@@ -121,7 +121,7 @@ def _show_form(desk: Desk, request: Request, search: MessageSearch) -> None:
     note("Default: last hour. Times are in the time zone of the dashboard's machine.")
 
 
-def _show_found(found: Found, search: MessageSearch) -> None:
+def _show_found(found: FoundMessages, search: MessageSearch) -> None:
     for missing in found.missing:
         with ui.element("div").classes("pm-warning").props("role=alert"):
             ui.label(f"No response, results may be incomplete: {missing}").classes(
