@@ -113,7 +113,8 @@ DIFFERENCES = {
         _the_end,
     ),
     "deleteSubGroup -c {c} -g made": Difference(
-        "ours names the topics that were deleted with the group, as mqadmin of 4.9 does", _with_topics
+        "ours names the topics that were deleted with the group, as mqadmin of 4.9 does",
+        _with_topics,
     ),
     "allocateMQ -t orders -i 10.0.0.1,10.0.0.2": Difference(
         "mqadmin shares queues in the order of a hash table; members sort them first, and so does "
