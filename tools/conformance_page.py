@@ -27,13 +27,13 @@ In detail: [admin requests](admin-requests.md), [admin commands](admin.md),
 """
 HEAD = """# Conformance with Apache RocketMQ
 
-What is shown to work with Apache's own processes, and by which test. `make interop` fetches
-RocketMQ 5.5.0 and 4.9.7 and runs them all; ✓ marks the releases a feature is run with. Tests are in
-`tests/interop`: `producer.java_reads_what_we_send` is `test_java_reads_what_we_send` of
+What works with Apache's own processes, and the tests that show it. `make interop` fetches
+RocketMQ 5.5.0 and 4.9.7 and runs them all; ✓ marks the releases a feature is tested with. Tests are
+in `tests/interop`: `producer.java_reads_what_we_send` is `test_java_reads_what_we_send` of
 `test_producer_java.py`. `python tools/conformance_page.py` writes this page.
 
-What has no ✓ for 4.9.7 is not part of it (POP, users and rules, assignment by the broker, other
-codecs), has other columns there (tools), or does not depend on the release.
+A feature without ✓ for 4.9.7 is not part of it (POP, users and rules, assignment by the broker,
+other codecs), has other columns there (tools), or does not depend on the release.
 """
 
 
@@ -107,7 +107,7 @@ def differences() -> Iterator[str]:
     yield "\n### What the tools print\n"
     yield "| command | what differs, and why |\n|---|---|"
     yield from (f"| `{command}` | {each.reason} |" for command, each in OF_TOOLS.items())
-    yield "\n### Subcommands of mqadmin that `pocketmq admin` has not\n"
+    yield "\n### Subcommands of mqadmin that `pocketmq admin` does not have\n"
     yield "| about | subcommands | why |\n|---|---|---|"
     for row in CONTENT["left_out"]:
         names = ", ".join(f"`{name}`" for name in row["commands"])

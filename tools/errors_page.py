@@ -10,9 +10,9 @@ from pocketmq import errors
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 HEAD = """# Errors
 
-One tree under `pocketmq.errors.MQError`. Flags tell what a caller may do: `retryable` (the same
-call may succeed if made again), `refresh_route` (ask the name server first), `outcome_unknown`
-(the request may have taken effect). Every error pickles, and its facts are attributes.
+All errors are subclasses of `pocketmq.errors.MQError`. Flags show what a caller can do: `retryable`
+(a retry may succeed), `refresh_route` (refresh the route first), `outcome_unknown`
+(the request may have taken effect). Every error can be pickled, and has its values as attributes.
 `python tools/errors_page.py` writes this page.
 
 | error | when | flags |

@@ -39,14 +39,13 @@ consumer = mq.PushConsumer(
 print(consumer.options.threads, consumer)
 ```
 
-Times are seconds, sizes bytes. Defaults are Java's unless a row says otherwise. An unknown keyword,
-a value of the wrong type and a value that can never work raise `InvalidInput` at once, naming the
-option. Where words are quoted, the word or the value itself can be given: `model="broadcasting"` or
+Times are in seconds, sizes in bytes. Defaults are Java's unless a row says otherwise. An unknown
+keyword, a wrong type or an impossible value raises `InvalidInput` immediately, with the name of the
+option. Options with quoted words accept the word or the value: `model="broadcasting"` or
 `model=mq.MessageModel.BROADCASTING`.
 
-What several clients have in common can be made once and given to each as
-`options=mq.ClientOptions(...)`; keywords beside it count for more. `python tools/options_page.py`
-writes this page.
+To share options among clients, pass `options=mq.ClientOptions(...)` to each; keywords take
+precedence. `python tools/options_page.py` writes this page.
 """
 SECTIONS: list[tuple[str, str, type[msgspec.Struct]]] = [
     ("All clients", "`ClientOptions` (Java: `ClientConfig`)", ClientOptions),

@@ -84,44 +84,50 @@ def page(rows: Sequence[Row], version: str, scale: Scale, home: Path) -> str:
             "`PushConsumer`, in the rebalances with the blocking one",
         ),
         _point(
-            "while a pair has its turn the processes of the others are held (SIGSTOP): an idle",
-            "Java broker wakes up often enough to slow whatever is measured beside it",
+            "while one pair is measured, the processes of the others are stopped (SIGSTOP): an",
+            "idle Java broker wakes up often enough to slow down another measurement",
         ),
         _point(
             f"send and synchronous flush: medians of {scale.rounds} rounds of {scale.seconds:g} s,",
-            f"after as many as it takes until they get no faster, {scale.warm} at most",
+            f"after warm-up rounds until they get no faster, at most {scale.warm}",
         ),
         _point(
-            f"consume: {scale.backlog} messages that wait, medians of {scale.rounds} rounds after",
-            "one, from an eighth of them to the last. Defaults: of brokers and clients; ours asks",
-            "for up to 256 at once while many wait, Java's for 32. Batches of 1024: pulled and",
-            f"handled so, caches of 16 such a queue in both clients, {large} in both brokers",
+            f"consume: a backlog of {scale.backlog} messages, medians of {scale.rounds} rounds",
+            "after one warm-up, measured after the first eighth. Defaults: of brokers and clients;",
+            "ours pulls up to 256 messages at once while many wait, Java's 32. Batches of 1024:",
+            "pulled and handled 1024 at a time, caches of 16 batches per queue in both clients,",
+            f"{large} in both brokers",
         ),
         _point(
-            f"live latency: {RATE} messages a second, from before they are sent to the handler,",
-            f"{scale.live} after {LEAD} that do not count; medians of {scale.live_rounds} rounds",
-            "after one",
+            f"live latency: {RATE} messages per second, from just before the send to the handler,",
+            f"{scale.live} messages after {LEAD} for warm-up; medians of {scale.live_rounds}",
+            "rounds after one warm-up",
         ),
         _point(
-            "start: from the start of both processes to the first message that is stored, the",
-            f"median of {scale.starts}; memory: of name server and broker after all that stands",
-            "above it, one reading, shared pages in parts",
+            "start: from the start of both processes to the first stored message, the median of",
+            f"{scale.starts}; memory: of name server and broker after all measurements above it,",
+            "one reading, shared pages counted in proportion",
         ),
         _point(
             "rebalance: two members, then a third joins, one leaves, one is killed, at",
-            f"{STEADY} messages a second; pause is the longest time in which the messages of some",
-            f"queue were given to nobody; {scale.drills} drills, the figure is their mean",
+            f"{STEADY} messages per second; pause is the longest time in which a queue's messages",
+            f"were not delivered; mean of {scale.drills} runs",
         ),
     )
     intro = (
         '`make bench-java ARGS="--markdown docs/reference/side-by-side.md"` measures this: Java\'s '
-        "client and ours, each on Java's servers and on ours, in one run, taking turns. Columns "
-        "are client/servers, the ratio is ours/ours over Java/Java; of milliseconds, megabytes, "
-        "seconds and messages given twice less is better. Goals are what we want the ratio to be. "
-        f"Bodies have 100 bytes, topics {QUEUES} queues. CPU is processor time a message, client + "
-        "servers."
+        "client and ours, each on Java's servers and on ours, in one run, alternating. Columns "
+        "are client/servers; the ratio is ours/ours divided by Java/Java. For milliseconds, "
+        "megabytes, seconds and duplicates, less is better. The goal is our target for the ratio. "
+        f"Bodies have 100 bytes, topics {QUEUES} queues. CPU is processor time per message, client "
+        "+ servers."
     )
-    parts = ["# Side by side with Apache RocketMQ", fill(intro, WIDTH), "\n".join(points), text]
+    parts = [
+        "# Performance compared with Apache RocketMQ",
+        fill(intro, WIDTH),
+        "\n".join(points),
+        text,
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -136,7 +136,7 @@ def rebalance_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
     for number, pair in in_turns(pairs, scale.drills):
         found[pair.name].append(Drill(pair, number, scale.settle).run())
         pair.restart()  # it may be sending still
-    kinds = (("pause", "ms"), ("given twice", "messages"), ("moved", f"of {QUEUES} queues"))
+    kinds = (("pause", "ms"), ("duplicates", "messages"), ("moved", f"of {QUEUES} queues"))
     for event in EVENTS:
         for at, (kind, unit) in enumerate(kinds):
             cells = {

@@ -84,11 +84,11 @@ def _sorted_shares(lines: list[str], _: Tools) -> list[str]:
 
 _BODY_FILE = Difference("mqadmin writes the body to a file and names it; ours prints it", _bodies)
 _BODY_NUMBERS = Difference(
-    "mqadmin prints the body's bytes as numbers besides the text; ours prints the text alone",
+    "mqadmin prints the body's bytes as numbers besides the text; ours prints only the text",
     _no_numbers,
 )
 _MEMBER_FILES = Difference(
-    "mqadmin writes what each member says of itself to a file and names it; ours prints it",
+    "mqadmin writes what each member reports to a file and names it; ours prints it",
     _members,
 )
 _HELP_TOO = Difference(
@@ -106,14 +106,15 @@ DIFFERENCES = {
     "printMsgByQueue -t orders -a broker-a -i 0 -p true": _BODY_NUMBERS,
     "printMsgByQueue -t orders -a broker-a -i 0 -p true -d true": _BODY_NUMBERS,
     "consumeMessage -t orders -b broker-a -i 0 -o 0": Difference(
-        f"{_BODY_NUMBERS.reason}; and says at the end that there is no more", _no_end
+        f"{_BODY_NUMBERS.reason}; and prints at the end that there is no more", _no_end
     ),
     "resetOffsetByTime -g billing -t orders -s now": Difference(
-        "`now` is a moment to mqadmin; ours means the end of each queue, as mqadmin of 4.9 does",
+        "mqadmin reads `now` as a time; ours means the end of each queue, as mqadmin of 4.9 does",
         _the_end,
     ),
     "deleteSubGroup -c {c} -g made": Difference(
-        "ours names the topics that went with the group, as mqadmin of 4.9 does", _with_topics
+        "ours names the topics that were deleted with the group, as mqadmin of 4.9 does",
+        _with_topics,
     ),
     "allocateMQ -t orders -i 10.0.0.1,10.0.0.2": Difference(
         "mqadmin shares queues in the order of a hash table; members sort them first, and so does "
