@@ -8,6 +8,7 @@ import pytest
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo

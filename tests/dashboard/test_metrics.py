@@ -10,6 +10,7 @@ from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
+from pocketmq.net.listener import Place
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Self, Unpack
 
 from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer

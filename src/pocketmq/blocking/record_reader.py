@@ -23,7 +23,7 @@ from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.groups import TAG, Subscription
+from pocketmq.model.groups import TAG, ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import (
     TOOLS_GROUP,

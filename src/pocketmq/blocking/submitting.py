@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
-from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting

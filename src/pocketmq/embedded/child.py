@@ -24,7 +24,6 @@ from pocketmq.embedded.broker_runner import (
     read_order,
     write_line,
 )
-from pocketmq.embedded.child import die_with_parent, name_process
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart

@@ -16,7 +16,6 @@ import msgspec
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded.listening import default_port
 from pocketmq.embedded.server_logging import LogSettings
-from pocketmq.embedded.settings import ACCESS_KEYS, nameserver_settings, registration_secret
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.model.secrets import InnerCredentials
 from pocketmq.nameserver.config import NameServerAccess, NameServerConfig

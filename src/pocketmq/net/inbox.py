@@ -9,7 +9,6 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
 from pocketmq.protocol.command import Command

@@ -20,7 +20,6 @@ import msgspec
 from pocketmq.protocol.property_text import find_property
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import FileSystem
-from pocketmq.store.key_index import KeyQuery, Lookup, Wanted
 from pocketmq.store.key_index_files import RunFiles, Submit
 from pocketmq.store.key_index_run import KeyRun
 from pocketmq.store.key_index_runs import Runs

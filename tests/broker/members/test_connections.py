@@ -4,6 +4,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.groups import ConsumerConnections, ProducerTableBody
 from tests.broker.members.test_requests import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire

@@ -10,6 +10,7 @@ from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.peers import Language
+from pocketmq.protocol.requests.offsets import CorrectionOffsets, ListedResetOffset, ResetOffset
 from tests.broker.members.test_requests import beat, consumer
 from tests.broker.offsets.test_progress import group_at
 from tests.broker.tables import Desk

@@ -13,7 +13,7 @@ from pocketmq.protocol.requests.stats import (
     QueueProgress,
     TimeSpans,
 )
-from pocketmq.protocol.requests.topics import TopicNames
+from pocketmq.protocol.requests.topics import GroupNames, TopicNames
 from tests.broker.members.test_requests import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire

@@ -7,7 +7,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.offsets import ResetOffsetRequest
+from pocketmq.protocol.requests.offsets import ResetOffset, ResetOffsetRequest
 from tests.client.group.groups import cluster, member, queues_of, send, shared
 from tests.client.push.test_steering import member_of
 from tests.loops import leap, leaping, until

@@ -15,6 +15,8 @@ from pocketmq.model.kinds import MessageModel
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
+from pocketmq.protocol.requests.membership import Heartbeat
 from tests.client.group.groups import Member, cluster, member, queues_of, shared
 from tests.client.push.test_steering import member_of
 from tests.net.peers import Recorder, dialling

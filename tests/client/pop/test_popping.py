@@ -14,6 +14,7 @@ from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.assignment import Assignments, QueueAssignment
 from tests.client.group.groups import BRISK
 from tests.client.pop.shelves import Shelf, record
 from tests.client.servers import Directory, broker, route

@@ -13,6 +13,7 @@ from pocketmq.errors import SystemFailure
 from pocketmq.model.kinds import ConsumeResult
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import ConsumeStatus, RunningInfo
 from tests.client.push.stands import GROUP, QUEUE, messages, stand
 from tests.loops import leap, leaping, until
 

@@ -17,6 +17,7 @@ from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, is_system_topic
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import read_int64

@@ -18,7 +18,6 @@ from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
 from pocketmq.broker.core.late_saving import LateSaving
 from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.keeping import recover, snapshot
-from pocketmq.broker.pop.popping import revive
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
@@ -26,6 +25,7 @@ from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Placed
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import ServerError, StoreError
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
@@ -70,7 +70,7 @@ class PopLifecycle:
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
         out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
-        state.turn.notes += 1  # recovery may have added entries to the journal
+        state.batch.notes += 1  # recovery may have added entries to the journal
         if out:
             logger.info("recovered popped messages in flight: count=%d", out)
             self._saving.changed()
@@ -112,13 +112,13 @@ class PopLifecycle:
         one, whatever happens to it or to another. Without one its messages would be neither in
         the queue nor redelivered until the broker restarts.
         """
-        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.turn
+        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.batch
         due_ms = table.deadlines.next_ms
         if due_ms is None or due_ms > turn.now_ms:
             return
         # First write what requests have appended: if the store refuses the copies below, that
         # must not fail other clients' messages.
-        dispatcher.end_turn()
+        dispatcher.write_now()
         messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
         soon_ms = turn.now_ms + int(RETRY_AFTER * 1000)
         for due in table.deadlines.take_due(turn.now_ms):
@@ -136,7 +136,7 @@ class PopLifecycle:
                         "redelivery of unacknowledged messages failed: %s; retrying in %g s",
                         error, RETRY_AFTER,
                     )  # fmt: skip
-                    turn.doubt()
+                    turn.check_dropped()
                     messages, next_ms, later_ms = 0, soon_ms, soon_ms
                 except Exception:  # an edge: one pop must not cost the others their deadlines
                     shelf = due.shelf
@@ -147,7 +147,7 @@ class PopLifecycle:
                     next_ms = soon_ms
             if due.left:
                 table.deadlines.add(due, next_ms)
-        dispatcher.end_turn()  # writes the copies, and wakes pops that wait for them
+        dispatcher.write_now()  # writes the copies, and wakes pops that wait for them
 
     # Saving
 
@@ -201,7 +201,7 @@ def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:
         else:
             place_of = shelf.topic, shelf.group, shelf.queue_id
             pops.table.settle(*place_of, taken.pop_time_ms, [offset])
-        state.turn.notes += 1
+        state.batch.notes += 1
     return size
 
 
@@ -231,7 +231,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     given_up = is_given_up(failed.reconsume_times, retry_limit(group))
     topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
     if topic not in state.topics:
-        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.turn.now_ms)
+        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.batch.now_ms)
         if made is None:
             logger.error("cannot create topic %s: the limit of topics is reached", topic)
         save_changes(state)

@@ -130,7 +130,7 @@ class Pops:
 
     def seal(self) -> None:
         """Append the changes of this iteration to the journal; raises `StoreError`."""
-        self.sealed(self.journal.seal(self._state.turn.now_ms))
+        self.sealed(self.journal.seal(self._state.batch.now_ms))
 
     def arrived(self, queue: QueueIndex) -> None:
         """Serve requests that wait for messages of a queue."""
@@ -152,7 +152,7 @@ class Pops:
 
     def clock_was_set_back(self) -> None:
         """Limit how long messages stay hidden that were popped in what is the future now."""
-        self._state.turn.now_ms = now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = now_ms = self._state.clock.now_ms()
         self.table.shelves.limit_waits(now_ms)
         self.wake_by(self._state.steady())
 
@@ -162,7 +162,7 @@ class Pops:
 
     def serve_due(self) -> None:
         """Answer requests that have timed out."""
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         for held in self.waiting.take_due(self._state.steady()):
             self._answer_last(held)
 
@@ -242,7 +242,7 @@ class Pops:
 
     def _answer_last(self, held: HeldPop) -> None:
         """Answer a request that has timed out, with whatever there is."""
-        header, now_ms = held.header, self._state.turn.now_ms
+        header, now_ms = held.header, self._state.batch.now_ms
         if isinstance(header, NotificationRequest):
             found = self.available(header) > 0
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=found))

@@ -16,6 +16,7 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.ingest import (
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     compact,
@@ -105,7 +106,7 @@ def _compact_alone(place: Path, *, wanted: bool) -> None:
     print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
 
-def _summary(result: Ingested, place: Path) -> str:
+def _summary(result: IngestResult, place: Path) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} unreadable messages are in {place / 'bad'}" if result.bad else ""
     return (

@@ -8,7 +8,7 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound, MQError
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")

@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
-from pocketmq.model.message import Message
+from pocketmq.model.message import DEFAULT_REGION, Message, SendReceipt
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode

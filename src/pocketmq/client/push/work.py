@@ -19,6 +19,7 @@ from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage

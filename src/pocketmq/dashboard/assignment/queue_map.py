@@ -15,6 +15,7 @@ from pocketmq.admin.explaining import Explanation
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.pipelines.fleet.running import Moment
 
 NO_OWNER = -1
 UNKNOWN_OWNER = -2
