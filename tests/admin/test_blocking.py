@@ -8,7 +8,7 @@ import pocketmq as mq
 from pocketmq import aio
 from pocketmq.blocking.admin import BlockingPart
 
-ROOMS = [
+PARTS = [
     name for name, value in vars(mq.Admin("127.0.0.1:1")).items() if isinstance(value, BlockingPart)
 ]
 

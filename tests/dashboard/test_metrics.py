@@ -3,6 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from pocketmq.admin.brokers import status_of
+from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
@@ -10,12 +11,11 @@ from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.net.listener import Place
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
-PLACE = Place("c", "b", 0, "10.0.0.1:10911")
+PLACE = ServerPlace("c", "b", 0, "10.0.0.1:10911")
 NOTHING = ClusterFigures(brokers=None, groups=None, producers=None, figures=None)
 
 
@@ -108,7 +108,7 @@ def test_topics_and_dead_letters_and_producers_are_counted() -> None:
 
 
 def test_names_cannot_break_a_line() -> None:
-    place = Place('c"\n', "b\\", 0, "a:1")
+    place = ServerPlace('c"\n', "b\\", 0, "a:1")
     text = metrics_text(known(brokers=(BrokerView(place, None),))).decode()
     assert (
         text.splitlines()[2]

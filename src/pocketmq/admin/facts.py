@@ -1,5 +1,6 @@
 """A snapshot of a group: members, queues, owners. Values without behaviour."""
 
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody
 import msgspec
 
 from pocketmq.model.kinds import MessageModel
@@ -58,7 +59,7 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         models = [view.message_model for view in self.views.values() if view.connection_set]
         return next((model for model in models if model is not None), None)
 
-    def held(self, member: str, queue: MessageQueue) -> ProcessQueueInfo | None:
+    def held(self, member: str, queue: MessageQueue) -> ProcessQueueBody | None:
         """Return what a member reports of a queue, None if nothing."""
         info = self.running.get(member)
         return None if info is None else info.mq_table.get(queue)

@@ -1,5 +1,6 @@
 """Summaries of many topics and groups, with few requests for each."""
 
+from pocketmq.protocol.requests.stats import ConsumeStatsBody
 import asyncio
 
 import msgspec
@@ -132,7 +133,7 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
     return tuple(by_id[client] for client in sorted(by_id))
 
 
-def _progress(stats: Gathered[ConsumeStats]) -> GroupProgress | None:
+def _progress(stats: Gathered[ConsumeStatsBody]) -> GroupProgress | None:
     """Return the sum over brokers; None unless all answered, since a part would mislead."""
     if not stats.complete:
         return None

@@ -1,5 +1,6 @@
 """The blocking pull consumer: `pocketmq.aio.PullConsumer` for ordinary threads."""
 
+from pocketmq.client.pull.cache import PulledBatch
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
@@ -41,7 +42,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     ) -> None:
         super().__init__(AsyncPullConsumer(name_servers, group=group, options=options, **settings))
         self._turn = threading.Lock()  # one thread at a time takes from a batch
-        self._begun: Batch | None = None  # iterations take from it without a hop to the loop
+        self._begun: PulledBatch | None = None  # iterations take from it without a hop to the loop
 
     @property
     def options(self) -> PullConsumerOptions:

@@ -109,7 +109,7 @@ def _gone(
     wanted: Range, at: int, pulled: PulledRecords, pulling: PullOptions, *, over: bool
 ) -> int:
     """Return the offset to continue at after a pull that found nothing; raises `DataLost`."""
-    first, end = pulled.bounds.first, pulled.bounds.end
+    first, end = pulled.min_offset, pulled.max_offset
     if at < first:
         why, resume = f"its first offset is {first} now", min(first, wanted.end)
     elif at >= end and (over or pulled.status is PullStatus.OFFSET_ILLEGAL):

@@ -1,8 +1,10 @@
 """What each request needs under access control: one entry for every request a broker serves.
 
-Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a row
-is refused to all but super users. Where Java requires nothing though messages, settings or names of
-other users are at stake, a row says what similar requests need; `Needs.java` keeps Java's way.
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. Where header fields
+alone decide, the request's row in `protocol.requests` has the right; the tables here have all
+others. A request with neither is refused to all but super users. Where Java requires nothing though
+messages, settings or names of other users are at stake, an entry says what similar requests need;
+`Needs.java` keeps Java's way.
 
 For a request that names a record by its position in the commit log the record's own topic decides:
 whatever topic such a request names, the position may be that of any other record.
@@ -175,32 +177,14 @@ _MEMBERS: dict[int, Needs] = {
     Code.UNLOCK_BATCH_MQ: _LOCKING,
 }
 _TOOLS: dict[int, Needs] = {
-    Code.UPDATE_AND_CREATE_TOPIC: read.fields(_CREATE, topic=_T),
-    Code.DELETE_TOPIC_IN_BROKER: read.fields(_DELETE, topic=_T),
-    Code.GET_TOPIC_CONFIG: read.fields(GET, topic=_T),
-    Code.GET_TOPIC_STATS_INFO: read.fields(GET, topic=_T),
-    Code.SEARCH_OFFSET_BY_TIMESTAMP: read.fields(GET, topic=_T),
-    Code.GET_MAX_OFFSET: read.fields(GET, topic=_T),
-    Code.GET_MIN_OFFSET: read.fields(GET, topic=_T),
-    Code.GET_EARLIEST_MSG_STORETIME: read.fields(GET, topic=_T),
-    Code.QUERY_TOPIC_CONSUME_BY_WHO: read.fields(GET, topic=_T),
-    Code.DELETE_SUBSCRIPTIONGROUP: read.fields(_DELETE, groupName=_G),
-    Code.GET_SUBSCRIPTIONGROUP_CONFIG: read.fields(GET, group=_G),
-    Code.GET_CONSUMER_CONNECTION_LIST: read.fields(GET, consumerGroup=_G),
-    Code.GET_CONSUMER_RUNNING_INFO: read.fields(GET, consumerGroup=_G),
-    Code.QUERY_TOPICS_BY_CONSUMER: read.fields(GET, group=_G),
-    # Without a topic, or a group, the answer shows none: tools may leave them out.
-    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: read.fields(GET, ("topic",), group=_G, topic=_T),
-    Code.QUERY_CONSUME_QUEUE: read.fields(GET, ("consumerGroup",), topic=_T, consumerGroup=_G),
-    Code.QUERY_CORRECTION_OFFSET: read.fields(
-        GET, ("filterGroups",), filterGroups=_G, compareGroup=_G, topic=_T
-    ),
-    Code.GET_CONSUME_STATS: read.fields(
-        GET, ("topic", "topicList"), consumerGroup=_G, topic=_T, topicList=_T
-    ),
-    Code.QUERY_CONSUME_TIME_SPAN: read.fields(GET, topic=_T, group=_G),
-    Code.INVOKE_BROKER_TO_RESET_OFFSET: read.fields(UPDATE, group=_G, topic=_T),
-    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: read.fields(GET, topic=_T, group=_G),
+    code: read.fields(
+        (Action(row.right.action),),
+        row.right.optional,
+        **{field: Kind(kind) for field, kind in row.right.fields},
+    )
+    for code, row in REQUESTS.items()
+    if row.right is not None
+} | {
     Code.CLONE_GROUP_OFFSET: Needs(
         read.cloning,
         ("srcGroup", "destGroup", "topic"),

@@ -4,6 +4,7 @@ Works on the store with `now` as an argument, without timers and connections. A 
 delivered after all that came before it in its level. Belongs to the broker's loop.
 """
 
+from pocketmq.store import QueueRead
 import logging
 from itertools import groupby
 from typing import NamedTuple
@@ -128,7 +129,7 @@ class DelayQueues:
                 if messages <= 0 or size <= 0:
                     return
 
-    def _append_read(self, level: int, read: Read, now_ms: int, runs: list[DeliveryRun]) -> None:
+    def _append_read(self, level: int, read: QueueRead, now_ms: int, runs: list[DeliveryRun]) -> None:
         """Append messages of a level, one run for each stretch that goes to the same queue.
 
         Messages that are lost or name no queue are skipped with those before them.
@@ -148,7 +149,7 @@ class DelayQueues:
             runs.append(DeliveryRun(level, reached, queue, offset, len(records), size))
 
 
-def _deliveries(read: Read) -> list[tuple[int, DueMessage]]:
+def _deliveries(read: QueueRead) -> list[tuple[int, DueMessage]]:
     """Return what waiting messages become, each with its offset."""
     found = []
     for piece in read.pieces:

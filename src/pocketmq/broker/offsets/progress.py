@@ -85,7 +85,7 @@ def all_progress(
 ) -> Command:
     """Return how far every group is in every topic it has committed something of."""
     only_order = header.is_order
-    by_group: dict[str, list[ConsumeStats]] = {group: [] for group in state.groups.entries}
+    by_group: dict[str, list[ConsumeStatsBody]] = {group: [] for group in state.groups.entries}
     for topic, group in state.offsets.committed:
         config = state.topics.get(topic)
         if group not in by_group or config is None or (only_order and not config.order):

@@ -5,6 +5,7 @@ the order they came. Timers are `popping`'s. Belongs to the broker's loop.
 """
 
 import logging
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -260,7 +261,7 @@ class Pops:
     def _continue_soon(self, line: Line) -> None:
         """Try again after other requests were served: not all messages could be filtered."""
         if not self._unfinished:
-            self._state.call_soon(self._continue)
+            asyncio.get_running_loop().call_soon(self._continue)
         self._unfinished[line] = None
 
     def _continue(self) -> None:

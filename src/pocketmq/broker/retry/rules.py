@@ -5,6 +5,7 @@ The rules for all ways a message fails: a consumer sends it back or sends the re
 topics and store the copies.
 """
 
+from pocketmq.protocol.peers import VersionGate
 import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
@@ -51,7 +52,7 @@ def retry_limit(
     group: GroupConfig, client_version: int = 0, client_limit: int | None = None
 ) -> int:
     """Return how often a group retries: the number its consumer sends, if it is new enough."""
-    if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
+    if client_limit is not None and client_version >= VersionGate.MAX_RECONSUME_TIMES:
         return client_limit
     return group.retry_max_times
 

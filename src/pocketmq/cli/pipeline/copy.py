@@ -1,5 +1,6 @@
 """`pocketmq pipeline copy`: copy messages between topics or clusters."""
 
+from pocketmq.pipelines.copy import CopyResult
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def command(
         print(_summary(result, to_topic or "topics of the same names"))
 
 
-def _summary(result: Copied, where: str) -> str:
+def _summary(result: CopyResult, where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

@@ -45,7 +45,7 @@ async def group_members(session: Session, topic: str, group: str) -> tuple[str, 
 
 async def broker_assignment(
     session: Session, query: AssignmentQuery
-) -> tuple[AssignedQueue, ...] | None:
+) -> tuple[BrokerAssignedQueue, ...] | None:
     """Return the queues a broker assigned to this member; None if it did not answer, or null."""
     try:
         answer = await _ask_any(

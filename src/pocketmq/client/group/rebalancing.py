@@ -6,6 +6,7 @@ flight, and a run takes topic after topic: two rounds at the same time would dec
 half-taken queues.
 """
 
+from pocketmq.balance.consumer.facts import GroupMember
 import asyncio
 import logging
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class Rebalancing(Generic[Q]):
         self,
         parts: MemberParts[Q],
         holdings: Holdings[Q],
-        member: Member,
+        member: GroupMember,
         *,
         changed: QueuesChanged,
         ran: Callable[[], None],

@@ -5,6 +5,7 @@ template for each queue with a few values filled in, because encoding it field b
 more than the rest of a send. Knows no connection and no retry.
 """
 
+from pocketmq.model.message import send_status
 import struct
 from collections.abc import Callable, Sequence
 

@@ -36,7 +36,7 @@ from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,
-    ProcessQueueInfo,
+    ProcessQueueBody,
     RunningInfo,
 )
 
@@ -228,10 +228,10 @@ class PullMember(SharingMember[PullQueue]):
             mq_table={held.queue: self._queue_info(held) for held in self.parts.assigned()},
         )
 
-    def _queue_info(self, held: PullQueue) -> ProcessQueueInfo:
+    def _queue_info(self, held: PullQueue) -> ProcessQueueBody:
         info = held.process.info()
         wall, now = self.session.clock.now(), asyncio.get_running_loop().time()
-        return ProcessQueueInfo(
+        return ProcessQueueBody(
             commit_offset=self.parts.offsets.table.read(held.queue),
             cached_msg_min_offset=info.cached_min_offset,
             cached_msg_max_offset=info.cached_max_offset,

@@ -5,6 +5,7 @@ numbers that stay theirs while they are in the group, so that a member keeps its
 join and leave.
 """
 
+from pocketmq.balance.story.history import GroupHistory
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +16,6 @@ from pocketmq.admin.explaining import Explanation
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.pipelines.fleet.running import Moment
 
 NO_OWNER = -1
 UNKNOWN_OWNER = -2
@@ -79,7 +79,7 @@ class Seats:
 
 
 def live_map(
-    story: Explanation, now: Moment, history: History, seats: dict[str, int]
+    story: Explanation, now: GroupObservation, history: GroupHistory, seats: dict[str, int]
 ) -> QueueMapData:
     """Return the map of a group as it is; empty where queues have no owners."""
     owner, was, since = [], [], []

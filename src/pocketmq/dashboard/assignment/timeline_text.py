@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pocketmq.balance.story.episode import Rebalance
+from pocketmq.balance.story.episode import QueuePause, Rebalance
 from pocketmq.balance.story.spans import Span, joined
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.formatting import count as number
@@ -55,7 +55,7 @@ def summary(entry: Rebalance) -> str:
     return " · ".join(parts)
 
 
-def lasted(pause: Pause) -> str:
+def lasted(pause: QueuePause) -> str:
     """Format the duration of a pause; polls only bound it."""
     if pause.ended is None:
         return f"{seconds(pause.least)} so far"
@@ -102,7 +102,7 @@ def entry_detail(entry: Rebalance) -> dict[str, Any]:
     return {"number": entry.number, "lines": lines, "moves": move_rows(entry.moves)}
 
 
-def open_spans(pauses: Iterable[Pause], now: float) -> list[Span]:
+def open_spans(pauses: Iterable[QueuePause], now: float) -> list[Span]:
     """Return the times in which some queue had no owner, merged."""
     return joined((pause.began, now if pause.ended is None else pause.ended) for pause in pauses)
 

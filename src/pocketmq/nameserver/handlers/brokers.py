@@ -1,5 +1,6 @@
 """Requests of brokers: register, heartbeat, compare data versions, unregister."""
 
+from pocketmq.protocol.peers import VersionGate
 import logging
 import zlib
 from collections.abc import Hashable
@@ -49,7 +50,7 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     if delete_absent or not state.table.holds(broker, digest):
         registration = _read(request, header)
         topics = RegisteredTopics(table=registration.topics, digest=digest)
-        if request.version >= Gate.REGISTER_BODY:
+        if request.version >= VersionGate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)
     registered = state.table.register(
