@@ -1,6 +1,5 @@
 """A snapshot of a group: members, queues, owners. Values without behaviour."""
 
-from pocketmq.protocol.requests.client_calls import ProcessQueueBody
 import msgspec
 
 from pocketmq.model.kinds import MessageModel
@@ -8,6 +7,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
+    ProcessQueueBody,
     RunningInfo,
 )
 from pocketmq.protocol.requests.groups import ConsumerConnections

@@ -1,6 +1,5 @@
 """Summaries of many topics and groups, with few requests for each."""
 
-from pocketmq.protocol.requests.stats import ConsumeStatsBody
 import asyncio
 
 import msgspec
@@ -13,7 +12,7 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError, ServerError
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
-from pocketmq.protocol.requests.stats import BrokerStats, StatsItem
+from pocketmq.protocol.requests.stats import BrokerStats, ConsumeStatsBody, StatsItem
 
 TOPIC_PUT = "TOPIC_PUT_NUMS"
 GROUP_GET = "GROUP_GET_NUMS"

@@ -1,6 +1,5 @@
 """The blocking pull consumer: `pocketmq.aio.PullConsumer` for ordinary threads."""
 
-from pocketmq.client.pull.cache import PulledBatch
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
@@ -13,6 +12,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
+from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 

@@ -4,7 +4,6 @@ Works on the store with `now` as an argument, without timers and connections. A 
 delivered after all that came before it in its level. Belongs to the broker's loop.
 """
 
-from pocketmq.store import QueueRead
 import logging
 from itertools import groupby
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from pocketmq.errors import StoreError
 from pocketmq.model.delay import MOST_LEVELS
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
-from pocketmq.store import MessageStore, QueueIndex
+from pocketmq.store import MessageStore, QueueIndex, QueueRead
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -129,7 +128,9 @@ class DelayQueues:
                 if messages <= 0 or size <= 0:
                     return
 
-    def _append_read(self, level: int, read: QueueRead, now_ms: int, runs: list[DeliveryRun]) -> None:
+    def _append_read(
+        self, level: int, read: QueueRead, now_ms: int, runs: list[DeliveryRun]
+    ) -> None:
         """Append messages of a level, one run for each stretch that goes to the same queue.
 
         Messages that are lost or name no queue are skipped with those before them.

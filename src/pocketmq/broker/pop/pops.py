@@ -4,8 +4,8 @@ A request that waits is served as soon as a message comes, a lock is released, o
 the order they came. Timers are `popping`'s. Belongs to the broker's loop.
 """
 
-import logging
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 

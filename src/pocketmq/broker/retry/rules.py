@@ -5,7 +5,6 @@ The rules for all ways a message fails: a consumer sends it back or sends the re
 topics and store the copies.
 """
 
-from pocketmq.protocol.peers import VersionGate
 import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
@@ -14,6 +13,7 @@ from pocketmq.model.delay import retry_level
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.message_ids import encode_offset_id
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 

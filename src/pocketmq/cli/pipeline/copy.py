@@ -1,6 +1,5 @@
 """`pocketmq pipeline copy`: copy messages between topics or clusters."""
 
-from pocketmq.pipelines.copy import CopyResult
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pocketmq.cli.pipeline.streams import (
 )
 from pocketmq.pipelines.copy import (
     CopyProgress,
+    CopyResult,
     CopySettings,
     check_apart,
     check_copy,

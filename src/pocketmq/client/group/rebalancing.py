@@ -6,7 +6,6 @@ flight, and a run takes topic after topic: two rounds at the same time would dec
 half-taken queues.
 """
 
-from pocketmq.balance.consumer.facts import GroupMember
 import asyncio
 import logging
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.facts import RebalanceFacts
+from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     DropQueue,
     Instruction,

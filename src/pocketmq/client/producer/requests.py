@@ -5,7 +5,6 @@ template for each queue with a few values filled in, because encoding it field b
 more than the rest of a send. Knows no connection and no retry.
 """
 
-from pocketmq.model.message import send_status
 import struct
 from collections.abc import Callable, Sequence
 
@@ -14,7 +13,7 @@ import msgspec
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
-from pocketmq.model.message import DEFAULT_REGION, Message, SendReceipt
+from pocketmq.model.message import DEFAULT_REGION, Message, SendReceipt, send_status
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode

@@ -5,7 +5,6 @@ numbers that stay theirs while they are in the group, so that a member keeps its
 join and leave.
 """
 
-from pocketmq.balance.story.history import GroupHistory
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.explaining import Explanation
+from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues

@@ -1,6 +1,5 @@
 """Requests of brokers: register, heartbeat, compare data versions, unregister."""
 
-from pocketmq.protocol.peers import VersionGate
 import logging
 import zlib
 from collections.abc import Hashable
@@ -14,6 +13,7 @@ from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.registration import Registration, decode_registration
 from pocketmq.protocol.requests.nameserver import (
     AddWritePermissionRequest,
