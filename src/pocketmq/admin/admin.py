@@ -114,7 +114,7 @@ class Admin:
         from pocketmq.admin.reading import QueueReader
 
         reading = QueueReader(self._wire, self.offsets)
-        return Messages(self._wire, self.brokers, self.topics, self.offsets, reading)
+        return Messages(self._wire, self.brokers, self.topics, reading)
 
     @cached_property
     def tracks(self) -> "Tracks":

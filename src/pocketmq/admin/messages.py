@@ -7,8 +7,7 @@ import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Missing, ServerPlace
-from pocketmq.admin.offsets import Offsets
-from pocketmq.admin.reading import Page, PageStatus, QueueReader
+from pocketmq.admin.reading import PAGE, Page, QueueReader
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
@@ -42,7 +41,6 @@ FOR_EVER = 2**63 - 1
 """The end of time, as in Java."""
 _OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 _PATIENCE = 15.0
-_PAGE = 32
 _RESENDING_GROUP = "ReSendMsgById"
 
 
@@ -77,13 +75,11 @@ class Messages:
         wire: AdminWire,
         brokers: Brokers,
         topics: Topics,
-        offsets: Offsets,
         reading: QueueReader,
     ) -> None:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
-        self._offsets = offsets
         self._reading = reading
 
     async def by_id(self, topic: str, message_id: str) -> ReceivedMessage:
@@ -157,7 +153,7 @@ class Messages:
         raise Absent("message", where, bounds if page.max_offset > 0 else "the queue is empty")
 
     async def page(
-        self, queue: MessageQueue, offset: int, count: int = _PAGE, expression: str | Filter = "*"
+        self, queue: MessageQueue, offset: int, count: int = PAGE, expression: str | Filter = "*"
     ) -> Page:
         """Return messages of a queue from an offset on; see `Page`."""
         return await self._reading.page(queue, offset, count, expression)
@@ -177,7 +173,7 @@ class Messages:
         route = await self._topics.route(topic)
         queues = sort_queues(route.subscribe_queues(topic))
         found = await asyncio.gather(
-            *(self._between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
+            *(self._reading.between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
         )
         return FoundMessages(_in_order([message for part in found for message in part]))
 
@@ -260,23 +256,6 @@ class Messages:
         # Brokers find by a hash of the key, so there may be others among them.
         messages = [message for part in gathered.values() for message in part if wanted(message)]
         return FoundMessages(_in_order(messages), gathered.missing)
-
-    async def _between(
-        self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
-    ) -> list[ReceivedMessage]:
-        first, last = await self._offsets.bounds(queue)
-        if begin_ms > 0:
-            first = await self._offsets.at_time(queue, begin_ms)
-        messages: list[ReceivedMessage] = []
-        while first < last and len(messages) < limit:
-            page = await self._reading.page(queue, first, min(_PAGE, limit), expression)
-            messages += page.messages
-            late = bool(messages) and messages[-1].store_timestamp_ms > end_ms
-            stuck = page.next_offset <= first or page.status is PageStatus.NO_NEW_MSG
-            if late or stuck:
-                break
-            first = page.next_offset
-        return [each for each in messages if each.store_timestamp_ms <= end_ms][:limit]
 
 
 def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> QueryMessageRequest:

@@ -16,6 +16,9 @@ from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 
+PAGE = 32
+"""Messages of a page, unless said otherwise."""
+
 
 class PageStatus(Enum):
     """The outcome of reading a queue, by Java's names."""
@@ -49,7 +52,7 @@ class QueueReader:
         self,
         queue: MessageQueue,
         offset: int,
-        count: int = 32,
+        count: int = PAGE,
         expression: str | Filter = "*",
     ) -> Page:
         """Return messages of a queue from an offset on, as many as a broker returns at once.
@@ -65,6 +68,24 @@ class QueueReader:
             behind = suspicion.next_offset(queue, offset, page.next_offset, page.damaged)
             if behind != offset:
                 return msgspec.structs.replace(page, next_offset=behind)
+
+    async def between(
+        self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
+    ) -> list[ReceivedMessage]:
+        """Return messages of a queue stored in a span of time, oldest first, at most `limit`."""
+        first, last = await self._offsets.bounds(queue)
+        if begin_ms > 0:
+            first = await self._offsets.at_time(queue, begin_ms)
+        messages: list[ReceivedMessage] = []
+        while first < last and len(messages) < limit:
+            page = await self.page(queue, first, min(PAGE, limit), expression)
+            messages += page.messages
+            late = bool(messages) and messages[-1].store_timestamp_ms > end_ms
+            stuck = page.next_offset <= first or page.status is PageStatus.NO_NEW_MSG
+            if late or stuck:
+                break
+            first = page.next_offset
+        return [each for each in messages if each.store_timestamp_ms <= end_ms][:limit]
 
     async def _page(
         self, queue: MessageQueue, offset: int, count: int, expression: str | Filter
