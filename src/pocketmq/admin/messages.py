@@ -73,7 +73,6 @@ class Messages:
         wire: AdminWire,
         brokers: Brokers,
         topics: Topics,
-        offsets: Offsets,
         reading: QueueReader,
     ) -> None:
         self._wire = wire

@@ -19,6 +19,9 @@ from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 PAGE = 32
 """Messages of a page, unless said otherwise."""
 
+PAGE = 32
+"""Messages of a page, unless said otherwise."""
+
 
 class PageStatus(Enum):
     """The outcome of reading a queue, by Java's names."""
