@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 __all__ = [
-    "EVERYTHING", "Bounds", "Pulled", "RecordReader", "Suspicion", "name_server_addresses",
+    "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
 ]  # fmt: skip
 
 EVERYTHING = Filter("*")
