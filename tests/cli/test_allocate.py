@@ -170,7 +170,7 @@ def test_added_queues_and_brokers_and_a_new_strategy_are_events_too() -> None:
     ]
 
 
-def test_queues_nobody_consumes_are_named() -> None:
+def test_unowned_queues_are_named() -> None:
     topic = ("--topic", "t:r1@a*2,b*2")
     rooms = ("--strategy", "MACHINE_ROOM", "--rooms", "r1")
     done = pocketmq("allocate", *topic, "--members", "1", *rooms, "--leave", "c1")
@@ -181,13 +181,13 @@ MACHINE_ROOM
 member  total  queues
 c1          2  r1@a 0-1
 spread 0 (most 2, fewest 2)
-nobody consumes 2 queues: b 0-1
+2 queues without an owner: b 0-1
 
 c1 leaves: 2 queues moved, 2 had to
 no member is left to consume 4 queues
 
-from  to      count  queues
-c1    nobody      2  r1@a 0-1
+from  to        count  queues
+c1    no owner      2  r1@a 0-1
 """
     )
 

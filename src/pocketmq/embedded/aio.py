@@ -117,7 +117,7 @@ class Cluster:
         await self._supervisor.restart(broker)
 
     async def partition(self, broker: str) -> None:
-        """Cut a broker off from its clients and the name server, in silence: nothing is refused."""
+        """Cut a broker off from its clients and the name server silently: nothing is refused."""
         await self._supervisor.network(broker).partition()
 
     async def heal(self, broker: str) -> None:

@@ -94,7 +94,7 @@ class Cluster:
         self._running.call(self._cluster.restart(broker))
 
     def partition(self, broker: str) -> None:
-        """Cut a broker off from its clients and the name server, in silence: nothing is refused."""
+        """Cut a broker off from its clients and the name server silently: nothing is refused."""
         self._running.call(self._cluster.partition(broker))
 
     def heal(self, broker: str) -> None:

@@ -62,7 +62,7 @@ class BrokerNetwork:
             self._front.accept()
 
     async def partition(self) -> None:
-        """Drop everything in silence: no end, no reset, new connections get no answer."""
+        """Drop everything silently: no end, no reset, new connections get no answer."""
         self.cut_off = True
         for proxy in (self._front, self._behind):
             proxy.hold(Way.BOTH)

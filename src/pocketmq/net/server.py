@@ -42,7 +42,7 @@ class Server:
         self._doorway = doorway
 
     def distrust(self) -> None:
-        """Give peers that have not authenticated a quarter of the memory, and no more.
+        """Limit peers that have not authenticated to a quarter of the memory.
 
         To be called before the first connection; `Connection.trust` ends it for one peer.
         """

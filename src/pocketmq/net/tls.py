@@ -127,7 +127,7 @@ class Tls(_Files, frozen=True, kw_only=True):
 
 
 class Contexts:
-    """The SSL context of one server or dialer, made anew when its files change.
+    """The SSL context of one server or dialer, made again when its files change.
 
     Belongs to one event loop. Raises `InvalidInput` if the files are unusable at the start; later
     files that are unusable are ignored with a warning, and the old context stays in use.

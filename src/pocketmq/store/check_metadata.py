@@ -35,7 +35,7 @@ class SeenMetadata(msgspec.Struct):
         return self.numbers.get("position", 0)
 
     def summary(self) -> str:
-        """Say in a line what there is."""
+        """Return a one-line summary."""
         counts = Counter(kind for kind, _, _ in self.documents if kind != REPAIR_KIND)
         documents = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         return (

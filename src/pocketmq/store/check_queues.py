@@ -206,7 +206,7 @@ class QueueCheck:
         self._files.close()
 
     def summary(self) -> str:
-        """Say in a line what there is."""
+        """Return a one-line summary."""
         entries = sum(queue.high - queue.low for queue in self._queues.values())
         topics = len({topic for topic, _ in self._queues})
         return f"{len(self._queues)} queues of {topics} topics, {entries} messages"

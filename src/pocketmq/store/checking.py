@@ -122,7 +122,7 @@ class LogReader:
             segment.close()
 
     def summary(self) -> str:
-        """Say in a line what there is."""
+        """Return a one-line summary."""
         size = sum(segment.end - segment.start for segment in self.segments)
         when = ""
         if self.records:

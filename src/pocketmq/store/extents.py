@@ -122,7 +122,7 @@ class ExtentFiles:
             self._changes.freed.append((extent.entries, extent.file, extent.place))
 
     def take_changes(self) -> Changes:
-        """Return what a checkpoint must record, and start to collect anew."""
+        """Return what a checkpoint must record, and start collecting again."""
         taken, self._changes = self._changes, Changes({}, [])
         return taken
 

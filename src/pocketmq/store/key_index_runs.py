@@ -47,7 +47,7 @@ def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
 
 
 class Merge:
-    """One merge under way: `step` until it is done."""
+    """One merge of runs: call `step` until it is done."""
 
     def __init__(self, sources: list[KeyRun]) -> None:
         infos = [run.info for run in sources]

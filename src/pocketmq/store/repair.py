@@ -87,7 +87,7 @@ class TopicLife(msgspec.Struct):
     def _decide(
         self, queue_id: int, known: LivedQueue, place: RecordSpan, *, is_first: bool
     ) -> LivedQueue:
-        """Settle whether a record with offset 0 began the queue anew, or has a damaged offset."""
+        """Settle whether a record with offset 0 restarted the queue or has a damaged offset."""
         known.anew = None
         if not is_first:
             self.misfits.append(place)
@@ -237,7 +237,7 @@ def _write(
 
 
 def _take_over(metadata: Metadata, seen: SeenMetadata) -> None:
-    """Keep what could be read of the old metadata, but for what is made anew."""
+    """Keep what could be read of the old metadata, except what is rebuilt."""
     by_kind: dict[str, dict[str, bytes | None]] = {}
     for kind, key, value in seen.documents:
         by_kind.setdefault(kind, {})[key] = value

@@ -170,7 +170,7 @@ LastOwners = Mapping[Q, tuple[str, ...]]
 def moves_between(
     before: LastOwners[Q], after: LastOwners[Q], members: Iterable[str]
 ) -> tuple[list[tuple[Q, str | None, str | None]], int]:
-    """Return the queues that changed hands, from whom to whom, and how few had to.
+    """Return the queues that changed hands, with old and new owner, and how few had to.
 
     Only queues known both times can have moved. The owner of a queue of `after` that members who
     left owned last is unknown: such queues do not count at all.
@@ -195,7 +195,7 @@ def moves_between(
 
 
 def _hands(before: tuple[str, ...] | None, now: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Return from whom to whom a queue went; an owner of both times has kept it."""
+    """Return the old and the new owner of a queue; an owner of both times has kept it."""
     if before is None:
         return None, now[0] if now else None
     for member in now:

@@ -72,7 +72,7 @@ def _balance_lines(ownership: Ownership) -> Iterable[str]:
         yield f"all topics together: spread {ownership.spread}"
     if ownership.unowned:
         queues = compact_topics(ownership.unowned, with_topic=several).replace("\n", "; ")
-        yield f"nobody consumes {_count(len(ownership.unowned))}: {queues}"
+        yield f"{_count(len(ownership.unowned))} without an owner: {queues}"
 
 
 def _add_step(page: TextPage, step: WhatIfStep) -> None:
@@ -94,9 +94,9 @@ def _summary(change: Movement) -> str:
 
 def _add_moves(page: TextPage, change: Movement, *, with_topic: bool) -> None:
     groups = [
-        *_grouped(change.moves, "nobody", "nobody"),
-        *_grouped(change.added, "new", "nobody"),
-        *_grouped(change.removed, "nobody", "gone"),
+        *_grouped(change.moves, "no owner", "no owner"),
+        *_grouped(change.added, "new", "no owner"),
+        *_grouped(change.removed, "no owner", "gone"),
     ]
     rows = [
         (previous, owner, len(queues), compact_topics(queues, with_topic=with_topic))

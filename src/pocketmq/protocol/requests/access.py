@@ -96,7 +96,7 @@ class ListUsersRequest(Header, frozen=True, kw_only=True):
 
 
 class CreateAclRequest(Header, frozen=True, kw_only=True):
-    """Gives a subject rules."""
+    """Grant rules to a subject."""
 
     subject: str | None = None
 

@@ -78,7 +78,7 @@ class LockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
 
 
 class UnlockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
-    """Gives locked queues back; the queues are the body."""
+    """Unlock queues; the queues are the body."""
 
 
 LOCK_BATCH_MQ = request(

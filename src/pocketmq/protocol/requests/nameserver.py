@@ -69,7 +69,7 @@ class UnregisterBrokerRequest(Header, frozen=True, kw_only=True):
 
 
 class BrokerHeartbeatRequest(Header, frozen=True, kw_only=True):
-    """Says that a broker is alive; to name servers and controllers."""
+    """Heartbeat of a broker, to name servers and controllers."""
 
     cluster_name: str
     broker_addr: str
