@@ -24,14 +24,15 @@ test: $(READY) ## run all tests
 interop: $(READY) ## run both ways against Apache RocketMQ 5.5.0 and 4.9.7 (needs a JDK and Maven)
 	@$(BIN)/python tools/interop.py $(ARGS)
 
-check: $(READY) ## format, lint, types, layers, dead code
+check: $(READY) ## format, lint, types, layers, dead code, plain words
 	@echo "format" && $(BIN)/ruff format --check -q .
 	@echo "lint"   && $(BIN)/ruff check -q .
 	@echo "types"  && $(BIN)/mypy
 	@echo "layers" && $(BIN)/lint-imports --no-cache >.venv/layers.log || { cat .venv/layers.log; exit 1; }
 	@echo "dead code" && $(BIN)/python tools/dead_code.py
+	@echo "words"  && $(BIN)/python tools/plain_words.py
 
-format: $(READY) ## format and mend what can be mended
+format: $(READY) ## format, and fix what can be fixed automatically
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
 
 bench: $(READY) ## run the benchmarks (quiet machine, please)
@@ -41,5 +42,5 @@ bench-java: $(READY) ## measure side by side with Apache RocketMQ (needs a JDK a
 	@jars="$${POCKETMQ_JAVA:-$$($(BIN)/python tools/interop_jars.py 5.5.0)}" && \
 	POCKETMQ_JAVA="$$jars" $(BIN)/python -m benchmarks.java $(ARGS)
 
-clean: ## remove what make made
+clean: ## remove generated files
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, sys
+import pocketmq as mq
 from click.testing import CliRunner
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.by_code import HANDLERS
@@ -21,6 +22,8 @@ assert request_of(777).code.name == "GET_TOPIC_COLOUR"
 assert 777 in HANDLERS and 777 in NEEDS
 with Cluster() as cluster:
     cluster.create_topic("orders", queues=1)
+    with mq.Admin(cluster.address) as admin:
+        assert [each.value for each in admin.topics.colours("orders")] == ["green"]
     given = ["topicColour", "-n", cluster.address, "-t", "orders"]
     done = CliRunner().invoke(command, given)
     print(done.output)
