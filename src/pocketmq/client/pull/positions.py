@@ -11,7 +11,6 @@ from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
-from pocketmq.client.questions.of_session import ask_session
 from pocketmq.client.questions.offsets import (
     commit,
     committed,
@@ -19,6 +18,7 @@ from pocketmq.client.questions.offsets import (
     first_offset,
     offset_at,
 )
+from pocketmq.client.session_questions import ask_session
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
