@@ -131,7 +131,7 @@ async def test_a_request_without_answer_times_out_and_says_so() -> None:
         with pytest.raises(RequestTimedOut) as caught:
             await connection.request(ask(code=11), 0.1)
         assert 0.09 < loop.time() - started < 2
-        assert caught.value.message == f"{address}: no answer to PULL_MESSAGE within 0.1 s"
+        assert caught.value.message == f"{address}: no response to PULL_MESSAGE within 0.1 s"
         assert len(connection._requests) == 0
         assert not connection.closed
 
