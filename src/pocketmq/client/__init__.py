@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pocketmq.client.clock import Clock, SystemClock
     from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
-    from pocketmq.client.members import ConsumerMember, GroupMember, ProducerMember
+    from pocketmq.client.members import ConsumerMember, SessionMember, ProducerMember
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.routes import KnownRoute
@@ -23,7 +23,7 @@ __all__ = [
     "Clock",
     "ConsumerMember",
     "Credentials",
-    "GroupMember",
+    "SessionMember",
     "KnownRoute",
     "Lease",
     "ProducerMember",
@@ -43,7 +43,7 @@ _LAZY = {
     "Credentials": "pocketmq.client.options",
     "KnownRoute": "pocketmq.client.routes",
     "Lease": "pocketmq.client.sessions",
-    "GroupMember": "pocketmq.client.members",
+    "SessionMember": "pocketmq.client.members",
     "ProducerMember": "pocketmq.client.members",
     "ProducerOptions": "pocketmq.client.producer_options",
     "PullConsumerOptions": "pocketmq.client.consumer_options",

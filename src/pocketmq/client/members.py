@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.membership import Heartbeat
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 
-class GroupMember(Protocol):
+class SessionMember(Protocol):
     """What producers and consumers have in common."""
 
     @property
@@ -38,7 +38,7 @@ class GroupMember(Protocol):
         """Take over the new route of one of `topics`; the route book has it already."""
 
 
-class ProducerMember(GroupMember, Protocol):
+class ProducerMember(SessionMember, Protocol):
     """A producer, as the session sees it."""
 
     async def check_transaction(
@@ -50,7 +50,7 @@ class ProducerMember(GroupMember, Protocol):
         """Take a reply to a request of this producer; False if it awaits no such reply."""
 
 
-class ConsumerMember(GroupMember, Protocol):
+class ConsumerMember(SessionMember, Protocol):
     """A consumer, as the session sees it."""
 
     def consumer_data(self) -> ConsumerData:
@@ -77,7 +77,7 @@ class ConsumerMember(GroupMember, Protocol):
         """Handle one message now and return the result."""
 
 
-M = TypeVar("M", bound=GroupMember)
+M = TypeVar("M", bound=SessionMember)
 
 
 class MembersByGroup(Generic[M]):
@@ -125,7 +125,7 @@ class Roll:
 
     def topics(self) -> set[str]:
         """Return the topics in use."""
-        members: list[GroupMember] = [*self.producers, *self.consumers]
+        members: list[SessionMember] = [*self.producers, *self.consumers]
         return {topic for member in members for topic in member.topics()}
 
     def heartbeat(self) -> Heartbeat | None:

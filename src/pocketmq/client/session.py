@@ -19,7 +19,7 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.heartbeats import Heartbeats
 from pocketmq.client.inbound import Inbound
 from pocketmq.client.lifetime import fork_count
-from pocketmq.client.members import ConsumerMember, GroupMember, ProducerMember, Roll
+from pocketmq.client.members import ConsumerMember, SessionMember, ProducerMember, Roll
 from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.routes import KnownRoute, RouteBook
@@ -211,7 +211,7 @@ class Session:
         await self.heartbeats.beat()
 
     def _route_changed(self, known: KnownRoute) -> None:
-        members: list[GroupMember] = [*self.roll.producers, *self.roll.consumers]
+        members: list[SessionMember] = [*self.roll.producers, *self.roll.consumers]
         for member in members:
             if known.topic in member.topics():
                 _notify(member, member.on_route_changed, known)
@@ -251,7 +251,7 @@ class Session:
             self._open = False
 
 
-def _notify(member: GroupMember, notice: Callable[[T], None], what: T) -> None:
+def _notify(member: SessionMember, notice: Callable[[T], None], what: T) -> None:
     """Notify a member; if it fails, the others are notified nevertheless."""
     try:
         notice(what)

@@ -35,7 +35,7 @@ Fetch: TypeAlias = Callable[[str, Found], None]
 Waiter: TypeAlias = Callable[[Queues | None], None]
 
 
-class NameServerCalls(Protocol):
+class RequestSender(Protocol):
     """Sends a request to an address and returns the answer; `pocketmq.net.Dialer` does."""
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
@@ -46,7 +46,7 @@ class NameServerCalls(Protocol):
 class SignedCalls:
     """Signs what is asked."""
 
-    def __init__(self, calls: NameServerCalls, user: InnerCredentials) -> None:
+    def __init__(self, calls: RequestSender, user: InnerCredentials) -> None:
         from pocketmq.protocol.signature import SigningUser, sign  # most brokers do without
 
         self._calls = calls
@@ -61,7 +61,7 @@ class SignedCalls:
         return await self._calls.request(address, signed, timeout)
 
 
-def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServerCalls:
+def calls_of(calls: RequestSender, user: InnerCredentials | None) -> RequestSender:
     """Return calls that are signed by a user, or unsigned for None."""
     return calls if user is None else SignedCalls(calls, user)
 
@@ -69,7 +69,7 @@ def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServe
 class RouteQuestions:
     """Asks one name server after the other until one answers. Belongs to the broker's loop."""
 
-    def __init__(self, name_servers: Sequence[str], calls: NameServerCalls) -> None:
+    def __init__(self, name_servers: Sequence[str], calls: RequestSender) -> None:
         self._name_servers = list(dict.fromkeys(name_servers))
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()

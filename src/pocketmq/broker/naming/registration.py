@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from pocketmq.broker.naming.name_servers import NameServerCalls
+from pocketmq.broker.naming.name_servers import RequestSender
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model.kinds import Permission
@@ -36,7 +36,7 @@ class Registrar:
     """The broker's links to its name servers."""
 
     def __init__(
-        self, state: BrokerState, name_servers: Sequence[str], calls: NameServerCalls
+        self, state: BrokerState, name_servers: Sequence[str], calls: RequestSender
     ) -> None:
         self._state = state
         self._calls = calls
