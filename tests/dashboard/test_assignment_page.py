@@ -172,7 +172,7 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         trial.get_by_label("Which").select_option("AVG_BY_CIRCLE")
         trial.get_by_role("button", name="Add").click()
         expect(trial.locator(".wi-events li")).to_have_text(
-            [re.compile("broker-1 is killed"), re.compile("all use AVG_BY_CIRCLE")]
+            [re.compile("broker-1 fails"), re.compile("strategy AVG_BY_CIRCLE")]
         )
         assert legend(window) == ["c1 8", "c2 8"]
         assert window.page.locator(".tl-entry").count() == 0
