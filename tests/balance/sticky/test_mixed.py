@@ -59,7 +59,7 @@ def test_on_javas_vectors_the_foreign_member_keeps_its_share_and_ours_the_rest(n
 @pytest.mark.parametrize("strategy", PLAIN, ids=lambda strategy: strategy.name)
 @settings(max_examples=40, deadline=None)
 @given(group=groups(), data=st.data())
-def test_whoever_is_foreign_has_javas_share_and_ours_divide_the_rest_with_fewest_moves(
+def test_foreign_members_have_javas_share_and_ours_divide_the_rest_with_fewest_moves(
     strategy: Strategy, group: Group, data: st.DataObject
 ) -> None:
     foreign = data.draw(st.lists(st.sampled_from(group.members), unique=True))

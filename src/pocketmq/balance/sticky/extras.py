@@ -158,7 +158,7 @@ class _Flow:
         self._exchange(search, source, node)
 
     def _from_column(self, search: _Search, distance: int, column: int) -> None:
-        """Go on to the rows that chose a column and could give it up, and to the remainder."""
+        """Reach the rows that chose a column and could give it up, and the remainder."""
         if not self.exits[column]:
             self.exits[column] = sorted(
                 (self._first_exit(number, column), number) for number in self.rows_of[column]
@@ -170,7 +170,7 @@ class _Flow:
             self._reach(search, self.remainder, there, column)
 
     def _next_row(self, search: _Search, column: int) -> None:
-        """Go on to the nearest row of a column that was not tried yet."""
+        """Reach the nearest row of a column that was not tried yet."""
         exits, position = self.exits[column], search.tried[column]
         start = search.done[column] + self.potential[column]
         while position < len(exits):
@@ -186,7 +186,7 @@ class _Flow:
             return
 
     def _from_row(self, search: _Search, distance: int, node: int) -> None:
-        """Go on to the columns that a row did not choose and could."""
+        """Reach the columns that a row did not choose and could."""
         number = node - self.remainder - 1
         costs, chosen, potential = self.costs[number], self.chosen[number], self.potential
         if not self.order[number]:
@@ -202,7 +202,7 @@ class _Flow:
                 self._reach(search, column, there, node)
 
     def _from_remainder(self, search: _Search, distance: int) -> None:
-        """Go on to the columns whose unit the remainder has and could refuse."""
+        """Reach the columns whose unit the remainder has and could refuse."""
         start = distance + self.potential[self.remainder]
         for column in self.in_remainder:
             self._reach(search, column, start - self.potential[column], self.remainder)

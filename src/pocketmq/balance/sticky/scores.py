@@ -1,4 +1,4 @@
-"""Scores: the fixed numbers by which equally good assignments are told apart.
+"""Scores: the fixed numbers that decide between equally good assignments.
 
 A score belongs to a topic or queue and a member, and to nothing else: not to the assignment before,
 not to the other members, the process, the platform or the version of Python. Every member of a
@@ -33,8 +33,8 @@ def scores(key: int, member_keys: Iterable[int]) -> list[int]:
     """Return the 64-bit scores of one topic or queue for some members.
 
     The low half of the product of two hashes (multiplicative hashing) stands in for a hash of the
-    pair, which would take ten times as long for the million pairs of a large group. The key is odd,
-    so two members have different scores as long as their own hashes differ.
+    pair, which would take five times as long for the million pairs of a large group. The key is
+    odd, so two members have different scores as long as their own hashes differ.
     """
     return [key * member_key & _MASK for member_key in member_keys]
 
