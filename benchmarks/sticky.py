@@ -4,6 +4,7 @@ python -m benchmarks.sticky
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from time import process_time
 from typing import NamedTuple
@@ -73,6 +74,12 @@ def moved(before: Owners, after: Owners) -> int:
     return sum(before[queue] != owner for queue, owner in after.items())
 
 
+def spread(owners: Owners, members: list[str]) -> int:
+    """Return how many queues the member with most has more than the one with fewest."""
+    counts = Counter(owners.values())
+    return max(counts.values()) - min(counts[member] for member in members)
+
+
 def print_shape(shape: Shape) -> None:
     topics = topics_of(shape)
     members = [f"10.0.{n // 250}.{n % 250}@{n * 7919}@pm1" for n in range(shape.members)]
@@ -96,12 +103,13 @@ def print_moves(shape: Shape) -> None:
     members = [f"10.0.{n // 250}.{n % 250}@{n * 7919}@pm1" for n in range(shape.members)]
     now, average_now = assign(topics, members, {}), average(topics, members)
     row = f"{shape!s:<18}"
-    for after in ([*members, "10.0.0.50@1@pm1"], members[:-1], members[: shape.members // 2]):
+    joined, left = [*members, "10.0.0.3@99@pm1"], [*members[:3], *members[4:]]
+    for after in (joined, left, members[::2]):
         sticky = moved(now, assign(topics, after, now))
         fewest = minimum_moves(topics, after, now)
         plain = moved(average_now, average(topics, after))
         row += f"{sticky:>8,}{fewest:>8,}{plain:>8,}"
-    print(row)
+    print(f"{row}{spread(now, members):>8,}{spread(average_now, members):>8,}")
 
 
 def main() -> None:
@@ -110,8 +118,8 @@ def main() -> None:
     print(f"{'previous:':<18}" + "".join(f"{head:>9}" for head in heads) + "  nothing  join")
     for shape in SHAPES:
         print_shape(shape)
-    print("\nqueues moved: sticky, the minimum, AVG")
-    print(f"{'':<18}{'join':>16}{'leave':>24}{'half leave':>26}")
+    print("\nqueues moved (sticky, the minimum, AVG) and spread over all topics (sticky, AVG)")
+    print(f"{'':<18}{'join':>24}{'leave':>24}{'half leave':>24}{'spread':>16}")
     for shape in SHAPES:
         print_moves(shape)
 
