@@ -17,10 +17,7 @@ from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
 PAGE = 32
-"""Messages of a page, unless said otherwise."""
-
-PAGE = 32
-"""Messages of a page, unless said otherwise."""
+"""Messages of a page by default."""
 
 
 class PageStatus(Enum):

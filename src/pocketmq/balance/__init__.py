@@ -8,8 +8,8 @@ broker that assigns queues itself, the admin's previews and the pipelines. Read 
 |---|---|
 | `profile` | what differs between the client lines 4.x and 5.x: every rule and time, as one value |
 | `allocation` | strategies: which member owns which queue, given the sorted queues and members |
-| `consumer` | what a member does with its share: rebalance, locks, offsets, pulling, handlers, life
-|
+| `sticky` | the even assignment of all topics that moves the fewest queues (not yet a strategy) |
+| `consumer` | what a member does with its share: rebalance, locks, offsets, pulling, handlers |
 | `producer` | the queue of a message: round robin, keys, slow brokers, retries, transactions |
 | `what_if` | what would move if a member joined, a broker failed, the strategy changed |
 | `story` | what did move: a group's history from its events, or from looking at it |
@@ -19,8 +19,8 @@ shares that fit together. A new strategy therefore must be a pure function of th
 Java's sort order (`model.java_strings`), or members of one group disagree and a queue has two
 owners, or none. One that also depends on who owned what before needs more: its answer must be the
 same from every state on the way to it (confluence), because members rebalance one after another and
-each sees a different half-finished state. A package for such a strategy stands beside `allocation`;
-rules for handing a queue over stand beside `consumer`, whose `round` is Java's way to do it.
+each sees a different half-finished state. `sticky` is such a rule. Rules for handing a queue over
+stand beside `consumer`, whose `round` is Java's way to do it.
 
 Words, each with one meaning: a queue is *assigned* by a decision, *owned* while it is in a member's
 table, *revoked* when a decision takes it away, *released* once its offset and lock are handed over,

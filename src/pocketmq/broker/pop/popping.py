@@ -52,10 +52,10 @@ class PopLifecycle:
     """The pops of a running broker."""
 
     def __init__(
-        self, state: BrokerState, dispatcher: CommitLogWriter, loop: asyncio.AbstractEventLoop
+        self, state: BrokerState, writer: CommitLogWriter, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._state = state
-        self._dispatcher = dispatcher
+        self._writer = writer
         self._loop = loop
         self._pops = Pops(state)
         self._saving = LateSaving(state, loop, kind=KIND, capture=self._capture)
@@ -112,23 +112,23 @@ class PopLifecycle:
         one, whatever happens to it or to another. Without one its messages would be neither in
         the queue nor redelivered until the broker restarts.
         """
-        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.batch
+        table, writer, batch = self._pops.table, self._writer, self._state.batch
         due_ms = table.deadlines.next_ms
-        if due_ms is None or due_ms > turn.now_ms:
+        if due_ms is None or due_ms > batch.now_ms:
             return
         # First write what requests have appended: if the store refuses the copies below, that
         # must not fail other clients' messages.
-        dispatcher.write_now()
-        messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
-        soon_ms = turn.now_ms + int(RETRY_AFTER * 1000)
-        for due in table.deadlines.take_due(turn.now_ms):
+        writer.write_now()
+        messages, size, later_ms = _MESSAGES, _SIZE, batch.now_ms
+        soon_ms = batch.now_ms + int(RETRY_AFTER * 1000)
+        for due in table.deadlines.take_due(batch.now_ms):
             if not isinstance(due, Taken):
                 self._pops.unlocked(due.topic, due.group, due.queue_id)
                 continue
             next_ms = later_ms
             if messages > 0 and size > 0:
                 messages -= due.left
-                next_ms = turn.now_ms + int(_REFUSED_AFTER * 1000)
+                next_ms = batch.now_ms + int(_REFUSED_AFTER * 1000)
                 try:
                     size -= revive(self._state, self._pops, due, _MESSAGES)
                 except StoreError as error:
@@ -136,7 +136,7 @@ class PopLifecycle:
                         "redelivery of unacknowledged messages failed: %s; retrying in %g s",
                         error, RETRY_AFTER,
                     )  # fmt: skip
-                    turn.check_dropped()
+                    batch.check_dropped()
                     messages, next_ms, later_ms = 0, soon_ms, soon_ms
                 except Exception:  # an edge: one pop must not cost the others their deadlines
                     shelf = due.shelf
@@ -147,7 +147,7 @@ class PopLifecycle:
                     next_ms = soon_ms
             if due.left:
                 table.deadlines.add(due, next_ms)
-        dispatcher.write_now()  # writes the copies, and wakes pops that wait for them
+        writer.write_now()  # writes the copies, and wakes pops that wait for them
 
     # Saving
 

@@ -1,4 +1,4 @@
-"""A broker's pops as its handlers and its dispatcher see them: take, wait, wake, settle.
+"""A broker's pops as its handlers and its log writer see them: take, wait, wake, settle.
 
 A request that waits is served as soon as a message comes, a lock is released, or it times out, in
 the order they came. Timers are `popping`'s. Belongs to the broker's loop.
@@ -127,7 +127,7 @@ class Pops:
         self.table.forget(topic, group)
         self._state.batch.notes += 1
 
-    # What the dispatcher calls
+    # What the log writer calls
 
     def seal(self) -> None:
         """Append the changes of this iteration to the journal; raises `StoreError`."""

@@ -1,0 +1,18 @@
+"""STICKY: the even assignment of all topics' queues that moves the fewest of them.
+
+| module | decides |
+|---|---|
+| `assignment` | `assign`: the owner of every queue; `minimum_moves`: how many had to move |
+| `extras` | which members get one queue more of which topic: the exact optimum, by min-cost flow |
+| `mixed` | the same beside foreign members, which use one of Java's strategies |
+| `scores` | the fixed hashes that decide between equally good assignments |
+
+The members' numbers of queues differ by one at most, in every topic and over all topics. Unlike
+Java's strategies it depends on the assignment before, so members that see different states on the
+way must still come to the same result. They do, and `assignment` explains why.
+"""
+
+from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
+from pocketmq.balance.sticky.mixed import Division, assign_mixed, divide
+
+__all__ = ["Division", "Topics", "assign", "assign_mixed", "divide", "minimum_moves"]
