@@ -1,4 +1,4 @@
-"""The connections of one blocking client: a few for each address, taken, used and given back.
+"""The connections of one blocking client: a few for each address, taken, used and returned.
 
 Any thread may take and give. If all connections to an address are in use, `take` returns None and
 the caller goes another way: nobody waits here.
@@ -39,7 +39,7 @@ class ConnectionPool:
         self._closed = False
 
     def take(self, address: str, deadline: float) -> BlockingConnection | None:
-        """Return a connection for the caller alone, to be given back or dropped.
+        """Return a connection for the caller alone, to be returned or dropped.
 
         None if all are in use. Raises `ConnectFailed`. `deadline` is by the monotonic clock.
         """
@@ -56,7 +56,7 @@ class ConnectionPool:
         return self._connect(address, deadline)
 
     def give(self, connection: BlockingConnection) -> None:
-        """Give back a connection that works."""
+        """Put a working connection back into the pool."""
         idle = self._idle.get(connection.address)
         if idle is None:
             idle = self._idle.setdefault(connection.address, [])
@@ -81,7 +81,7 @@ class ConnectionPool:
             self.drop(connection)
 
     def close(self) -> None:
-        """Close all idle connections, and those in use when they are given back."""
+        """Close all idle connections, and those in use when they are returned."""
         self._closed = True
         self._drop_unused_since(float("inf"))
 

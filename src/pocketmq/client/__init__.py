@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pocketmq.client.clock import Clock, SystemClock
     from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
-    from pocketmq.client.members import ConsumerMember, SessionMember, ProducerMember
+    from pocketmq.client.members import ConsumerMember, ProducerMember, SessionMember
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.routes import KnownRoute
@@ -23,7 +23,6 @@ __all__ = [
     "Clock",
     "ConsumerMember",
     "Credentials",
-    "SessionMember",
     "KnownRoute",
     "Lease",
     "ProducerMember",
@@ -31,6 +30,7 @@ __all__ = [
     "PullConsumerOptions",
     "PushConsumerOptions",
     "Session",
+    "SessionMember",
     "SystemClock",
     "lease_session",
 ]

@@ -19,7 +19,7 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.heartbeats import Heartbeats
 from pocketmq.client.inbound import Inbound
 from pocketmq.client.lifetime import fork_count
-from pocketmq.client.members import ConsumerMember, SessionMember, ProducerMember, Roll
+from pocketmq.client.members import ConsumerMember, ProducerMember, Roll, SessionMember
 from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.routes import KnownRoute, RouteBook
@@ -167,7 +167,7 @@ class Session:
             await self.heartbeats.unregister(self.client_id, consumer=member.group)
 
     async def fetch_routes(self, topics: Iterable[str]) -> None:
-        """Fetch routes anew; topics without one are skipped.
+        """Fetch routes again; topics without one are skipped.
 
         Raises `NameServersUnreachable`.
         """

@@ -79,7 +79,7 @@ class ClusterView:
         return self._of_each(self.queues(fresh=fresh), self.reader.bounds)
 
     def ends(self, *, age: float = 0.0, fresh: bool = False) -> dict[MessageQueue, int]:
-        """Return the end of each queue, at most `age` seconds old; `fresh` lists queues anew."""
+        """Return the end of each queue, at most `age` seconds old; `fresh` lists queues again."""
         now = self._clock()
         if fresh or self._ends_at is None or now - self._ends_at >= age:
             self._ends = self._of_each(self.queues(fresh=fresh), self.reader.end)

@@ -56,11 +56,11 @@ class PoppedMessages(Protocol):
         """Acknowledge messages."""
 
     def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
-        """Have messages redelivered; level 0 derives the delay from their number of tries."""
+        """Requeue messages; level 0 derives the delay from their number of tries."""
 
 
 class HeldQueue:
-    """One stay of a queue with this member: taken anew, the queue gets a new object."""
+    """One stay of a queue with this member: taken again, the queue gets a new object."""
 
     __slots__ = (
         "_idle",
@@ -154,7 +154,7 @@ class HeldQueue:
         self.process.dropped = state is HoldState.DROPPED
 
     def begin_work(self) -> None:
-        """Count a handler call in; the queue's lock is not given back before `end_work`."""
+        """Count a handler call in; the queue's lock is not released before `end_work`."""
         self.at_work += 1
 
     def end_work(self) -> None:

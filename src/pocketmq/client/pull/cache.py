@@ -17,7 +17,7 @@ from pocketmq.protocol.received import ReceivedMessage
 
 
 class PullQueue(HeldQueue):
-    """One stay of a queue with a pull consumer: assigned anew, the queue gets a new object."""
+    """One stay of a queue with a pull consumer: assigned again, the queue gets a new object."""
 
     __slots__ = ("assigned", "before_last", "position")
 

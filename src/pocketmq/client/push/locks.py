@@ -1,4 +1,4 @@
-"""The broker's locks on an orderly consumer's queues: taken, renewed, given back.
+"""The broker's locks on an orderly consumer's queues: taken, renewed, released.
 
 Which queues, and what an answer means, is `balance.consumer.locks`. Belongs to one event loop.
 A lock is a lease at the queue's master (60 s), by group and client id. While it lasts, no other
@@ -57,7 +57,7 @@ class BrokerLocks:
         ]
 
     async def unlock_all(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
-        """Give all locks back, waiting for the brokers; return what follows."""
+        """Release all locks, waiting for the brokers; return what follows."""
         plan = unlock_plan(owned)
         answers = await asyncio.gather(*(self.unlock(batch) for batch in plan))
         return [
@@ -96,7 +96,7 @@ class BrokerLocks:
         return granted is not None and queue in granted
 
     async def unlock(self, batch: UnlockBatch) -> bool:
-        """Give locks back to one broker; False if it did not answer."""
+        """Release the locks of one broker; False if it did not answer."""
         try:
             await self._session.brokers.call(
                 batch.broker_name,
@@ -115,7 +115,7 @@ class BrokerLocks:
         return True
 
     def unlock_later(self, queue: MessageQueue, after: float) -> None:
-        """Give one lock back one-way, in `after` seconds, or at once if the consumer stops."""
+        """Release one lock one-way, in `after` seconds, or at once if the consumer stops."""
         self._tasks.spawn(self._unlock_one(queue, after), f"unlock {queue}")
 
     async def _unlock_one(self, queue: MessageQueue, after: float) -> None:

@@ -34,7 +34,7 @@ class Requeue:
         self._consuming = consuming
 
     async def send_back(self, message: ReceivedMessage, delay_level: int, broker: str) -> bool:
-        """Have a message of a concurrent consumer redelivered later.
+        """Requeue a message of a concurrent consumer.
 
         False if neither way works: then it has to be tried again here.
         """

@@ -111,7 +111,7 @@ class _Page:
             )
             with ui.element("div").classes("as-key").props('aria-label="Key"'):
                 for name, text in (
-                    ("nobody", "no owner"),
+                    ("unowned", "no owner"),
                     ("unknown", "unknown owner"),
                     ("several", "several owners"),
                     ("wrong", "not where the strategy puts it"),

@@ -59,7 +59,7 @@ function matrix(painter, block) {
   if (block.open) {
     ctx.fillStyle = theme.faint;
     ctx.font = `italic 12px ${theme.font}`;
-    ctx.fillText(clipped(ctx, "nobody, or not known", block.label - 12), 6, rowTop(block, seats.length) + block.row / 2 - 1);
+    ctx.fillText(clipped(ctx, "no owner, or unknown", block.label - 12), 6, rowTop(block, seats.length) + block.row / 2 - 1);
   }
   ctx.textBaseline = "alphabetic";
   for (let number = block.from; number < block.to; number++) {
