@@ -168,11 +168,11 @@ def unreadable(source: Cluster, _: Cluster) -> None:
 
 
 OTHER_COUNTS = (
-    "the cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
+    "cannot migrate the cluster: topic 'orders' exists on the target with 3 queues, the "
     "source has 4: messages of a key would change their queue"
 )
 UNREADABLE = (
-    "the cluster cannot be migrated: topic 'orders' is not readable on the source's broker "
+    "cannot migrate the cluster: topic 'orders' is not readable on the source's broker "
     "'broker-0': allow it with `pocketmq admin updateTopicPerm"
 )
 

@@ -102,12 +102,12 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
         (("fleet", "--uniform", "1,2,3", "--add-queues", "x"), "must look like 4 or"),
         (("fleet", "--uniform", "1,2,3", "--add-broker", "x"), "must look like broker-c*8"),
         (("fleet", "--uniform", "1,2,3", "--join", "a,b"), "takes one value"),
-        (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"), "needs the rooms"),
+        (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"), "needs `rooms`"),
         (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM_NEARBY"), "room of broker"),
         (("health",), "give either --events, or --events-topic with -n"),
         (("health", "--events", "/no/such/file"), "cannot read /no/such/file"),
         (("ingest", "--to", "x"), "no topic; give at least one with -t"),
-        (("ingest", "--to", "/no/such/place", "--compact"), "holds no ingested topics"),
+        (("ingest", "--to", "/no/such/place", "--compact"), "is not the directory of an ingestion"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:

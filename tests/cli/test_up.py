@@ -411,12 +411,11 @@ def test_data_of_brokers_that_are_not_started_is_told(tmp_path: Path) -> None:
 
 def test_every_broker_shows_metrics_on_a_port_of_its_own() -> None:
     with ServerProcess("up", "--port", "0", "--brokers", "2", "--metrics-port", "0") as cluster:
-        places = re.findall(
-            r"broker: metrics served: url=(http://127\.0\.0\.1:\d+/metrics)", cluster.errors()
-        )
-        assert len(places) == 2
+        line = r"broker: metrics served: url=(http://127\.0\.0\.1:\d+/metrics)"
+        # The ready line and the log are different pipes: the log may be read a little later.
+        wait_for(lambda: len(re.findall(line, cluster.errors())) == 2, "both addresses")
         nodes = []
-        for place in places:
+        for place in re.findall(line, cluster.errors()):
             with urlopen(place, timeout=10) as answer:
                 nodes += re.findall(
                     r'rocketmq_topic_number\{.*node_id="(.*?)"', answer.read().decode()
