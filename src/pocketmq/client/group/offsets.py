@@ -1,6 +1,6 @@
 """A group's offsets: noted in memory, stored at an interval, read when a queue is taken.
 
-`balance.consumer.offset_table` decides what is noted and forgotten; this module talks to brokers.
+`balance.consumer.offsets` decides what is noted and forgotten; this module talks to brokers.
 Belongs to one event loop. What order must hold:
 - A released queue is persisted before it is forgotten and before its lock is given back: the next
   owner reads the stored offset, and with an older one it would get messages twice.

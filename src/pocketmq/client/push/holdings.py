@@ -222,7 +222,7 @@ class PushHoldings(Holdings[HeldQueue]):
 
 
 class OffsetResets:
-    """Resets of offsets that a broker asks for, one after another (`balance.consumer.reset`)."""
+    """Offset resets that a broker requests, one after another (`balance.consumer.offsets`)."""
 
     def __init__(
         self,

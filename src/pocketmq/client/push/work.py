@@ -122,7 +122,7 @@ class Consuming(Protocol):
         """Return the subscriptions, with the names of the wire, the retry topic included."""
 
     def note_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
-        """Note an offset to store; see `balance.consumer.offset_table`."""
+        """Note an offset to store; see `balance.consumer.offsets`."""
 
     def noted_offset(self, queue: MessageQueue) -> int:
         """Return the offset noted for a queue, or -1."""
