@@ -221,8 +221,8 @@ class ConcurrentWork(HandlerWork):
     async def _sweep(self) -> None:
         """Requeue what is overdue in all queues; what cannot be sent is tried again next time.
 
-        The rule is `ExpirySweep` of `balance.consumer.concurrent`. When a handler got its messages is noted only now,
-        from the calls in flight, so that it costs nothing per message.
+        The rule is `ExpirySweep` of `balance.consumer.concurrent`. When a handler got its messages
+        is noted only now, from the calls in flight, so that it costs nothing per message.
         """
         now = self.consuming.now()
         for job, seconds in self.under_way():
