@@ -160,7 +160,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         self._roll_back(self._sender(), mine)
 
     def _early(self, sender: RecordSender, prepared: Sequence[Prepared]) -> list[HalfMessage]:
-        """Return the half messages that may be committed without a check-back: young ones, or on our brokers."""
+        """Return half messages to commit without a check-back: young ones, or on our brokers."""
         now = time.time()
         return [
             half
