@@ -22,7 +22,7 @@ from pocketmq.model.names import HALF_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.checking import answering
+from pocketmq.spark.check_backs import answering
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import BatchDecision, CommitLedger

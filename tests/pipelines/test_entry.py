@@ -8,7 +8,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
-from pocketmq.cli.entry import Entry
+from pocketmq.cli.connection_options import Entry
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import CannotStart

@@ -23,7 +23,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import ConnectionLost, SendFailed
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.checking import answering
+from pocketmq.spark.check_backs import answering
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
 from pocketmq.spark.ledger import BatchDecision, CommitLedger

@@ -18,8 +18,8 @@ from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.config_text import read_properties, write_properties
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.properties_text import read_properties, write_properties
 from pocketmq.protocol.requests.broker_admin import GetBrokerConfigResponse
 from pocketmq.store import MessageStore, StoreOptions
 

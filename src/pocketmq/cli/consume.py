@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text

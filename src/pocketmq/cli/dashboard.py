@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli import server_options as servers
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.embedded.child import die_with_parent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import message_of, read_line, receipt_line
 from pocketmq.cli.options import FiniteRange, client_options, prepare_client

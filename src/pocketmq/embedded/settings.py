@@ -20,7 +20,7 @@ from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.model.secrets import InnerCredentials
 from pocketmq.nameserver.config import NameServerAccess, NameServerConfig
 from pocketmq.net import ClientAuth, TlsMode
-from pocketmq.protocol.properties_text import read_properties
+from pocketmq.protocol.config_text import read_properties
 
 CLUSTER_USER = "pocketmq-cluster"
 ACCESS_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))

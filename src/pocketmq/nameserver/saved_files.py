@@ -32,7 +32,7 @@ def open_state(
     if data is None:
         return NameServerState(config, clock)
     # Imported here, as few name servers need it and all start sooner.
-    from pocketmq.protocol.properties_text import read_properties, write_properties
+    from pocketmq.protocol.config_text import read_properties, write_properties
 
     try:
         data.mkdir(0o700, parents=True, exist_ok=True)

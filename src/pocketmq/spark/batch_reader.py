@@ -112,8 +112,6 @@ def batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceRe
     """Return the reader that the options ask for. Raises `InvalidInput`."""
     read = source_options(options, stream=False)
     if read.push_down:
-        from pocketmq.spark.batch_reader import FilteringReader
-
         return FilteringReader(read, schema)
     return BatchReader(read, schema)
 

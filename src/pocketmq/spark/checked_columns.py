@@ -1,7 +1,7 @@
 """The columns of the sink, each read and checked as a whole Arrow array.
 
-A value that cannot be sent raises `Bad` with the number of its row. Knows nothing of how messages
-are written.
+A value that cannot be sent raises `BadColumn` with the number of its row. Knows nothing of how
+messages are written.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _NOTHING = pa.scalar(b"", pa.binary())
 _NAME_END, _VALUE_END = pa.scalar(b"\1", pa.binary()), pa.scalar(b"\2", pa.binary())
 
 
-class Bad(Exception):
+class BadColumn(Exception):
     """The row at `at` cannot be sent, because of one column."""
 
     def __init__(self, at: int, column: str, reason: str) -> None:
@@ -45,7 +45,7 @@ def join(*pieces: pa.Array | pa.Scalar, nulls: str = "emit_null") -> pa.Array:
 
 def _refuse(bad: npt.NDArray[np.bool_], column: str, reason: str) -> None:
     if bad.any():
-        raise Bad(int(bad.argmax()), column, reason)
+        raise BadColumn(int(bad.argmax()), column, reason)
 
 
 def _refuse_nulls(array: pa.Array, column: str, reason: str) -> None:
@@ -65,7 +65,7 @@ def read_topics(array: pa.Array) -> tuple[tuple[str, ...], npt.NDArray[np.int32]
             if topic in NOT_SENDABLE_TOPICS:
                 raise InvalidInput(f"is a system topic of RocketMQ: {topic!r}")
         except MQError as error:
-            raise Bad(int((codes == code).argmax()), "topic", str(error)) from None
+            raise BadColumn(int((codes == code).argmax()), "topic", str(error)) from None
     return topics, codes if len(topics) > 1 else None
 
 
@@ -117,7 +117,7 @@ def _joined_keys(at: int, keys: list[str | None] | None) -> bytes | None:
             reason = (
                 f"has the key {key!r}; a key must not be null or empty, nor contain white space"
             )
-            raise Bad(at, "keys", reason)
+            raise BadColumn(at, "keys", reason)
     return " ".join(keys).encode() if keys else None  # type: ignore[arg-type]
 
 
@@ -156,7 +156,7 @@ def _check_properties(
 
     def refuse(at: int, error: InvalidInput) -> None:
         row = int(np.searchsorted(offsets, at, side="right")) - 1
-        raise Bad(row, "properties", f"cannot be sent: {error}")
+        raise BadColumn(row, "properties", f"cannot be sent: {error}")
 
     coded = names.dictionary_encode()
     for code, name in enumerate(coded.dictionary.to_pylist()):

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.errors import (
-    DataLost,
     MQError,
     NameServersUnreachable,
     OptionInvalid,
@@ -20,6 +19,7 @@ from pocketmq.errors import (
 )
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.queue import MessageQueue
+from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.offsets import Offsets, OffsetSpec
 from pocketmq.spark.source_options import SourceOptions, TopicSelection
 
@@ -108,10 +108,7 @@ class ClusterView:
             if near != offset and queue in spec.each:
                 span = (offset, held.first) if offset < held.first else (held.end, offset)
                 why = f"{option} says {offset}, and it holds {held.first} to {held.end - 1}"
-                lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
-                if strict:
-                    raise lost
-                logger.warning("%s", lost)
+                fail_or_warn(data_lost(queue, span, why), fail=strict)
             found[queue] = near
         return found
 

@@ -33,7 +33,7 @@ from pocketmq.errors import InvalidInput, LedgerUnusable, MQError, RowsNotSent
 from pocketmq.model.kinds import TransactionState
 from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.checking import TRANSACTION, ledger_check
+from pocketmq.spark.check_backs import TRANSACTION, ledger_check
 from pocketmq.spark.connections import PAUSE, patiently, sender_for
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.packing import grouped, slices

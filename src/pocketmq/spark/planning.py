@@ -1,7 +1,8 @@
 """Planning: ranges of queues packed into tasks, a row limit divided among queues.
 
 Each Python task costs Spark about 20 ms, so many small queues go into one task; a long range is
-split. Pure: numbers in, numbers out.
+split. Pure: numbers in, numbers out. Where a range starts and ends is decided in `cluster_view`;
+what happens when messages of a range are gone (`failOnDataLoss`) in `data_loss`.
 """
 
 from collections.abc import Mapping, Sequence

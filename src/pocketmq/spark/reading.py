@@ -20,6 +20,7 @@ from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.connections import reader_of, settle
+from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.planning import Range
 from pocketmq.spark.records import RowSelection, decode
@@ -119,11 +120,8 @@ def _gone(
     else:
         time.sleep(_PAUSE)
         return at
-    queue = wanted.queue
-    lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, resume), why)
-    if pulling.fail_on_data_loss:
-        raise lost
-    logger.warning("%s", lost)
+    lost = data_lost(wanted.queue, (at, resume), why)
+    fail_or_warn(lost, fail=pulling.fail_on_data_loss)
     return resume
 
 
@@ -214,6 +212,4 @@ def without_damage(
 
 
 def _lost(part: QueueRecords, at: int, resume: int, error: MessagesCutShort) -> DataLost:
-    queue = part.queue
-    why = f"the stored record is damaged ({error.reason})"
-    return DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, resume), why)
+    return data_lost(part.queue, (at, resume), f"the stored record is damaged ({error.reason})")

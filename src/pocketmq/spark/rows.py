@@ -14,7 +14,7 @@ from pocketmq.model.message import Message
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.spark.checked_columns import (
-    Bad,
+    BadColumn,
     read_body,
     read_delay,
     read_keys,
@@ -97,7 +97,7 @@ def read_rows(
     """Read a batch whose first row has the number `first`; raises `RowRefused`."""
     try:
         return _read(batch, columns, topic, first)
-    except Bad as bad:
+    except BadColumn as bad:
         raise RowRefused(first + bad.at, partition, bad.column, bad.reason) from None
 
 
@@ -136,4 +136,4 @@ def _check_together(texts: dict[str, pa.Array | None]) -> None:
         at = int((total > _ROOM).argmax())
         column = max(sizes, key=lambda name: int(np.asarray(sizes[name])[at]))
         reason = f"is too long: properties, keys and tags together may have {_ROOM} bytes"
-        raise Bad(at, column, reason)
+        raise BadColumn(at, column, reason)

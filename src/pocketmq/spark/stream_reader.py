@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from pocketmq.errors import DataLost
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.batch_reader import Task, wanted_rows
+from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
 from pocketmq.spark.planning import Range, pack, share
 from pocketmq.spark.schema import wanted_columns
@@ -252,11 +253,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _shrunk(self, queue: MessageQueue, at: int, end: int) -> int:
         why = f"it ends at {end} now, as if the topic had been recreated"
-        span = (at, at)
-        lost = DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
-        if self.options.pulling.fail_on_data_loss:
-            raise lost
-        logger.warning("%s", lost)
+        lost = data_lost(queue, (at, at), why)
+        fail_or_warn(lost, fail=self.options.pulling.fail_on_data_loss)
         return self._view.first(queue)
 
     def _worth(self, waiting: int) -> bool:
@@ -269,7 +267,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _vanished(queue: MessageQueue, at: int) -> DataLost:
     why = "its topic or broker is no longer registered with the name server"
-    return DataLost(queue.topic, queue.broker_name, queue.queue_id, (at, at), why)
+    return data_lost(queue, (at, at), why)
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq.broker.delay.delivery import DeliveryBudget
 from pocketmq.broker.delay.progress import DelayProgress, SavedProgress, encode_progress
-from pocketmq.broker.delay.queues import DeliveryBudget
 from pocketmq.broker.delay.rules import (
     DelayLevels,
     asked_level,

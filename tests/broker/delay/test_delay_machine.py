@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pocketmq.broker.delay.queues import DeliveryBudget
+from pocketmq.broker.delay.delivery import DeliveryBudget
 from pocketmq.errors import StoreFull
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.store.disk import Disk, DiskFile, StoredFile

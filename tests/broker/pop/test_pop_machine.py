@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pocketmq.broker.pop.journal import VisibilityChanged
-from pocketmq.broker.pop.keeping import recover, snapshot
-from pocketmq.broker.pop.popping import KIND, revive
 from pocketmq.broker.pop.pops import Pops
+from pocketmq.broker.pop.recovery import recover, snapshot
+from pocketmq.broker.pop.redelivery import KIND, revive
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets

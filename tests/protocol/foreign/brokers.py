@@ -6,9 +6,9 @@ from msgspec import field
 
 from pocketmq.model.topics import TopicMappingDetail
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.fastjson import dumps, loads
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.properties_text import PROPERTIES_TEXT
 from pocketmq.protocol.request import Form, NoHeader, json_of, request
 from pocketmq.protocol.requests.topics import CreateTopicRequest
 

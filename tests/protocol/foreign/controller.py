@@ -1,8 +1,8 @@
 """The controller, which elects masters (5.x)."""
 
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.properties_text import PROPERTIES_TEXT
 from pocketmq.protocol.request import CONTROLLER, NoHeader, json_of, request
 from tests.protocol.foreign.replica_bodies import BrokerReplicas, ElectedMaster, SyncStateSet
 

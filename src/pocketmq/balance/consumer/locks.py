@@ -1,7 +1,8 @@
 """An orderly consumer's locks: renewed while a queue is owned, released with it.
 
 One renewal request goes to each broker every 20 s. A lock is good for 30 s on this side and 60 s at
-the broker, so one lost renewal does no harm. Broadcasting consumers do not renew.
+the broker, so one lost renewal does no harm. Broadcasting consumers do not renew. The times are in
+`balance.profile`; `client.push.member` has the timer, `client.push.locks` the requests.
 
 Releasing a queue (Java: removeUnnecessaryMessageQueue): concurrent and broadcasting consumers just
 hand over their offset. An orderly consumer also has the broker's lock, and must not give it away

@@ -11,8 +11,8 @@ import logging
 
 from pocketmq.broker.core.alarm import Alarm
 from pocketmq.broker.core.late_saving import LateSaving, Snapshot
+from pocketmq.broker.delay.delivery import DelayQueues, DeliveryBudget
 from pocketmq.broker.delay.progress import SavedProgress, encode_progress
-from pocketmq.broker.delay.queues import DelayQueues, DeliveryBudget
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
 from pocketmq.broker.state import BrokerState, Handler

@@ -7,12 +7,15 @@ dead-letter topic. A group's committed offset of a queue is that of its first me
 that lag shows in every tool, and members that pull can take over. Ordered pops lock their queue
 instead, and return the same messages again.
 
+`requests` has the handlers, `pops` takes and settles messages, `waiting` holds pops that found
+none, and `redelivery` brings back what was not acknowledged.
+
 State and recovery. All state is in memory, by queue (`shelves`, one `Shelf` for the messages in
 flight of one group in one queue). Every change is an entry in a journal, one record for all changes
 of one event-loop iteration, in queue 0 of RocketMQ's revive topic. The journal is written with the
 messages of the iteration, and an acknowledgement is answered only then: it costs one append for
 hundreds of them, and survives a killed broker exactly as messages do. Now and then the whole state
-is saved as one document (`keeping`), together with the end of the journal; a broker that starts
+is saved as one document (`recovery`), together with the end of the journal; a broker that starts
 reads it and replays the rest of the journal. Whatever a crash tears apart (a retry that was stored
 but has no entry, a pop that was answered but has no entry) is delivered again: at least once.
 Nothing is skipped, since offsets are committed only as far as everything before them is done.

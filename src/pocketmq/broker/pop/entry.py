@@ -28,7 +28,7 @@ def _loaded(code: int) -> Handler:
 
 def start_popping(state: BrokerState) -> None:
     """Read what was popped before, and serve pops from now on."""
-    from pocketmq.broker.pop.popping import PopLifecycle
+    from pocketmq.broker.pop.redelivery import PopLifecycle
 
     popping = PopLifecycle(state, state.writer, asyncio.get_running_loop())
     popping.start()

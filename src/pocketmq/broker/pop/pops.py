@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_answer
-from pocketmq.broker.pop.checks import checked
 from pocketmq.broker.pop.journal import Journal
+from pocketmq.broker.pop.request_checks import checked
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.broker.pop.taking import PopBatch, Taking, retry_topics
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops

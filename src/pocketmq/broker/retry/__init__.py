@@ -1,1 +1,5 @@
-"""Messages that consumers could not handle: redelivered later, then sent to the dead letters."""
+"""Messages that consumers could not handle: redelivered later, then sent to the dead letters.
+
+`rules` decides whether and when a message is redelivered; `requests` serves consumers that requeue
+one.
+"""

@@ -14,8 +14,8 @@ from pocketmq.broker.delay.delays import delay_tag_rules
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.groups.table import ForbiddenTable, GroupConfigTable
-from pocketmq.broker.pop.keeping import SavedPops
-from pocketmq.broker.pop.popping import KIND as POPS
+from pocketmq.broker.pop.recovery import SavedPops
+from pocketmq.broker.pop.redelivery import KIND as POPS
 from pocketmq.broker.settings import KIND as SETTING
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers

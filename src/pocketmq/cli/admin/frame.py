@@ -13,7 +13,7 @@ import msgspec
 from pocketmq import errors
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.shown import Shown, jsonable
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import printable

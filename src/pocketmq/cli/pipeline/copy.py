@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pocketmq.cli.entry import TO, Entry, target_entry_options
+from pocketmq.cli.connection_options import TO, Entry, target_entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import print_json

@@ -10,7 +10,7 @@ import click
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
 from pocketmq.cli.output import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 from pocketmq.cli.output import (

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from pocketmq.blocking.record_reader import RecordReader
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import ProgressLine
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark

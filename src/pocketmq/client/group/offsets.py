@@ -1,5 +1,7 @@
 """A group's offsets: noted in memory, stored at an interval, read when a queue is taken.
 
+The interval is 5 s, the first one 1 s (`persist_interval`, `persist_first_after`).
+
 `balance.consumer.offsets` decides what is noted and forgotten; this module talks to brokers.
 Belongs to one event loop. What order must hold:
 - A released queue is persisted before it is forgotten and before its lock is given back: the next

@@ -1,9 +1,10 @@
-"""Rebalancing: when it runs, and one round after another for each subscribed topic.
+"""Rebalancing: one round after another for each subscribed topic.
 
-Runs the schedule and the decisions of `balance.consumer`, gathers their facts from name servers and
-brokers, and lets `Holdings` carry them out. Belongs to one event loop. At most one run is in
-flight, and a run takes topic after topic: two rounds at the same time would decide on each other's
-half-taken queues.
+When it runs is decided in `balance.consumer.schedule`, what a round does in
+`balance.consumer.round`, and which queues a member owns in `balance.allocation`. This module runs
+those rules, gathers their facts from name servers and brokers, and lets `Holdings` carry them out.
+Belongs to one event loop. At most one run is in flight, and a run takes topic after topic: two
+rounds at the same time would decide on each other's half-taken queues.
 """
 
 import asyncio

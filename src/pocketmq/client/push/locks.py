@@ -1,9 +1,10 @@
 """The broker's locks on an orderly consumer's queues: taken, renewed, released.
 
-Which queues, and what an answer means, is `balance.consumer.locks`. Belongs to one event loop.
-A lock is a lease at the queue's master (60 s), by group and client id. While it lasts, no other
-member is granted the queue; a member that cannot renew it stops handling before the lease ends
-(`CallSequence`), so that two never handle one queue at the same time.
+Which queues, and what an answer means, is `balance.consumer.locks`; `member` has the timer that
+renews them (every 20 s). Belongs to one event loop. A lock is a lease at the queue's master (60 s),
+by group and client id. While it lasts, no other member is granted the queue; a member that cannot
+renew it stops handling before the lease ends (`CallSequence`), so that two never handle one queue
+at the same time.
 """
 
 import asyncio

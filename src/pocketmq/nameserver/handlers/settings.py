@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.key_values import (
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return all settings, sorted, and where this name server listens and saves."""
-    from pocketmq.protocol.properties_text import write_properties
+    from pocketmq.protocol.config_text import write_properties
 
     shown = state.config.shown_properties() | state.place
     return request.reply(SUCCESS, body=write_properties(dict(sorted(shown.items()))))
@@ -28,7 +28,7 @@ def read(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 def update(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Change settings: all of them or, if one is read-only or invalid, none."""
-    from pocketmq.protocol.properties_text import read_properties
+    from pocketmq.protocol.config_text import read_properties
 
     if request.body:
         properties = read_properties(request.body)

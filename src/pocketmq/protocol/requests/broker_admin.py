@@ -8,8 +8,8 @@ import struct
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int64
-from pocketmq.protocol.properties_text import PROPERTIES_TEXT
 from pocketmq.protocol.request import Form, NoHeader, json_of, request
 from pocketmq.protocol.requests.key_values import KVTable
 

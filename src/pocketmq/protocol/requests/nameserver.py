@@ -3,8 +3,8 @@
 from pocketmq.model.route import BrokerData, TopicRoute
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.properties_text import PROPERTIES_TEXT
 from pocketmq.protocol.request import (
     CONTROLLER,
     NAME_SERVER,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.protocol.properties_text import read_properties, write_properties
+from pocketmq.protocol.config_text import read_properties, write_properties
 from tests.protocol.java_bodies import LINES
 
 TEXTS = [line for line in LINES if line["name"] == "Properties"]

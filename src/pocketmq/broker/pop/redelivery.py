@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
 from pocketmq.broker.core.late_saving import LateSaving
 from pocketmq.broker.core.log_origins import origin_of_popped
-from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.pops import Pops
+from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes, submit_offsets
