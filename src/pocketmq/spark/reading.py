@@ -5,7 +5,6 @@ only a batch that fails to decode is read again record by record (`without_damag
 error names the damaged record, or the query continues without it.
 """
 
-import logging
 import queue as queues
 import threading
 import time
@@ -26,7 +25,6 @@ from pocketmq.spark.planning import Range
 from pocketmq.spark.records import RowSelection, decode
 from pocketmq.spark.source_options import PullOptions
 
-logger = logging.getLogger("pocketmq.spark")
 
 JOINED_BYTES = 8 * 1024 * 1024
 """Bytes of records decoded together, plus at most one pull."""

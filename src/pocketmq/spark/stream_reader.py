@@ -6,7 +6,6 @@ micro-batch before it runs, so that a restart plans the same ranges again. The p
 consumer group is for display only, and is never read back.
 """
 
-import logging
 import os
 import sys
 import time
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from pocketmq.spark.cluster_view import ClusterView
     from pocketmq.spark.progress import ProgressPublisher
 
-logger = logging.getLogger("pocketmq.spark")
 
 IDLE = 1.0
 """Seconds without new messages after which polling slows down."""
