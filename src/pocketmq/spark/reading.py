@@ -25,7 +25,6 @@ from pocketmq.spark.planning import Range
 from pocketmq.spark.records import RowSelection, decode
 from pocketmq.spark.source_options import PullOptions
 
-
 JOINED_BYTES = 8 * 1024 * 1024
 """Bytes of records decoded together, plus at most one pull."""
 _AHEAD = 2
