@@ -77,7 +77,7 @@ def test_what_was_there_before_is_not_killed() -> None:
     """A command that gives up ends what it has started, not what its caller has."""
     program = """
 import os, signal, subprocess, sys, threading
-from pocketmq.cli.pipeline.starting import Ending, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 import pocketmq.spark
 mine = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 def never(*_, **__):
@@ -86,7 +86,7 @@ def never(*_, **__):
         raise SystemExit(f"its ended with {its.wait()}")
 pocketmq.spark.spark_session = never
 try:
-    with started_spark("test", "local", Ending()):
+    with started_spark("test", "local", InterruptHandler()):
         print("started")
 except RuntimeError as ended:
     print(ended.exit_code, mine.poll(), signal.getsignal(signal.SIGTERM).name)

@@ -168,7 +168,7 @@ def test_offsets_are_watched_and_estates_are_learnt(
     [
         (["--access-key", "root"], 2, "credentials need an access key and a secret key"),
         (["--tls-ca", "nowhere.pem"], 2, "nowhere.pem"),
-        (["--tls-ca", "CA", "--tls-no-verify"], 2, "nothing is checked by 'tlsCa'"),
+        (["--tls-ca", "CA", "--tls-no-verify"], 2, "so 'tlsCa' has no effect"),
         ([], 1, "no name server answers"),
     ],
     ids=["half a user", "no such file", "roots for nothing", "without TLS"],

@@ -156,7 +156,7 @@ def test_a_schema_is_inferred_once_and_remembered(
         (2, None, [1.5]),
         (3, None, None),
     ]
-    with pytest.raises(InvalidInput, match="begun with other columns"):
+    with pytest.raises(InvalidInput, match="was started with another schema"):
         ingest(spark, cluster.address, [topic], tmp_path, IngestSettings(once=True, schema="z INT"))
 
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_is_told_in_one_line(
         ingest(spark, cluster.address, [], tmp_path, ONCE)
     with pytest.raises(InvalidInput, match="is not a schema"):
         ingest(spark, cluster.address, ["t"], tmp_path, IngestSettings(schema="id NUMBERISH"))
-    with pytest.raises(InvalidInput, match="there are store, born"):
+    with pytest.raises(InvalidInput, match="choose one of store, born"):
         ingest(spark, cluster.address, ["t"], tmp_path / "2", IngestSettings(day_from="id"))
     with pytest.raises(InvalidInput, match="is not the directory of an ingestion"):
         compact(tmp_path / "3")

@@ -22,8 +22,8 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["ingest"], 2, "name at least one topic with -t"),
-        (["copy"], 2, "name at least one topic with -t"),
+        (["ingest"], 2, "no topic; give at least one with -t"),
+        (["copy"], 2, "no topic; give at least one with -t"),
         (["ingest", "-t", "a b"], 2, "invalid topic name 'a b'"),
         (["ingest", "-t", "orders"], 1, f"no name server answers at {NOBODY}"),
         (["copy", "-t", "orders", "--to", "127.0.0.1:2"], 1, f"no name server answers at {NOBODY}"),

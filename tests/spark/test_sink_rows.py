@@ -91,7 +91,7 @@ def test_entries_are_those_of_messages_sent_in_a_batch(
     ("row", "column", "reason"),
     [
         ({"topic": None}, "topic", "is null"),
-        ({"topic": "no spaces"}, "topic", "only letters"),
+        ({"topic": "no spaces"}, "topic", "allowed are letters"),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, "topic", "a system topic"),
         ({"body": None}, "body", "is null"),
         ({"body": b""}, "body", "is empty"),

@@ -58,7 +58,7 @@ def test_queues_can_be_assigned() -> None:
         ),
         ({"tags": "a", "sql": "b = 1"}, "sql", "cannot be combined with 'tags'"),
         ({"sql": "b = = 1"}, "sql", "is invalid"),
-        ({"subscribe": "a b"}, "subscribe", "not valid"),
+        ({"subscribe": "a b"}, "subscribe", "invalid"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss", "must be true or false, not 'maybe'"),
         ({"minPartitions": "0"}, "minPartitions", "must be from 1"),
         ({"minPartitions": "two"}, "minPartitions", "must be a whole number"),
@@ -74,7 +74,7 @@ def test_queues_can_be_assigned() -> None:
         ({"requestTimeout": "0"}, "requestTimeout", "from 10ms to 1d"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp", "such as 2026-01-31T12:00:00Z"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger", "is not available for a batch"),
-        ({"groupId": "a b"}, "groupId", "not valid"),
+        ({"groupId": "a b"}, "groupId", "invalid"),
         (
             {"startingTimestamp": "6", "endingTimestamp": "5"},
             "startingTimestamp",
