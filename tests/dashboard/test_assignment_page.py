@@ -188,7 +188,7 @@ def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: 
         wrong = window.page.locator(".as-findings")
         expect(wrong).to_contain_text("unowned queues: orders:broker-1:7")
         expect(wrong).to_contain_text("owned twice: orders:broker-1:0")
-        expect(wrong).to_contain_text("Evidence: held by c1 and c2")
+        expect(wrong).to_contain_text("Evidence: owned by c1 and c2")
         bar = window.page.locator(".qm-bar")
         bar.get_by_label("only problems").check()
         expect(picture(window)).to_have_attribute("data-shown", "2")
@@ -198,7 +198,7 @@ def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: 
         expect(rows).to_have_count(3)
         expect(rows.nth(1)).to_contain_text("c1 and c2")
         expect(rows.nth(2)).to_contain_text("no owner")
-        expect(rows.nth(2)).to_contain_text("no common strategy gives this picture")
+        expect(rows.nth(2)).to_contain_text("no common strategy gives this assignment")
         window.keep("assignment-troubles")
         bar.get_by_label("only problems").uncheck()
         bar.get_by_label("Broker").select_option("broker-1")
@@ -221,7 +221,7 @@ def test_what_a_silent_member_holds_is_shown_as_unknown(
         expect(entry(window, "c2 stopped reporting its queues")).to_contain_text("nothing moved")
         window.keep("assignment-unknown")
         talking.leave("c2")
-        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text(
+        expect(entry(window, "c2 left after it had stopped responding")).to_contain_text(
             "in progress"
         )
         expect(standing(window)).to_have_text("Of 16 queues, 8 have no owner.")
