@@ -84,7 +84,7 @@ def test_a_group_that_nobody_knows_is_refused_with_words() -> None:
     with mq.Cluster() as cluster:
 
         async def story(admin: aio.Admin) -> None:
-            with pytest.raises(Absent, match="no broker knows it"):
+            with pytest.raises(Absent, match="no broker has it"):
                 await SnapshotTaker(admin, "nobody").take()
 
         with_admin(cluster, story)
