@@ -148,7 +148,9 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchEntry]:
     end = len(body)
     while position < end:
         if end - position < ENTRY_OVERHEAD:
-            raise MessageMalformed(f"{end - position} bytes are left of a batch", position)
+            raise MessageMalformed(
+                f"{end - position} extra bytes at the end of the batch", position
+            )
         if len(entries) == most:
             raise MessageMalformed(f"more than {most} messages", position)
         size, _, _, flag, body_size = _HEAD_FROM(body, position)

@@ -410,7 +410,7 @@ def test_a_batch_finds_its_readers_by_tag(caller: Caller) -> None:
     [
         ({}, b"", TOO_LARGE),
         ({}, BATCH[:-1], "malformed message at byte 72: an entry of 36 bytes where 35 are left"),
-        ({}, b"nonsense", "malformed message at byte 0: 8 bytes are left of a batch"),
+        ({}, b"nonsense", "malformed message at byte 0: 8 extra bytes at the end of the batch"),
         ({}, b"\xff" * 40, "malformed message at byte 0: an entry of -1 bytes where 40 are left"),
         ({"b": "%RETRY%G"}, BATCH, "batch request does not support retry group %RETRY%G"),
         ({"i": "DELAY\0013\2"}, BATCH, TOO_LARGE),
