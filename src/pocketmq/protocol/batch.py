@@ -156,9 +156,7 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchEntry]:
         size, _, _, flag, body_size = _HEAD_FROM(body, position)
         stop = position + size
         if size < ENTRY_OVERHEAD or stop > end:
-            raise MessageMalformed(
-                f"an entry of {size} bytes where {end - position} are left", position
-            )
+            raise MessageMalformed(f"an entry of {size} bytes; {end - position} remain", position)
         if not 0 <= body_size <= size - ENTRY_OVERHEAD:
             raise MessageMalformed(f"a body of {body_size} bytes in an entry of {size}", position)
         at = position + 20 + body_size

@@ -31,7 +31,7 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     def from_ext(cls, ext: Mapping[str, str]) -> Self:
         """Read the fields as Java does; keys this header does not have are ignored.
 
-        Raises `HeaderMalformed` for a missing field, or a number that is none or out of range.
+        Raises `HeaderMalformed` for a missing field, or a number that is invalid or out of range.
         A boolean is never wrong: all but "true", in any case, is false.
         """
         values: dict[str, Any] = {}

@@ -90,7 +90,7 @@ def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise MessageMalformed(f"unknown magic {magic & 0xFFFF_FFFF:08x}", position)
     if size > left:
-        raise MessageMalformed(f"it declares {size} bytes, but {left} are left", position)
+        raise MessageMalformed(f"it declares {size} bytes, but only {left} remain", position)
     if size < _SMALLEST:
         raise MessageMalformed(f"{size} bytes are too few for a message", position)
     body_at = BODY_AT[buffer[position + FLAG_BYTE] >> 4 & 3]
