@@ -47,7 +47,7 @@ def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> No
     def handle(state: Any, connection: Any, request: Any, header: GetMaxOffsetRequest) -> None: ...
 
     with_header(Code.GET_MAX_OFFSET, handle)
-    with pytest.raises(TypeError, match=r"handle at .* takes another header than the row"):
+    with pytest.raises(TypeError, match=r"handle at .* expects header .*, but its row declares"):
         with_header(Code.GET_MIN_OFFSET, handle)
 
 

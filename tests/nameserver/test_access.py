@@ -281,7 +281,10 @@ class TestUsersFile:
                 '[{"username":"a","password":"x","userType":"King"}]',
                 "needs userType Super or Normal",
             ),
-            ('[{"username":"a","password":"x","usertype":"Super"}]', "has a field that is none of"),
+            (
+                '[{"username":"a","password":"x","usertype":"Super"}]',
+                "has an unknown field; allowed: ",
+            ),
             ('[{"username":"a","password":"x"},{"username":"a","password":"y"}]', "is a duplicate"),
         ],
     )

@@ -52,7 +52,7 @@ async def test_a_frame_that_stalls_is_cut_off_and_a_slow_one_is_not(
         assert "bytes of a frame in 3" in cause
         told = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
         assert len(told) == 1
-        assert told[0].startswith(f"{first.remote_address} is cut off: ")
+        assert told[0].startswith(f'client disconnected: address={first.remote_address} reason="')
 
 
 async def test_frames_wait_for_memory_and_those_that_lack_least_come_first() -> None:

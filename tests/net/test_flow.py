@@ -65,7 +65,8 @@ async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(
             assert len(owner.requests) < 200
             reason = "the peer read nothing of its unsent answers for 0.4 s"
             assert reason in str(owner.causes[0])
-            told = f"{owner.closed[0][0].remote_address} is cut off: {reason}"
+            peer = owner.closed[0][0].remote_address
+            told = f'client disconnected: address={peer} reason="{reason}"'
             assert told in [record.getMessage() for record in caplog.records]
     finally:
         tracemalloc.stop()

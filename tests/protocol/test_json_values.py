@@ -181,7 +181,7 @@ def test_flags_are_written_as_numbers() -> None:
         ('{"byName":{"k":{"someName":null}}}', "byName['k'] lacks someName"),
         ('{"many":[{"someName":"x"},{"someName":"y","number":[]}]}', "many[1].number is an array, not an integer"),
         ('{"byNumber":{"x":"y"}}', "byNumber['x'] is a string, not a number"),
-        ('{"byQueue":{"x":1}}', "byQueue['x'] is a key that is not a queue: a word that is no value at character 0"),
+        ('{"byQueue":{"x":1}}', "byQueue['x'] is a key that is not a queue: unexpected word; expected a JSON value at character 0"),
         ('{"byQueue":{{"topic":"t"}:1}}', "byQueue['{\"topic\":\"t\"}'] lacks brokerName"),
         ('{"unknown":' + "[" * 40 + "]" * 40 + "}", "unknown nests deeper than 32 levels"),
     ],

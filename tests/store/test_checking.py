@@ -186,7 +186,7 @@ def test_a_damaged_run_of_the_key_index_is_made_again_by_itself(path: Path) -> N
 
 def test_a_lost_index_is_named_and_rebuilt(path: Path) -> None:
     shutil.rmtree(path / "index")
-    assert "queues: index/00000000 is missing or has lost its size" in errors(check_store(path))
+    assert "queues: index/00000000 is missing or has the wrong size" in errors(check_store(path))
     done = repair_store(path)
     assert done.kept_settings
     assert check_store(path).sound

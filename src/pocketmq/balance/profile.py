@@ -35,7 +35,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     # Same in both lines, tunable.
     rebalance_interval: float = 20.0
     pull_max_idle: float = 120.0
-    """A queue whose last pull is longer ago is dropped and taken anew."""
+    """A queue whose last pull is longer ago is dropped and taken again."""
     lock_interval: float = 20.0
     lock_first_after: float = 1.0
     lock_max_age: float = 30.0

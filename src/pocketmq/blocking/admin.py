@@ -240,7 +240,7 @@ class Admin(Facade[AsyncAdmin]):
 
     @property
     def options(self) -> AdminOptions:
-        """How it works."""
+        """The admin client's options."""
         return self._client.options
 
     def __repr__(self) -> str:

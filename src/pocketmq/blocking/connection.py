@@ -26,7 +26,7 @@ logger = logging.getLogger("pocketmq.net")
 
 _READ = 64 * 1024
 _PRECISION = 0.01
-"""Seconds by which the kernel's timer may be off before it is set anew; setting it costs a call."""
+"""Seconds the kernel's timer may be off before it is set again; setting it costs a call."""
 _TIMEVAL = struct.Struct("@ll")
 _KERNEL_TIMERS = sys.platform != "win32"
 

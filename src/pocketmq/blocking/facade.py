@@ -23,13 +23,13 @@ class AsyncClient(Protocol):
 
     @property
     def options(self) -> _Options:
-        """How it works."""
+        """The client's options."""
 
     async def start(self) -> object:
-        """Make ready."""
+        """Start the client."""
 
     async def close(self) -> None:
-        """Finish what was promised, and leave."""
+        """Finish pending work, then close."""
 
 
 C = TypeVar("C", bound=AsyncClient)

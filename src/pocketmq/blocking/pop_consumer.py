@@ -38,7 +38,7 @@ class PopConsumer(Facade[AsyncPopConsumer]):
 
     @property
     def options(self) -> PopConsumerOptions:
-        """How it works."""
+        """The consumer's options."""
         return self._client.options
 
     def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:

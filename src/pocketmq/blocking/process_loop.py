@@ -1,6 +1,6 @@
 """The one loop thread that all blocking clients of a process share, and the process's end.
 
-Started when first needed. A fork starts anew: threads of the parent do not exist there, and clients
+Started when first needed. A fork starts over: threads of the parent do not exist there, and clients
 made there get a fresh loop. Clients that are still open when the interpreter exits are closed
 gracefully, within a time limit, so that submitted messages are sent.
 """

@@ -46,7 +46,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
 
     @property
     def options(self) -> PullConsumerOptions:
-        """How it works."""
+        """The consumer's options."""
         return self._client.options
 
     # Life

@@ -106,7 +106,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
 
     @property
     def options(self) -> PushConsumerOptions:
-        """How it works."""
+        """The consumer's options."""
         return self._client.options
 
     # Life

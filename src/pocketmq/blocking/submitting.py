@@ -157,7 +157,7 @@ class SubmittedSend(Future[SendReceipt]):
     def __init__(
         self, window: SubmitWindow, outgoing: Outgoing, choice: Choice | None, timeout: float
     ) -> None:
-        # As the parent's, but for the condition, which costs more than all the rest and is only
+        # As the parent's, except the condition, which costs more than all the rest and is only
         # needed by threads that wait before the receipt is there.
         self._state = _PENDING
         self._result = None

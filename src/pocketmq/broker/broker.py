@@ -50,7 +50,7 @@ class Broker:
     ) -> None:
         """Take settings, a directory (None: only memory) and the name servers' addresses.
 
-        Settings that were changed in an earlier run override `config`, but for the keys in `given`.
+        Settings that were changed in an earlier run override `config`, except the keys in `given`.
 
         `own_process`: nothing else runs in this process, so that the garbage collector may ignore
         everything that exists after the start.

@@ -45,13 +45,14 @@ FEATURES = (
 def with_header(code: int, handler: AnyHandler) -> Handler:
     """Return a handler that reads the header its row names; as it is, if it takes none.
 
-    Raises `TypeError` if the handler takes another type than its row has.
+    Raises `TypeError` if the handler expects another type than its row declares.
     """
     kind = inspect.get_annotations(handler).get("header")
     if kind is None:
         return cast("Handler", handler)
-    if kind is not REQUESTS[code].header:
-        raise TypeError(f"{handler!r} takes another header than the row of its request has")
+    declared = REQUESTS[code].header
+    if kind is not declared:
+        raise TypeError(f"{handler!r} expects header {kind}, but its row declares {declared}")
     call = cast("HeaderHandler", handler)
 
     def handle(state: BrokerState, connection: Connection, request: Command) -> Answer:

@@ -19,7 +19,7 @@ from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 LONGEST_LINE = 1000
-"""Maximal characters of an error line; it may quote the input, or a file."""
+"""Maximum number of characters of an error line; it may quote the input, or a file."""
 
 SUBCOMMANDS = {
     "admin": Listed("pocketmq.cli.admin", "Operate a cluster with mqadmin's subcommands."),

@@ -21,7 +21,7 @@ UNWRAPPED = 1_000_000
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return the text with control characters as escapes such as `\x1b`, but for those to keep.
+    r"""Return the text with control characters as escapes such as `\x1b`, except those to keep.
 
     Names and bodies come from files and peers; a terminal must not obey them.
     """

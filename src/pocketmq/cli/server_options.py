@@ -97,7 +97,7 @@ _METRICS = click.option(
     "--metrics-port",
     type=PORT,
     metavar="PORT",
-    help="Port for Prometheus on 127.0.0.1, next brokers on the following ones; 0 takes any.",
+    help="Prometheus port on 127.0.0.1; further brokers use the next ports; 0 picks a free one.",
 )
 _SET = click.option(
     "--set",

@@ -72,8 +72,8 @@ def tell_skipped(queue: MessageQueue, offset: int, reason: str) -> None:
 def tell_left_out(topic: str, broker: str, reason: str) -> None:
     """Log that an answer holds a damaged message whose offset is not known."""
     logger.error(
-        'damaged message left out: topic=%s broker=%s error="%s"; what the same answer held behind '
-        "it may be left out, too", topic, broker, reason,
+        'damaged message left out: topic=%s broker=%s error="%s"; later messages of the same '
+        "response may also be skipped", topic, broker, reason,
     )  # fmt: skip
 
 

@@ -244,7 +244,7 @@ class Session:
 
     async def _shut(self) -> None:
         try:
-            # Tasks first: one that still ran would dial anew.
+            # Tasks first: one that still ran would reconnect.
             await self.tasks.stop()
             await self._dialer.close()
         finally:
@@ -256,4 +256,4 @@ def _notify(member: SessionMember, notice: Callable[[T], None], what: T) -> None
     try:
         notice(what)
     except Exception:
-        logger.exception("member of group %s failed on a notice; ignored", member.group)
+        logger.exception("handling a broker notification failed: group=%s; ignored", member.group)

@@ -76,14 +76,14 @@ class Actions:
 
     async def _do(self, who: str, what: str, work: Callable[[], Awaitable[T]]) -> T:
         if not self.allowed:
-            logger.warning("refused: %s asked to %s; actions are off", who, what)
+            logger.warning('action refused: user=%s action="%s"; %s', who, what, HOW_TO_ALLOW)
             raise InvalidInput(f"actions are off: {HOW_TO_ALLOW}")
         try:
             done = await work()
         except MQError as error:
-            logger.warning("failed: %s asked to %s: %s", who, what, error)
+            logger.warning('action failed: user=%s action="%s" error="%s"', who, what, error)
             raise
-        logger.info("done: %s asked to %s", who, what)
+        logger.info('action done: user=%s action="%s"', who, what)
         self._views.pollers.hurry()
         return done
 

@@ -15,7 +15,7 @@ from nicegui.events import GenericEventArguments
 T = TypeVar("T")
 
 PAGE = 50
-"""Rows sent at once."""
+"""Rows of one page, sent together."""
 LONGEST_SEARCH = 200
 
 

@@ -149,7 +149,7 @@ def read_users(path: Path) -> dict[str, KnownUser | None]:
 def _user(what: str, fields: dict[str, str]) -> tuple[str, KnownUser | None]:
     """Read one user; None for one that is disabled."""
     if not fields.keys() <= _KEYS:
-        raise InvalidInput(f"{what} has a field that is none of {', '.join(sorted(_KEYS))}")
+        raise InvalidInput(f"{what} has an unknown field; allowed: {', '.join(sorted(_KEYS))}")
     name, password = fields.get("username", "").strip(), fields.get("password", "")
     if not name or not password.strip():
         raise InvalidInput(f"{what} needs a username and a password")

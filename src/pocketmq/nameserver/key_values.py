@@ -17,7 +17,7 @@ ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Topics as keys, and as values the queues of each broker in order: `broker-a:4;broker-b:4`."""
 
 MAX_CHARACTERS = 8 * 1024 * 1024
-"""Limit of the store's size: it is written anew with every change."""
+"""Limit of the store's size: it is rewritten with every change."""
 
 Save = Callable[[bytes], None]
 

@@ -163,4 +163,7 @@ def check_queue_data(topic: str, data: QueueData, limits: TableLimits) -> None:
 def check_counts(topic: str, reads: int, writes: int, limits: TableLimits) -> None:
     """Raise `ServerError` for numbers of queues that would cost every client its memory."""
     if not (0 <= reads <= limits.queues and 0 <= writes <= limits.queues):
-        raise refused(f"topic {topic} with {reads} and {writes} queues; {limits.queues} is most")
+        raise refused(
+            f"topic {topic} has {reads} read and {writes} write queues; "
+            f"at most {limits.queues} are allowed"
+        )

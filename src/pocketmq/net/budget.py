@@ -151,7 +151,7 @@ class MemoryBudget:
 
     def _resume(self, held: HeldMemory) -> None:
         if held.paused:
-            # Its windows begin anew: the time in which we did not read is not the peer's.
+            # Its windows restart: the time in which we did not read is not the peer's.
             self._mark(held)
             self._mark_frame(held)
             held.pause_reading(False)

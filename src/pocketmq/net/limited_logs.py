@@ -52,9 +52,9 @@ class RefusalLog:
 
 
 class CutOffLog:
-    """Writes to the log which connections were cut off, and why. Belongs to one event loop.
+    """Writes to the log which clients were disconnected, and why. Belongs to one event loop.
 
-    The first is logged at once; those of the following `PERIOD` seconds are counted and logged
+    The first is logged immediately; those of the following `PERIOD` seconds are counted and logged
     together in one line, with the last of them. Memory pressure may end thousands at a time.
     """
 
@@ -70,7 +70,7 @@ class CutOffLog:
             self._skipped += 1
             self._last = peer, reason
             return
-        self._logger.warning("%s is cut off: %s", peer, reason)
+        self._logger.warning('client disconnected: address=%s reason="%s"', peer, reason)
         self._set_timer()
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class CutOffLog:
         count, self._skipped = self._skipped, 0
         if count:
             self._logger.warning(
-                "connections cut off: %d more within %g s; the last: %s: %s",
+                'clients disconnected: count=%d seconds=%g last=%s reason="%s"',
                 count, PERIOD, *self._last,
             )  # fmt: skip
         return bool(count)

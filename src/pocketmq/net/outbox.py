@@ -1,4 +1,4 @@
-"""Outgoing bytes of one connection: gathered for an event-loop iteration, then written at once.
+"""Outgoing bytes of one connection: gathered for an event-loop iteration, then written together.
 
 Owns their order and their count. Does not decide what happens to a slow peer. Belongs to the
 connection's event loop.

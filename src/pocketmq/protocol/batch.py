@@ -148,15 +148,15 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchEntry]:
     end = len(body)
     while position < end:
         if end - position < ENTRY_OVERHEAD:
-            raise MessageMalformed(f"{end - position} bytes are left of a batch", position)
+            raise MessageMalformed(
+                f"{end - position} extra bytes at the end of the batch", position
+            )
         if len(entries) == most:
             raise MessageMalformed(f"more than {most} messages", position)
         size, _, _, flag, body_size = _HEAD_FROM(body, position)
         stop = position + size
         if size < ENTRY_OVERHEAD or stop > end:
-            raise MessageMalformed(
-                f"an entry of {size} bytes where {end - position} are left", position
-            )
+            raise MessageMalformed(f"an entry of {size} bytes; {end - position} remain", position)
         if not 0 <= body_size <= size - ENTRY_OVERHEAD:
             raise MessageMalformed(f"a body of {body_size} bytes in an entry of {size}", position)
         at = position + 20 + body_size

@@ -211,7 +211,7 @@ def _mark(text: str) -> TopicMark:
     try:
         return TopicMark(text)
     except ValueError:
-        raise HeaderMalformed(f"{text[:40]!r} is not a mark of a topic") from None
+        raise HeaderMalformed(f"{text[:40]!r} is not a valid topic marker") from None
 
 
 def _int(text: str) -> int:

@@ -31,7 +31,7 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     def from_ext(cls, ext: Mapping[str, str]) -> Self:
         """Read the fields as Java does; keys this header does not have are ignored.
 
-        Raises `HeaderMalformed` for a missing field, or a number that is none or out of range.
+        Raises `HeaderMalformed` for a missing field, or a number that is invalid or out of range.
         A boolean is never wrong: all but "true", in any case, is false.
         """
         values: dict[str, Any] = {}
@@ -105,13 +105,13 @@ def _read_bool(text: str) -> bool:
 
 
 def read_int32(text: str) -> int | None:
-    """Read a Java `int` as `Integer.parseInt` does; None if it is none."""
+    """Read a Java `int` as `Integer.parseInt` does; None if it is not one."""
     value = _read_integer(text)
     return value if value is not None and -(2**31) <= value < 2**31 else None
 
 
 def read_int64(text: str) -> int | None:
-    """Read a Java `long` as `Long.parseLong` does; None if it is none."""
+    """Read a Java `long` as `Long.parseLong` does; None if it is not one."""
     value = _read_integer(text)
     return value if value is not None and -(2**63) <= value < 2**63 else None
 

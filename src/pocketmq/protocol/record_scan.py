@@ -81,16 +81,16 @@ def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
     """Check one record of any form and raise what precisely is wrong; None for a blank."""
     left = end - position
     if left < BLANK_SIZE:
-        raise MessageMalformed(f"{left} bytes are left, too few for a record", position)
+        raise MessageMalformed(f"only {left} bytes remain, too few for a record", position)
     size, magic = _SIZE_AND_MAGIC(buffer, position)
     if magic == MAGIC_BLANK:
         if not BLANK_SIZE <= size <= left:
-            raise MessageMalformed(f"a blank of {size} bytes where {left} are left", position)
+            raise MessageMalformed(f"blank record of {size} bytes; only {left} remain", position)
         return None
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise MessageMalformed(f"unknown magic {magic & 0xFFFF_FFFF:08x}", position)
     if size > left:
-        raise MessageMalformed(f"it declares {size} bytes, but {left} are left", position)
+        raise MessageMalformed(f"it declares {size} bytes, but only {left} remain", position)
     if size < _SMALLEST:
         raise MessageMalformed(f"{size} bytes are too few for a message", position)
     body_at = BODY_AT[buffer[position + FLAG_BYTE] >> 4 & 3]

@@ -74,7 +74,7 @@ BATCH: Form[bytes] = Form("batch", _same, _same)
 STORED_MESSAGES: Form[bytes] = Form("stored messages", _same, _same)
 """Records as the commit log has them, one after the other: `pulled`."""
 REGISTRATION: Form[bytes] = Form("registration", _same, _same)
-"""`bodies.registration`: JSON, or compressed if the header says so."""
+"""`protocol.registration`: JSON, or compressed if the header says so."""
 
 
 class PeerKind(Enum):

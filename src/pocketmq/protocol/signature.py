@@ -2,7 +2,7 @@
 
 RocketMQ signs the values of all fields in Java's order of their keys, then the body: neither the
 request code nor the keys. PocketMQ's clients bind them: the field `!`, which sorts before all
-others, holds the code, the fields' keys and, but for sends, the lengths of their values, so the
+others, holds the code, the fields' keys and, except for sends, the lengths of their values, so the
 signed content begins with them.
 An attacker who captures such a request cannot remove, alter or move this beginning. Java brokers
 take the field for one more value. No time is signed: a captured request can be sent

@@ -1,6 +1,6 @@
 """Pieces of a buffer as Arrow and numpy arrays, without a Python object for each.
 
-Knows bytes and positions, not what they mean.
+Depends only on bytes and positions.
 """
 
 from typing import Any, TypeAlias

@@ -1,7 +1,7 @@
 """Where everything lies in stored records: found and proved for many of them at once.
 
 Lengths are checked before anything is read by them; a record that breaks the format raises
-`MessageMalformed`. Inner batches are unwrapped here, one by one. Knows no columns.
+`MessageMalformed`. Inner batches are unwrapped here, one by one. Independent of columns.
 """
 
 import struct

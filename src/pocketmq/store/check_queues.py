@@ -141,7 +141,7 @@ class QueueCheck:
     def _check_files(self, seen: SeenMetadata) -> None:
         for number in range(-(-seen.numbers.get("index_end", 0) // FILE_BYTES)):
             if self._files.columns(number) is None:
-                text = f"index/{number:08d} is missing or has lost its size"
+                text = f"index/{number:08d} is missing or has the wrong size"
                 self._findings.error(PART, text, kind="missing index files")
 
     def see(self, record: Sound, view: RecordView) -> None:

@@ -54,7 +54,7 @@ class StoredFile(Protocol):
         """
 
     def cut(self, position: int) -> bool:
-        """Make everything from a position on zero, and sync; return whether it was not."""
+        """Zero the file from a position on, and sync; return whether anything changed."""
 
     def data_end(self, position: int) -> int:
         """Return where the last byte behind a position ends that is not zero, or the position."""

@@ -22,7 +22,7 @@ describe anything that a power cut could still take away.
 A sync that fails stops the store for good (`log.failed`): Linux marks the pages it could not write
 as clean, so a second sync would succeed and prove nothing. Only a restart reads what is there.
 
-Threads: everything here belongs to the writer's thread (the broker's loop), but for the functions
+Threads: everything here belongs to the writer's thread (the broker's loop), except the functions
 named `job`, which run on the flusher's thread. A job works only on what was captured before; its
 `outcome` runs on the writer's thread again.
 """

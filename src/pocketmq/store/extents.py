@@ -2,7 +2,7 @@
 
 A run holds its entries in columns: positions, tag codes, sizes. Which run belongs to which queue is
 recorded in the metadata at each checkpoint; space allocated since then is free again after a crash,
-because recovery builds its entries anew from the commit log. A run that a queue frees is reused
+because recovery rebuilds its entries from the commit log. A run that a queue frees is reused
 only after a checkpoint has recorded that: until then a crash would bring back the old checkpoint,
 whose queue still refers to the run and would find another queue's entries in it.
 """
@@ -88,7 +88,7 @@ class ExtentFiles:
                 self._disk.remove(f"{self._folder}/{name}")
         for number in range(-(-end // FILE_BYTES)):
             if number not in self._kept:
-                raise StoreCorrupt(f"{self._folder}/{number:08d} is missing or has lost its size")
+                raise StoreCorrupt(f"{self._folder}/{number:08d} is missing or has the wrong size")
         for file, place, entries in free:
             self._free.setdefault(entries, []).append((file, place))
 

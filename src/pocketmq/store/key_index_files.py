@@ -64,7 +64,7 @@ class RunFiles:
 
         def outcome(error: Exception | None) -> None:
             if error is not None:
-                log.warning("key index: %s cannot be made: %s", info.name, error)
+                log.warning('cannot create key index file: file=%s error="%s"', info.name, error)
             elif self.stopped:  # it stays unsealed, and goes at the next start
                 files.pop().close()
             made(files[0] if files else None)

@@ -196,7 +196,7 @@ class Runs:
             self._unchecked.remove(run)
         if sound is not False:
             return None
-        log.warning("key index: %s is damaged and will be made again", run.info.name)
+        log.warning("key index file is damaged: file=%s; rebuilding it", run.info.name)
         self._drop(run)
         return run
 

@@ -141,7 +141,7 @@ class KeyWords:
         if not count:
             return
         joined = b"\x02" + _BETWEEN.join(texts) + _END
-        if joined.count(0) != count:  # damage, or bytes of another hand: a mark could be forged
+        if joined.count(0) != count:  # damage, or bytes not written by us: a mark could be forged
             for place, seed, text in zip(places, seeds, texts, strict=True):
                 self._add_uneven([place], [seed], _find_pairs(b"\x02" + text))
             return

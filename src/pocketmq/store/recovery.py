@@ -4,7 +4,7 @@ The order of `take_up` matters:
 
 1. Load the log's files, then the free index space and the queues as the last checkpoint left them.
    Index entries written after the checkpoint are ignored: a power cut may have torn them.
-2. Scan the log from the checkpoint on and build the queues' entries anew. The log is the truth, the
+2. Scan the log from the checkpoint on and rebuild the queues' entries. The log is the truth, the
    index is derived from it; a record counts only if all its checks pass (see `log_scan`).
 3. Follow what a repair has noted, which may move the ends of log and queues.
 4. Cut the log after its last sound record (`CommitLog.begin`), before anything is appended. A torn
@@ -78,7 +78,7 @@ class RepairNote(msgspec.Struct, frozen=True):
 
 
 def read_repair_note(document: bytes) -> RepairNote:
-    """Read the document. Raises `msgspec.MsgspecError` if it is none."""
+    """Read the document. Raises `msgspec.MsgspecError` if it is not a valid one."""
     return msgspec.json.decode(document, type=RepairNote)
 
 

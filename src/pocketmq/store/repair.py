@@ -2,7 +2,7 @@
 
 Metadata and indexes are moved aside, never deleted. New metadata takes over what can be read of
 the old, with a checkpoint at the very beginning of the log: the next start reads all of it, as
-after a crash, and builds every queue anew. Topics whose records begin in the middle, because older
+after a crash, and rebuilds every queue. Topics whose records begin in the middle, because older
 files are gone, continue at that offset. Damaged records stay where they are; their offsets are not
 reused for other messages. If the metadata cannot be read at all, what only it held is lost: the
 groups' settings and offsets, users, rules, and which topics had been deleted; topics and queues
@@ -168,7 +168,7 @@ def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
                 start, end = reader.holes()[0]
                 raise StoreCorrupt(
                     f"bytes {start} to {end} of the commit log are missing: put the file back, or "
-                    "move the files before it away, whose messages are lost then"
+                    "move the earlier files away (their messages are lost)"
                 )
             if seen is None:
                 records = noting_waits(reader.read(), forms.waits_for, waiting)

@@ -154,7 +154,7 @@ class MessageStore:
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues for good; its records stay in the log until their file goes.
 
-        Queues of it must be asked for anew afterwards: they begin at 0 again.
+        Queues of it must be asked for again afterwards: they begin at 0 again.
         """
         self.write()
         self.queues.delete(topic, self.log.tail)

@@ -409,9 +409,9 @@ def test_a_batch_finds_its_readers_by_tag(caller: Caller) -> None:
     ("changes", "body", "remark"),
     [
         ({}, b"", TOO_LARGE),
-        ({}, BATCH[:-1], "malformed message at byte 72: an entry of 36 bytes where 35 are left"),
-        ({}, b"nonsense", "malformed message at byte 0: 8 bytes are left of a batch"),
-        ({}, b"\xff" * 40, "malformed message at byte 0: an entry of -1 bytes where 40 are left"),
+        ({}, BATCH[:-1], "malformed message at byte 72: an entry of 36 bytes; 35 remain"),
+        ({}, b"nonsense", "malformed message at byte 0: 8 extra bytes at the end of the batch"),
+        ({}, b"\xff" * 40, "malformed message at byte 0: an entry of -1 bytes; 40 remain"),
         ({"b": "%RETRY%G"}, BATCH, "batch request does not support retry group %RETRY%G"),
         ({"i": "DELAY\0013\2"}, BATCH, TOO_LARGE),
         ({"f": "4"}, BATCH, TOO_LARGE),

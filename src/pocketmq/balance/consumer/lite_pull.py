@@ -1,7 +1,7 @@
 """The pull tasks of a pull consumer: one for each assigned queue, and what `poll` commits.
 
 The application takes cached batches with `poll`; pull tasks fill the cache ahead of it. A seek
-empties a queue's cache and starts its task anew.
+empties a queue's cache and restarts its task.
 """
 
 import msgspec

@@ -4,7 +4,7 @@ Knows the rule of `ConsumeFromWhere` and what the offset store may answer; not h
 
 A reset while consuming (220, pushed by a broker): the consumer pauses, and waits until its handlers
 are idle, so that none commits an old offset over the new one. Then it commits the new offsets and
-releases the queues; its next rebalance takes them anew.
+releases the queues; its next rebalance takes them again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -92,7 +92,7 @@ class CacheMessages(Instruction, frozen=True):
 
 
 class ReportOddOffsets(Instruction, frozen=True):
-    """Log that a broker answered with offsets below the one asked for."""
+    """Log that a broker returned offsets before the requested one."""
 
     queue: MessageQueue
     asked: int
@@ -253,7 +253,7 @@ def offset_correction(
 ) -> tuple[Instruction, ...]:
     """Return how to correct a queue that was pulled outside the offsets its broker has.
 
-    The queue is released with the broker's offset committed; a later rebalance takes it anew.
+    The queue is released with the broker's offset committed; a later rebalance takes it again.
     """
     note: Instruction = UpdateOffset(queue, offset, increase_only=False)
     if profile.offset_illegal_freezes:  # a handler that finishes late must not undo it

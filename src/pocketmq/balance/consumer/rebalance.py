@@ -66,7 +66,7 @@ class RebalanceDecision(msgspec.Struct, frozen=True, kw_only=True):
     revoked: tuple[RevokeQueue, ...] = ()
     kept: tuple[MessageQueue, ...] = ()
     lingering: tuple[MessageQueue, ...] = ()
-    """Kept queues that are dropped: no messages come until they expire and are taken anew."""
+    """Kept queues that are dropped: no messages come until they expire and are taken again."""
     assigned_pop: tuple[MessageQueue, ...] = ()
     all_queues: tuple[MessageQueue, ...] | None = None
     balanced: bool = True
@@ -133,7 +133,7 @@ def split_owned(
     """Split the topic's owned queues into those to revoke and those to keep.
 
     A push consumer that has not pulled a queue for too long has lost its pull request; it drops the
-    queue and takes it anew.
+    queue and takes it again.
     """
     member = facts.member
     passive = member.consume_type is ConsumeType.CONSUME_PASSIVELY

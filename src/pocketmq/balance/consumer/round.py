@@ -12,7 +12,7 @@ Instructions given together may be carried out one after another (as Java does) 
 only the events must come one at a time. A round ends by itself when every queue is settled.
 
 Revoked queues are settled before new ones are taken: a queue whose pull expired is revoked and
-assigned in one round, and must not be taken anew before its old process queue is released.
+assigned in one round, and must not be taken again before its old process queue is released.
 """
 
 import msgspec

@@ -16,8 +16,8 @@ way each queue that moves is at its old owner, at none or at its new one; all ot
 
 - Numbers: let T be the result, A any other choice. A queue's arrival saves T one move, and A one at
   most. A queue's release takes one kept queue from all that wanted it kept, and T is not among
-  them. So T, which was best, remains best; and if A was as good but for its scores, it still loses,
-  because scores do not depend on the state.
+  them. So T, which was best, remains best; and if A was as good except for its scores, it still
+  loses, because scores do not depend on the state.
 - Queues: a member with too many has its best ones and some of those it must release, so the same
   ones are its best. Dealing out, highest pair first, is not changed by taking out a pair that it
   would make: the member has capacity for one less and one less comes to it.

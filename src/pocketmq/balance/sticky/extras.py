@@ -84,8 +84,8 @@ class _Flow:
             for column in columns:
                 self.rows_of[column].add(number)
         # Of a column that a search has passed: what leaving it through each of its rows costs, the
-        # cheapest first. Rows' potentials only fall, which makes it dearer, so an entry may be too
-        # low but never too high; `_next_row` corrects entries that it meets.
+        # cheapest first. Rows' potentials only fall, which makes it more expensive: an entry may be
+        # too low but never too high; `_next_row` corrects entries that it meets.
         self.exits: list[list[tuple[int, int]]] = [[] for _ in member_keys]
         floor, left_over = divmod(sum(row.extras for row in rows), len(member_keys))
         # Units too many (above 0) or missing (below 0), of the columns and of the remainder.

@@ -124,7 +124,7 @@ class OwnershipFold:
                     yield Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
 
     def _in_order(self, members: Iterable[str]) -> list[str]:
-        """Sort members by their first events: of two owners at once the same is the later."""
+        """Sort members by their first events: a fixed order for simultaneous owners."""
         return sorted(members, key=lambda member: self._rank[member])
 
     def _owned_by(self, member: str, topic: str) -> dict[QueueName, _Open]:

@@ -2,7 +2,8 @@
 
 A group is guarded under the name of its retry topic, as in Java. Java checks a signature only
 for most requests. Here every request needs what `needs_by_code` says, as far as accounts can have
-it: to publish and to subscribe; to read a topic's state either will do. All else takes an admin.
+it: to publish and to subscribe; to read a topic's state either is enough. Everything else needs an
+admin.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """The rules of 5.x: which policy decides about an action on a resource. Pure.
 
-A subject's `Custom` rules count before its `Default` ones; of those that match, the one for the
-most precise resource decides, and of two for the same resource the one that denies.
+A subject's `Custom` rules take precedence over its `Default` ones; of those that match, the one
+for the most precise resource decides, and of two for the same resource the one that denies.
 """
 
 import ipaddress
@@ -107,7 +107,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     actions: frozenset[Action]
     sources: tuple[str, ...] = ()
-    """Addresses and networks it is limited to; none: wherever from."""
+    """Addresses and networks it is limited to; empty: any address."""
     allow: bool
 
     def matches(self, resource: Resource, actions: Iterable[Action], source: str) -> bool:

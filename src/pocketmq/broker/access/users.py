@@ -105,7 +105,7 @@ class AclTable(ConfigTable[Acl]):
     def merge(self, subject: str, wanted: Acl, now_ms: int) -> None:
         """Add rules to a subject's, replacing those for the same resource; creates it if new.
 
-        Raises `ServerError` as Java refuses rules that are none.
+        Raises `ServerError` with Java's text if a rule is invalid.
         """
         policies = [_checked(policy) for policy in wanted.policies or () if policy.entries]
         if not policies:

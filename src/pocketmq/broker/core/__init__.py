@@ -1,1 +1,1 @@
-"""What the broker's features share: clocks, alarms, saving, answers. Knows no broker."""
+"""What the broker's features share: clocks, alarms, saving, answers. Independent of the broker."""

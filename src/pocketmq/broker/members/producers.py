@@ -87,8 +87,8 @@ class OnlineProducers:
     ) -> ClientPeer | None:
         """Return a connection of a group that takes data, each time the next one.
 
-        Three are tried, of those that are allowed. If all of them are busy the last that is open
-        will do; None if there is none.
+        Three are tried, of those that are allowed. If all of them are busy, returns the last open
+        one; None if all are closed.
         """
         connections = tuple(self.groups.get(group, ()))
         if allowed is not None:

@@ -198,7 +198,8 @@ class Pops:
             for line in lines:
                 self._notify(line)
         except Exception:
-            logger.exception("serving waiting pops failed: lines=%s", [x.key for x in lines])
+            topic, group, _ = lines[0].key
+            logger.exception("serving waiting pops failed: topic=%s group=%s", topic, group)
 
     def _notify(self, line: Line) -> None:
         """Notify as many clients as there are messages for.

@@ -1,7 +1,7 @@
 """Saving and recovering the messages in flight: one document, and the journal since.
 
 Recovery loads the document, then replays the journal from where the document ends. Replay is
-idempotent: the document may already contain what the first entries say. Pure but for the journal
+idempotent: the document may already contain what the first entries say. Pure except for the journal
 it reads.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
 LATE_MS = 500
-"""How long after its end a pop may still come."""
+"""Milliseconds past its deadline in which a pop is still accepted."""
 
 
 def checked(

@@ -92,6 +92,7 @@ class LongPolling:
         except Exception as error:
             if isinstance(error, StoreError):
                 self._state.batch.check_dropped()
-            logger.exception("%s: %r failed", connection.remote_address, pull.request)
+            address = connection.remote_address
+            logger.exception("request failed: client=%s request=%r", address, pull.request)
             connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, FAILED).encode())
         connection.flush()

@@ -104,7 +104,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
         stored = append(state, queue, record, tags_code(text))
     except (StoreError, InvalidInput) as error:
         state.batch.check_dropped()
-        logger.warning("store of a reply failed: error=%s; it is pushed all the same", error)
+        logger.warning('storing a reply failed: error="%s"; pushing it anyway', error)
         return answer
     identity = state.send_answers.identity(stored.positions[0])
     return msgspec.structs.replace(answer, msg_id=identity, queue_offset=stored.queue_offset)

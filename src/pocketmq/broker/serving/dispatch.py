@@ -95,7 +95,8 @@ class Dispatcher:
             except MQError as error:
                 answer = self._refusal(connection, request, error)
             except Exception:
-                logger.exception("%s: %r failed", connection.remote_address, request)
+                address = connection.remote_address
+                logger.exception("request failed: client=%s request=%r", address, request)
                 answer = request.reply(ResponseCode.SYSTEM_ERROR, FAILED)
             if answer is not None:
                 self._answer(connection, request, answer)

@@ -1,11 +1,10 @@
 """Requests under load: refused after waiting too long, or put off while answers pile up.
 
-Java's rule (BrokerFastFailure): an answer that says "busy" at once is worth more than one that
-comes when the client no longer waits, and a send that is carried out after its sender timed out
-would be stored twice. Here a request waits only in what was read from its own connection and is
-handed over in turns with the others'; beyond that the socket holds its sender back. Requests with
-large answers wait, too, while their client or the server has too many unsent bytes; how many is
-decided by the transport.
+Java's rule (BrokerFastFailure): an immediate "busy" is worth more than an answer that comes when
+the client no longer waits, and a send that is executed after its sender timed out would be stored
+twice. Here a request waits only in its connection's read buffer, and connections are served
+round-robin; beyond that the socket holds its sender back. Requests with large answers wait, too,
+while their client or the server has too many unsent bytes; the transport decides the limit.
 """
 
 from pocketmq.broker.config import BrokerConfig

@@ -97,7 +97,7 @@ CHUNK = 8192
 
 
 def records_at(store: MessageStore, queue: QueueIndex, offsets: list[int]) -> Iterator[RecordView]:
-    """Yield the messages at some offsets of a queue, in order, but for those that are lost."""
+    """Yield the messages at some offsets of a queue, in order, except lost ones."""
     for first, count in _stretches(sorted(offsets)):
         offset, end = first, first + count
         while offset < end:

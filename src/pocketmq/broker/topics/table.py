@@ -148,6 +148,6 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         self._unannounced.add(name)
 
     def take_unannounced(self) -> list[str]:
-        """Return the topics that name servers should hear of, once."""
+        """Return the topics to announce to the name servers, and clear the list."""
         names, self._unannounced = self._unannounced, set()
         return [name for name in names if name in self.entries]

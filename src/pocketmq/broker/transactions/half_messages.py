@@ -205,7 +205,8 @@ class HalfMessages:
         kept = {copy.origin for copy in copies_since(self._store, position, topic)}
         for origin in marked.keys() - kept:
             logger.warning(
-                "transaction lost its end to a power cut: position=%d; open again", origin
+                "transaction reopened: its commit or rollback was lost in a power cut: position=%d",
+                origin,
             )
             self.states.set(marked[origin], OPEN)
 

@@ -23,6 +23,7 @@ from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeChec
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
 _NOT_FOUND = "Find prepared transaction message failed"
+_OTHER_OUTCOME = "the transaction already ended with another outcome"
 
 
 def end(
@@ -45,7 +46,7 @@ def end(
     known = halves.state(half.queue_offset)
     if known is None or known > MOST_CHECKS:
         if known != wanted:
-            raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction has ended otherwise")
+            raise server_error(ResponseCode.SYSTEM_ERROR, _OTHER_OUTCOME)
         return request.reply(ResponseCode.SUCCESS)  # ended twice alike: idempotent
     if wanted == COMMITTED:
         message = committed(half, known)

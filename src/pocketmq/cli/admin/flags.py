@@ -101,8 +101,8 @@ CLUSTER = text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.")
 BROKER = text("-b", "--brokerAddr", "address", help="Address of a broker.")
 BROKER_NAME = text("-b", "--brokerName", "broker", help="Name of the broker.", required=True)
 QUEUE_ID = number("-i", "--queueId", "queue_id", help="Queue id.", required=True)
-BEGIN = at_time("-b", "--beginTimestamp", "begin", help="Only messages stored since then.")
-END = at_time("-e", "--endTimestamp", "end", help="Only messages stored until then.")
+BEGIN = at_time("-b", "--beginTimestamp", "begin", help="Only messages stored after this time.")
+END = at_time("-e", "--endTimestamp", "end", help="Only messages stored before this time.")
 IGNORED = "Ignored; for compatibility with mqadmin."
 """The help of options that mqadmin has and that mean nothing here."""
 CONFIGS_FILE = click.option(

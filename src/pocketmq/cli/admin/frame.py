@@ -27,7 +27,7 @@ PARTIAL = 6
 INTERRUPTED = 130
 
 LONGEST_LINE = 1000
-"""Maximal characters of an error line; it may quote a server."""
+"""Maximum number of characters of an error line; it may quote a server."""
 
 _WATCH = 2.0
 _NOT_THERE_CODES = {

@@ -42,7 +42,7 @@ def _direct(result: DirectConsumeResult) -> str:
 
 def _check_pair(group: str | None, client: str | None) -> None:
     if (group is None) is not (client is None):
-        raise click.UsageError("-g and -d need each other: a group and one of its members")
+        raise click.UsageError("-g and -d must be given together: a group and one of its members")
 
 
 @admin_command(
@@ -106,7 +106,7 @@ async def by_id(
     flags.BEGIN,
     flags.END,
     flags.number(
-        "-m", "--maxNum", "limit", default=64, least=1, help="Maximal number of messages."
+        "-m", "--maxNum", "limit", default=64, least=1, help="Maximum number of messages."
     ),
     click.option(
         "-p",
@@ -162,8 +162,8 @@ async def by_key(
     _GROUP,
     _CLIENT,
     flags.flag("-a", "--showAll", "everything", help="Show its retries, too."),
-    flags.at_time("-s", "--startTime", "begin", help="Only messages stored since then."),
-    flags.at_time("-e", "--endTime", "end", help="Only messages stored until then."),
+    flags.at_time("-s", "--startTime", "begin", help="Only messages stored after this time."),
+    flags.at_time("-e", "--endTime", "end", help="Only messages stored before this time."),
     flags.CLUSTER,
 )
 async def by_unique_key(
@@ -232,7 +232,7 @@ async def by_offset(
     flags.text("-t", "--traceTopic", "trace_topic", help=f"Trace topic.  [default: {TRACE_TOPIC}]"),
     flags.BEGIN,
     flags.END,
-    flags.number("-c", "--maxNum", "limit", default=64, least=1, help="Maximal number of records."),
+    flags.number("-c", "--maxNum", "limit", default=64, least=1, help="Maximum number of records."),
 )
 async def trace(
     admin: Admin,

@@ -88,7 +88,7 @@ async def reset(
     """
     del cluster  # a topic is found by its name alone
     if (address is None) is not (queue is None):
-        raise click.UsageError("-b and -q need each other: a broker and one of its queues")
+        raise click.UsageError("-b and -q must be given together: a broker and one of its queues")
     if address is not None and queue is not None:
         place = await _queue_at(admin, topic, address, queue)
         target = offset if offset is not None else await _offset_at(admin, place, time_ms)

@@ -175,7 +175,7 @@ async def print_queue(
     flags.at_time("-s", "--beginTimestamp", "begin", help="Only messages stored since then."),
     flags.END,
     flags.number(
-        "-c", "--MessageNumber", "limit", default=128, least=1, help="Maximal number of messages."
+        "-c", "--MessageNumber", "limit", default=128, least=1, help="Maximum number of messages."
     ),
 )
 async def consume(
@@ -233,7 +233,7 @@ async def consume(
         "limit",
         default=64,
         least=1,
-        help="Maximal number of messages of each queue.",
+        help="Maximum number of messages of each queue.",
     ),
     flags.flag("--resend", help="Send copies to their original topics."),
     flags.text("-i", "--msgId", "message_id", help="Only this message."),

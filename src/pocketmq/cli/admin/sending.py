@@ -107,7 +107,7 @@ async def _timed(producer: Producer, message: Message, queue: MessageQueue) -> t
         "-b",
         "--brokerName",
         "broker",
-        help="Name of the broker, which is also its topic.",
+        help="Broker name; messages go to the topic of the same name.",
         required=True,
     ),
     number("-s", "--messageSize", "size", default=128, help="Bytes of each body."),

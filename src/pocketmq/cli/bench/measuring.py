@@ -34,7 +34,7 @@ NOT_COUNTED = 0.0
 _BATCH_SIZE = 4 << 20
 """Bytes that brokers accept in one request by default."""
 _ENTRY = 200
-"""Maximal bytes of a message in a batch besides its body."""
+"""Maximum number of bytes of a message in a batch besides its body."""
 
 
 class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
 @click.option(
     "--uniform",
     metavar="GROUPS,QUEUES,MEMBERS",
-    help="Instead of a file: equal groups, each with its own topic.",
+    help="Instead of a file: generate equal groups, each with its own topic.",
 )
 @click.option(
     "-n",

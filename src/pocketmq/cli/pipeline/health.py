@@ -63,7 +63,7 @@ MOST_ROWS = 40
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time without a change that ends a rebalance.",
+    help="A rebalance ends after SECONDS without a change.",
 )
 @click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page with charts.")
 @json_option()

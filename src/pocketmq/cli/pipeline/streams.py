@@ -73,7 +73,7 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
             "--largest-batch",
             type=click.IntRange(1),
             metavar="N",
-            help="Maximal messages per batch.",
+            help="Maximum number of messages per batch.",
         ),
         click.option(
             "--master", metavar="URL", default="local[*]", show_default=True, help="Spark master."

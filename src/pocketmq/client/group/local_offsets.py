@@ -48,7 +48,7 @@ class LocalOffsets:
     def load(self) -> None:
         """Take over what the file holds.
 
-        Raises `InvalidInput` if neither it nor its backup can be read, rather than begin anew.
+        Raises `InvalidInput` if neither it nor its backup can be read, rather than start over.
         """
         for queue, offset in self._stored().items():
             self.table.update(queue, offset, increase_only=False)

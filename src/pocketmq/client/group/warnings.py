@@ -86,7 +86,7 @@ class MembershipWatch:
     def _look_for_duplicates(self, connections: list[ClientConnection], now: float) -> None:
         counted = Counter(each.client_id for each in connections if each.client_id)
         doubled = {client_id for client_id, count in counted.items() if count > 1}
-        # A member that has just connected anew may be listed twice for a short time.
+        # A member that has just reconnected may be listed twice for a short time.
         again, self._doubled = sorted(doubled & self._doubled), doubled
         for client_id in again:
             places = sorted(

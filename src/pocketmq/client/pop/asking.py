@@ -109,7 +109,11 @@ class Asking:
         handles: list[PopHandle | None] = []
         for outcome in outcomes:
             if isinstance(outcome, MQError):
-                logger.info("invisible time not changed, the message returns later: %s", outcome)
+                logger.info(
+                    'changing the invisible time failed: error="%s"; the message is redelivered '
+                    "when the old time ends",
+                    outcome,
+                )
                 handles.append(None)
             elif isinstance(outcome, BaseException):
                 raise outcome

@@ -86,8 +86,8 @@ class Receiving:
     ) -> list[ReceivedMessage]:
         """Take what is there already.
 
-        A held pop makes a look needless, but for a caller who does not wait at all: the broker
-        answers the look after the held pop, whose messages are kept by then.
+        No extra pop is needed while one is held, unless the caller does not wait at all: the
+        broker answers the extra one after the held one, whose messages are kept by then.
         """
         late = asyncio.get_running_loop().time() >= deadline
         free = [source for source in sources if late or not self.holds.has(source)]
@@ -155,7 +155,7 @@ class Receiving:
         return await self._awaited(self._tasks.spawn(pop, f"pop {source.name}"))
 
     async def _awaited(self, task: asyncio.Task[T]) -> T:
-        """Await a task; what it brings to a cancelled caller is for the next."""
+        """Await a task; if the caller is cancelled, keep the result for the next caller."""
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:

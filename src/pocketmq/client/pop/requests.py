@@ -107,7 +107,7 @@ class PopRequests:
         """Acknowledge damaged messages, now and not after some tries.
 
         A broker that hands one out again may do so by a copy in the retry topic, whose checksum it
-        computes anew: the damage could not be seen any more.
+        computes again: the damage could not be seen any more.
         """
         for message in damaged:
             queue = MessageQueue(message.topic, broker, message.queue_id)

@@ -121,7 +121,7 @@ def open_tracer(
     """Return a tracer for a group, with sends and a window of its own.
 
     `kind` is PRODUCE or CONSUME, as Java names the groups of its traces. The owner of `publishing`,
-    if given, keeps its routes fresh; otherwise the topic's route is fetched anew after a failure.
+    if given, keeps its routes fresh; otherwise the topic's route is fetched again after a failure.
     """
     name = f"{_GROUP}-{group[:_GROUP_ROOM]}-{kind}"
     options = ProducerOptions(group=name, send_timeout=_TIMEOUT)

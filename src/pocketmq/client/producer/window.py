@@ -124,7 +124,7 @@ class SendWindow:
             await waiter
 
     async def drained(self) -> None:
-        """Wait until nothing is in flight; while sends wait for capacity, something is."""
+        """Wait until nothing is in flight; sends that wait for capacity count as in flight."""
         while self._count:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._empty.append(waiter)

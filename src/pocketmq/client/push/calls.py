@@ -189,7 +189,7 @@ class CallSequence:
 
 
 class KnownHandlers:
-    """The handlers of a consumer, looked at once each."""
+    """The handlers of a consumer, each inspected only the first time."""
 
     def __init__(self, consuming: Consuming) -> None:
         self._consuming = consuming

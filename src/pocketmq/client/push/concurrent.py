@@ -157,9 +157,14 @@ class ConcurrentWork(HandlerWork):
         # of its queue, and in the end its pulls.
         sent = await asyncio.gather(*map(send, verdict.send_back), return_exceptions=True)
         failed = [one for one, ok in zip(verdict.send_back, sent, strict=True) if ok is not True]
-        for error in sent:
+        for message, error in zip(verdict.send_back, sent, strict=True):
             if isinstance(error, BaseException):
-                logger.error("requeueing failed: group=%s", self.consuming.group, exc_info=error)
+                logger.error(
+                    "requeueing failed: group=%s message=%s; passing it to the handler again in "
+                    "%g s",
+                    self.consuming.group, message.message_id, RESUBMIT_AFTER,
+                    exc_info=error,
+                )  # fmt: skip
         self._count(held, verdict)
         self._remove(held, messages, failed)
 

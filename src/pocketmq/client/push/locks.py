@@ -109,7 +109,7 @@ class BrokerLocks:
             )
         except MQError as error:
             logger.warning(
-                'unlocking queues failed: group=%s broker=%s error="%s"; the locks expire',
+                'unlocking queues failed: group=%s broker=%s error="%s"; the locks expire in 60 s',
                 self._group, batch.broker_name, error,
             )  # fmt: skip
             return False
@@ -138,7 +138,7 @@ class BrokerLocks:
             )
         except MQError as error:
             logger.info(
-                'unlocking a queue failed: group=%s %s error="%s"; the lock expires',
+                'unlocking a queue failed: group=%s %s error="%s"; the lock expires in 60 s',
                 self._group, log_name(queue), error,
             )  # fmt: skip
 

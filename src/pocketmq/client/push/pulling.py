@@ -31,7 +31,7 @@ from pocketmq.balance.consumer.pulling import (
 from pocketmq.balance.profile import Profile
 from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
@@ -169,7 +169,11 @@ class PushPullLoop(PullLoop[HeldQueue]):
             elif isinstance(step, CorrectOffset):
                 self.correct(held, step.offset, step.after)
             elif isinstance(step, ReportOddOffsets):
-                logger.warning("broker answered with offsets below the one asked for: %s", step)
+                logger.warning(
+                    "broker returned offsets before the requested one: %s requested=%d next=%d "
+                    "first=%s",
+                    log_name(step.queue), step.asked, step.next_offset, step.first_offset,
+                )  # fmt: skip
         return wait
 
     def after_error(self, held: HeldQueue, code: int | None) -> float:

@@ -80,7 +80,7 @@ class Requeue:
         """Send a copy with its number of tries to the retry topic; False if that fails."""
         try:
             copy, extra = self.copy_of(message, reconsume_times, limit)
-            # Made anew each time: this is rare, and a kept one would miss changes of the route.
+            # Created each time: this is rare, and a kept one would miss changes of the route.
             await Sending(self._consuming.session, _INNER).send(copy, extra)
         except MQError as error:
             logger.warning(

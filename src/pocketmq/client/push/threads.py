@@ -145,7 +145,9 @@ class Threads:
         except RuntimeError as error:  # no more threads allowed; the guard tries again
             self.workers.discard(worker)
             count = len(self.workers)
-            logger.error("starting a thread failed: %s has %d: %s", self._name, count, error)  # noqa: TRY400 - where is clear
+            logger.error(  # noqa: TRY400 - where is clear
+                'starting a thread failed: pool=%s threads=%d error="%s"', self._name, count, error
+            )
             return False
         return True
 

@@ -37,7 +37,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_with_object_keys(data: bytes) -> Any:
-    """Read standard JSON but for keys that are flat objects; these become `ObjectKey`.
+    """Read standard JSON, except for keys that are flat objects; these become `ObjectKey`.
 
     Raises `msgspec.DecodeError` for anything else, also if there is no such key.
     """
@@ -90,7 +90,7 @@ def resolve(root: Any, what: str) -> Any:
     Raises `BodyMalformed` for circles and for references that stand for too much.
     """
     if _is_reference(root):
-        raise BodyMalformed(what, "a reference stands where the body should be")
+        raise BodyMalformed(what, "the body is a reference, not a value")
     budget = _COPIES
     stack = [(root, _entries(root))]
     while stack:  # in document order: what a reference points to is free of references by then

@@ -203,7 +203,7 @@ class _Cursor:
             value = self._number(found["number"])
         elif kind == "word":
             if found["word"] not in _WORDS:
-                raise self.wrong("a word that is no value")
+                raise self.wrong("unexpected word; expected a JSON value")
             value = _WORDS[found["word"]]
         else:
             value = self._string(found)

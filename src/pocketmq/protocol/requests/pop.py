@@ -17,7 +17,8 @@ _LARGEST_BITS = 8192  # base64 characters: far more than one pop hands out
 class BatchAck(WireValue, frozen=True, kw_only=True):
     """Acknowledged messages of one pop: bits over the offsets from `start_offset` on.
 
-    `bits` is Java's BitSet as base64; use `batch_ack` and `acked_offsets`. Times are milliseconds.
+    `bits` is Java's BitSet as base64: `client.pop.popped.batch_acks` builds it, `acked_offsets`
+    reads it. Times are milliseconds.
     """
 
     consumer_group: str = msgspec.field(name="c")
@@ -74,7 +75,7 @@ class PopRequest(TopicHeader, frozen=True, kw_only=True):
 
 
 class PopResponse(Header, frozen=True, kw_only=True):
-    """When and how the messages were taken; the infos are read by `pop_handles`."""
+    """When and how the messages were taken; the infos are read by `protocol.handles`."""
 
     pop_time: Int64
     invisible_time: Int64
