@@ -46,7 +46,7 @@ def read_options(
         except OptionInvalid:
             raise
         except InvalidInput as error:
-            raise OptionInvalid(name, str(error)) from None
+            raise OptionInvalid(name, f"is invalid: {error}") from None
     return found
 
 
