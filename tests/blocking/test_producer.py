@@ -151,6 +151,35 @@ def test_closing_sends_what_was_promised(cluster: Cluster, topic: str) -> None:
     assert len(stored(cluster, topic)) == 300
 
 
+def test_closing_waits_for_all_requests_of_a_batch_that_another_thread_sends(
+    cluster: Cluster, topic: str
+) -> None:
+    messages = [Message(topic, b"%d" % number + b"." * 3000) for number in range(300)]
+    receipts: list[SendReceipt] = []
+    producer = mq.Producer(cluster.address, group="shop", max_message_size=4096).start()
+    begun = threading.Event()
+
+    class Watch:
+        def before_send(self, context: mq.SendContext) -> None:
+            pass
+
+        def after_send(self, context: mq.SendContext) -> None:
+            begun.set()
+
+    producer.add_send_hook(Watch())
+
+    def send() -> None:
+        receipts.extend(producer.send_batch(messages, split=True))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert begun.wait(30)
+    producer.close()
+    sender.join(30)
+    assert len(receipts) == 300
+    assert len(stored(cluster, topic)) == 300
+
+
 def test_many_threads_share_one_producer(cluster: Cluster, topic: str) -> None:
     """More than there are connections; every message is stored once."""
     threads, each = MOST + 8, 20

@@ -206,7 +206,7 @@ class Producer(Facade[AsyncProducer]):
         batches = prepare_batches(sending.preparing, messages, limit, split=split)
         choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)
         receipts: list[SendReceipt] = []
-        with receipts_in_error(receipts):
+        with sending.several(), receipts_in_error(receipts):
             for batch in batches:
                 receipt = sending.deliver(batch, choice, timeout=timeout)
                 receipts.append(receipt)

@@ -8,7 +8,8 @@ no hop between threads, which would cost more than the rest of it.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from ipaddress import ip_address
 from socket import SOCK_STREAM
 from typing import TypeAlias
@@ -20,7 +21,7 @@ from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome, SendRule
-from pocketmq.errors import ConnectFailed, MQError
+from pocketmq.errors import ClientClosed, ConnectFailed, MQError
 from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import parse_address
@@ -52,6 +53,7 @@ class BlockingSending:
             chance=on_loop.session.random.randrange,
             refresh_route=self._refresh_route,
         )
+        self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
         self._idle = threading.Condition()
         self._closing = False
@@ -59,21 +61,65 @@ class BlockingSending:
     def deliver(
         self, outgoing: Outgoing, choice: Choice | None = None, *, timeout: float | None = None
     ) -> SendReceipt:
-        """Send what was prepared; raises as `Sending.deliver` does."""
-        if self._on_loop.hooks.hooks or not self._own_thread:
-            return self._thread.call(self._on_loop.deliver(outgoing, choice, timeout=timeout))
-        receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
-        assert receipt is not None  # only messages sent one way have none
-        return receipt
+        """Send what was prepared; raises as `Sending.deliver` does, and `ClientClosed`."""
+        began = self._begin()
+        try:
+            if self._on_loop.hooks.hooks or not self._own_thread:
+                return self._thread.call(self._on_loop.deliver(outgoing, choice, timeout=timeout))
+            receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
+            assert receipt is not None  # only messages sent one way have none
+            return receipt
+        finally:
+            if began:
+                self._end()
 
     def deliver_oneway(
         self, outgoing: Outgoing, choice: Choice | None = None, timeout: float | None = None
     ) -> None:
-        """Send without waiting for a response; raises as `Sending.deliver_oneway` does."""
-        if self._on_loop.hooks.hooks or not self._own_thread:
-            self._thread.call(self._on_loop.deliver_oneway(outgoing, choice, timeout))
-        else:
-            self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
+        """Send without waiting for a response; raises as `deliver` does."""
+        began = self._begin()
+        try:
+            if self._on_loop.hooks.hooks or not self._own_thread:
+                self._thread.call(self._on_loop.deliver_oneway(outgoing, choice, timeout))
+            else:
+                self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
+        finally:
+            if began:
+                self._end()
+
+    @contextmanager
+    def several(self) -> Iterator[None]:
+        """Count several sends of this thread as one, so that a close waits for the last of them.
+
+        Raises `ClientClosed`.
+        """
+        began = self._begin()
+        try:
+            yield
+        finally:
+            if began:
+                self._end()
+
+    def _begin(self) -> bool:
+        """Count this thread's send as in flight; return False if it is already counted.
+
+        A close sets `_closing` and then looks who is in flight. So the flag is read only after this
+        thread is in the set: either the close waits for it, or this raises.
+        """
+        this_thread = threading.get_ident()
+        if this_thread in self._busy:
+            return False
+        self._busy.add(this_thread)
+        if self._closing:
+            self._end()
+            raise ClientClosed(self._name)
+        return True
+
+    def _end(self) -> None:
+        self._busy.discard(threading.get_ident())
+        if self._closing:
+            with self._idle:
+                self._idle.notify_all()
 
     def _carry_out(
         self,
@@ -83,32 +129,24 @@ class BlockingSending:
         mode: SendMode,
         timeout: float | None,
     ) -> SendReceipt | None:
-        this_thread = threading.get_ident()
-        self._busy.add(this_thread)
+        on_loop, started = self._on_loop, time.monotonic()
+        on_loop.session.check()
+        limit = on_loop.limit(timeout)
+        publication = on_loop.publishing.ready(outgoing.topic)
+        if publication is None:
+            publication = self._thread.call(on_loop.publishing.find(outgoing.topic, limit))
+        if outgoing.for_5x:
+            outgoing = on_loop.publishing.adapt(outgoing, publication)
+        tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
         try:
-            on_loop, started = self._on_loop, time.monotonic()
-            on_loop.session.check()
-            limit = on_loop.limit(timeout)
-            publication = on_loop.publishing.ready(outgoing.topic)
-            if publication is None:
-                publication = self._thread.call(on_loop.publishing.find(outgoing.topic, limit))
-            if outgoing.for_5x:
-                outgoing = on_loop.publishing.adapt(outgoing, publication)
-            tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
-            try:
-                queue, left = next(tries)
-                while True:
-                    queue, left = tries.send(exchange(outgoing, queue, left))
-            except StopIteration as end:
-                receipt: SendReceipt | None = end.value
-                return receipt
-            finally:
-                tries.close()
+            queue, left = next(tries)
+            while True:
+                queue, left = tries.send(exchange(outgoing, queue, left))
+        except StopIteration as end:
+            receipt: SendReceipt | None = end.value
+            return receipt
         finally:
-            self._busy.discard(this_thread)
-            if self._closing:
-                with self._idle:
-                    self._idle.notify_all()
+            tries.close()
 
     def wait_for_others(self) -> None:
         """Wait until the sends of all other threads have ended; no new ones may be started."""

@@ -128,7 +128,7 @@ class OpenRequests:
             self._held.pop(opaque, None)
 
     def fail(self, error: TransportError) -> None:
-        """Return every caller its own copy of an error: no answer will come. Stop the timer.
+        """Fail every open request with its own copy of an error, and stop the timer.
 
         A request that was not written yet gets `ConnectFailed`: the peer never saw it.
         """

@@ -190,7 +190,7 @@ class MessageStore:
         return self._appender.append_batch(queue, body, like, now_ms)
 
     def write(self) -> None:
-        """Return everything appended to the operating system.
+        """Hand everything appended over to the operating system.
 
         Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
         """

@@ -161,15 +161,22 @@ async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
             except errors.MQError as error:
                 return Shown([], {"error": str(error)}, (str(error),))
 
-        if sys.stdout.isatty() and not common.as_json:
-            await _show_live(attempt, common.watch)
+        first = await attempt()
+        if sys.stdout.isatty() and not common.as_json and first.more is None:
+            await _show_live(first, attempt, common.watch)
+        await _show_all(first, as_json=common.as_json)
         while True:
-            await _show_all(await attempt(), as_json=common.as_json)
             await asyncio.sleep(common.watch)
+            await _show_all(await attempt(), as_json=common.as_json)
 
 
-async def _show_live(attempt: Callable[[], Awaitable[Shown]], interval: float) -> None:
-    """Redraw the outcome in place, until the command is interrupted."""
+async def _show_live(
+    shown: Shown, attempt: Callable[[], Awaitable[Shown]], interval: float
+) -> None:
+    """Redraw the outcome in place, until the command is interrupted.
+
+    Problems come first: on a screen that is too small the last lines are cut off.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -177,12 +184,10 @@ async def _show_live(attempt: Callable[[], Awaitable[Shown]], interval: float) -
     console = Console(highlight=False, markup=False, emoji=False)
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            shown = await attempt()
-            lines = [*shown.lines, *(f"pocketmq: {problem}" for problem in shown.problems)]
-            if shown.more is not None:
-                lines += [line async for part in shown.more for line in part.lines]
+            lines = [*(f"pocketmq: {problem}" for problem in shown.problems), *shown.lines]
             live.update(Text(_printable("\n".join(lines)), overflow="fold"), refresh=True)
             await asyncio.sleep(interval)
+            shown = await attempt()
 
 
 async def _show_all(shown: Shown, *, as_json: bool) -> int:
