@@ -23,6 +23,8 @@ from pocketmq.protocol.peers import Language, version_name
 _WHERE = {"storage_medium": "disk", "storage_type": "local"}
 _BOUNDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
 """Seconds ahead by which Java counts messages that wait."""
+_SAMPLES = 500
+"""Samples of one family after which the loop may run: about 1 ms."""
 _MODES = {ConsumeType.CONSUME_ACTIVELY: "pull", ConsumeType.CONSUME_PASSIVELY: "push"}
 
 Figures: TypeAlias = tuple[str, str, str, Iterable[Value]]
@@ -46,7 +48,12 @@ def families(state: BrokerState) -> Iterator[Metric | None]:
             yield None
             continue
         kind, name, about, values = figures
-        yield family(kind, name, about, ((node | labels, value) for labels, value in values))
+        made = family(kind, name, about)
+        for count, (labels, value) in enumerate(values, 1):
+            made.add_sample(name, node | labels, value)
+            if count % _SAMPLES == 0:
+                yield None
+        yield made
     if state.measures is not None:
         yield from measured_families(
             state.measures, node, lambda topic: _topic_labels(state, topic)
