@@ -1,6 +1,6 @@
 """The columns of the sink, each read and checked as a whole Arrow array.
 
-A value that cannot be sent raises `Bad` with the number of its row. Knows nothing of how messages
+A value that cannot be sent raises `Bad` with the number of its row. Independent of how messages
 are written.
 """
 
