@@ -98,7 +98,7 @@ def test_nothing_is_done_when_one_thinks_better_of_it(
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("no good name", "only letters, digits"), ("orders", "topic 'orders' exists already")],
+    [("no good name", "allowed are letters, digits"), ("orders", "topic 'orders' exists already")],
 )
 def test_what_cannot_be_made_is_told(actor: Viewer, name: str, told: str) -> None:
     actor.open("/topics")
