@@ -1,6 +1,6 @@
 """The requests of an admin: to one server or to many at once, with typed answers.
 
-Owns the session and its options. Knows no particular request.
+Owns the session and its options. Independent of particular requests.
 """
 
 import asyncio

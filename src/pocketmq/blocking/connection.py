@@ -1,8 +1,8 @@
 """A connection that its caller reads: one request at a time, answered on the caller's own thread.
 
 No event loop and no other thread takes part, which is what makes it fast. Any failure closes the
-connection, so that a late response can never be taken for the answer to a later request. Knows no
-request's meaning.
+connection, so that a late response can never be taken for the answer to a later request.
+Independent of what a request means.
 """
 
 import logging

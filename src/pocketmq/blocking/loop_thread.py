@@ -1,7 +1,7 @@
 """An event loop in a thread of its own, for callers that block.
 
-Owns the hand-over between the threads of callers and the loop. Knows neither clients nor clusters.
-The thread is a daemon: it does not keep the program running.
+Owns the hand-over between the threads of callers and the loop. Independent of clients and
+clusters. The thread is a daemon: it does not keep the program running.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Questions asked on the caller's own thread: of a name server, a queue's broker, any address.
 
 Runs the generators of `client.questions`. What fails for a transient reason is retried for a while.
-Knows addresses; what is asked for is up to `record_reader`.
+Works with addresses; what is asked for is up to `record_reader`.
 """
 
 import os

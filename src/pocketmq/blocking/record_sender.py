@@ -1,7 +1,7 @@
 """A producer for pipelines: batches that are encoded already, half messages that end elsewhere.
 
 What a pipeline makes by the ten thousand never becomes a `Message` here. A half message can be
-ended by any process that has its `HalfMessage`. Knows no pipeline.
+ended by any process that has its `HalfMessage`. Independent of pipelines.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Gathers facts, carries out instructions, keeps clocks. Timers run on the event loop's own clock,
 wall time and chance come from `clock` alone, so that a loop with virtual time can drive all of it.
-Knows no broker's or name server's insides.
+Independent of how brokers and name servers work inside.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Requests to an address: completed by the hooks, sent, answered within a deadline.
 
-Knows addresses, not broker names. No request leaves a forked process.
+Works with addresses, not broker names. No request leaves a forked process.
 """
 
 from collections.abc import Callable, Mapping

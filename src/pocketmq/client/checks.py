@@ -1,7 +1,7 @@
 """Checks of what users pass: types, words that stand for values, ranges, functions.
 
 Options are checked when they are made. Type checkers find most mistakes, but not everybody runs
-one. Knows no single option, only kinds of them.
+one. Independent of single options: it has only kinds of them.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The routes of topics: cached, and refreshed in the background.
 
 Concurrent callers that need one topic share one request. A cached route stays in use while no name
-server answers, and when the topic is deleted, as in Java. Knows neither producers nor consumers:
+server answers, and when the topic is deleted, as in Java. Independent of producers and consumers:
 the caller passes the topics in use, and listeners are notified of changes.
 """
 

@@ -1,7 +1,7 @@
 """Trace records: collected, packed into messages, sent in the background.
 
 Tracing never delays what it traces: records beyond the capacity, or which no broker stores, are
-dropped and counted. Belongs to one event loop. Knows neither producers nor consumers; the function
+dropped and counted. Belongs to one event loop. Independent of producers and consumers; the function
 that sends is passed in.
 """
 

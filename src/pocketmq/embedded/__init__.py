@@ -1,7 +1,7 @@
 """A whole cluster on this machine: name server and brokers, in this process or as children.
 
 `Cluster` is blocking, `pocketmq.embedded.aio.Cluster` is the same for asyncio. Owns starting,
-watching, stopping and harming the parts; does not know what any request means.
+watching, stopping and harming the parts; independent of what a request means.
 """
 
 from typing import TYPE_CHECKING, Any

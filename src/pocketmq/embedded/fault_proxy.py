@@ -1,6 +1,6 @@
 """A TCP proxy that breaks the network on request: slow, torn, deaf, cut, corrupt or one-way.
 
-Stands between a client and a real server. Works on bytes and knows nothing of what they mean.
+Stands between a client and a real server. Works on bytes, whatever they mean.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
 """The values RocketMQ is made of: queues, messages, routes, names, flags.
 
-Pure data and the small rules that belong to it. Nothing here knows bytes, sockets or clocks.
+Pure data and the small rules that belong to it. Independent of bytes, sockets and clocks.
 """

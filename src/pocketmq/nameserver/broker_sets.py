@@ -1,6 +1,6 @@
 """Brokers by name and cluster: which addresses a name has, and which brokers to notify of changes.
 
-Knows nothing of topics, nor of heartbeats.
+Independent of topics and heartbeats.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """One asyncio transport for every part, server and client: frames, deadlines, limits.
 
-Knows connections and commands; does not know what any request means.
+Handles connections and commands; independent of what a request means.
 """
 
 from pocketmq.net.address import Address, parse_address, parse_addresses

@@ -4,7 +4,7 @@ Owns the socket's life and the order in which its parts act on a read, a write a
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
 it must, `open_requests` matches answers to callers, `held_memory` reports to the server's memory
 budget, `watch` ends what is idle or stuck. Belongs to one event loop; no method may be called from
-another thread. Knows no request's meaning.
+another thread. Independent of what a request means.
 """
 
 import asyncio

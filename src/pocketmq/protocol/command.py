@@ -1,7 +1,7 @@
 """Commands: one request or response as a value, read from a frame and written to one.
 
 Owns what both serialisations have in common: flags, opaque numbers, replies, and the typed view
-of a header's fields. Knows no particular code, and nothing of connections.
+of a header's fields. Independent of particular codes, and of connections.
 """
 
 from collections.abc import Callable, Mapping, Sequence

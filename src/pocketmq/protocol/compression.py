@@ -50,7 +50,7 @@ def mark_compressed(sys_flag: int, codec: Codec) -> int:
 
 
 def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
-    """Compress a body so that Java reads it. As in Java, LZ4 knows no level.
+    """Compress a body so that Java reads it. As in Java, LZ4 has no level.
 
     Raises `CodecMissing` if the codec is not installed, `InvalidInput` for a level it lacks.
     """

@@ -1,7 +1,7 @@
 """Frames: how a byte stream is cut into headers and bodies, and joined again.
 
-Owns the eight-byte prefix and its limits. Knows nothing of what a header or a body means, and
-never touches a socket: bytes come in as they arrive, whole frames go out.
+Owns the eight-byte prefix and its limits. Independent of what a header or a body means, and
+of sockets: bytes come in as they arrive, whole frames go out.
 
     length:int32 = 4 + header + body | serialise type:uint8 | header length:uint24 | header | body
 """

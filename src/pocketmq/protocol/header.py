@@ -1,8 +1,8 @@
 """Ext fields as typed values: how a header is read from a command and written into one.
 
-Owns Java's rules for turning strings into fields and back. Knows no single request: those are in
-`pocketmq.protocol.requests`. Knows nothing of frames either: a command hands over the mapping and
-gets a value. (It may also read JSON text straight into the class with msgspec's lax decoder.)
+Owns Java's rules for turning strings into fields and back. The requests themselves are in
+`pocketmq.protocol.requests`. Independent of frames: a command hands over the mapping and gets a
+value. (It may also read JSON text straight into the class with msgspec's lax decoder.)
 """
 
 from collections.abc import Callable, Mapping

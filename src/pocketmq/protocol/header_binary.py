@@ -4,7 +4,7 @@
     remark: length:int32 text
     fields: length:int32 (key: length:int16 text, value: length:int32 text)*
 
-Owns the layout both ways; knows neither frames nor what the fields mean. Java's reader trusts
+Owns the layout both ways; independent of frames and of what fields mean. Java's reader trusts
 lengths as far as the frame reaches and would read a string out of the body; here every length
 must lie within what encloses it, and nothing may be left over.
 """

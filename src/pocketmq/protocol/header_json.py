@@ -1,7 +1,7 @@
 """Headers as JSON: written byte for byte as fastjson 1 does, read as every Java reader agrees.
 
-Owns the text of a header and the strings in its `extFields`. Knows neither frames nor what the
-fields mean. A plain header is read by msgspec in one pass, its `extFields` left raw until asked
+Owns the text of a header and the strings in its `extFields`. Independent of frames and of what
+the fields mean. A plain header is read by msgspec in one pass, its `extFields` left raw until asked
 for; all else is left to `header_lenient`.
 """
 

@@ -2,7 +2,7 @@
 
 A class is read once for its fields and turned into a converter. Numbers may come as strings, enums
 as names or ordinals, sets as arrays; null and absent mean the default. Fields a class does not know
-stay in its `extra` and are written back. Nothing here knows a particular body.
+stay in its `extra` and are written back. Independent of particular bodies.
 """
 
 from collections.abc import Callable

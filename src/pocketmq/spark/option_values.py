@@ -1,7 +1,7 @@
 """Parsers of options, which Spark passes as text with case-insensitive names.
 
 An invalid option is refused by its name, with what is allowed. Values of secret options are never
-part of a message. Knows no particular option.
+part of a message. Independent of particular options.
 """
 
 import re

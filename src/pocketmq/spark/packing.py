@@ -1,7 +1,7 @@
 """Rows as requests: batches for one queue each, encoded without a Python step per row.
 
 Rows that cannot be in a batch (delayed, too large, for a retry topic) are sent alone. Rows with the
-same ordering key keep their order. Knows no connection: yields what to send, in order.
+same ordering key keep their order. Uses no connection: yields what to send, in order.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
 A record is handed out only if size, magic, queue, queue offset and position are what the index
 says, its lengths add up, its topic is the queue's and its body has its checksum. Properties have
-no checksum of their own. Knows nothing of when a check is needed; see `reading`.
+no checksum of their own. When a check is needed is decided in `reading`.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """What an allocation strategy is, how one is asked, and the strategies without a rule of their own.
 
 Owns the interface, the guards that Java's strategies share, the sorted public entry, CONFIG and
-functions of your own. Knows nothing of the consumer that acts on the answer.
+functions of your own. Independent of the consumer that acts on the answer.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

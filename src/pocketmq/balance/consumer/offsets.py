@@ -1,6 +1,6 @@
 """A consumer's offsets: where a queue starts, what is noted between commits, and resets.
 
-Knows the rule of `ConsumeFromWhere` and what the offset store may answer; not how it is asked.
+Owns the rule of `ConsumeFromWhere` for what the offset store may answer, not how it is asked.
 
 A reset while consuming (220, pushed by a broker): the consumer pauses, and waits until its handlers
 are idle, so that none commits an old offset over the new one. Then it commits the new offsets and

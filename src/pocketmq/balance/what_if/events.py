@@ -1,6 +1,6 @@
 """A group's situation, and the events that may happen to it.
 
-Owns what a situation is and how each event changes it. Knows nothing of shares: who owns what in
+Owns what a situation is and how each event changes it. Independent of shares: who owns what in
 a situation is computed elsewhere.
 """
 

@@ -1,8 +1,8 @@
 """Delivery progress of each delay level, and what of it has been saved.
 
 A saved document holds a level's next offset and the end of the commit log at that time: whatever
-was delivered later lies behind it, which is where `delay.recovery` searches after a crash. Knows
-neither store nor clock. Belongs to the broker's loop.
+was delivered later lies behind it, which is where `delay.recovery` searches after a crash.
+Independent of store and clock. Belongs to the broker's loop.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """What is measured for Prometheus alone: durations and sizes, in the buckets of RocketMQ 5.x.
 
 Exists only on a broker that shows metrics (elsewhere it is None), so no other broker pays for it.
-Knows neither store nor wire. Belongs to the broker's loop, so it needs no lock.
+Independent of store and wire. Belongs to the broker's loop, so it needs no lock.
 """
 
 from bisect import bisect_left

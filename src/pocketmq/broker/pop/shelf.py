@@ -2,8 +2,8 @@
 
 A pop is one `Taken`, however many messages it holds, so that little is done for each message.
 Deadlines are rounded up to a tenth of a second, so that many share one bucket; a pop that is
-settled before its deadline leaves nothing behind. Pure bookkeeping, times are the caller's. Knows
-neither store nor journal. Belongs to the broker's loop.
+settled before its deadline leaves nothing behind. Pure bookkeeping, times are the caller's.
+Independent of store and journal. Belongs to the broker's loop.
 """
 
 import heapq

@@ -1,7 +1,7 @@
 """What a consumer is subscribed to: topics, expressions, versions.
 
-Two sets of names: the application's, and those of the wire with their namespace. Knows no broker.
-Belongs to one event loop once the consumer is started.
+Two sets of names: the application's, and those of the wire with their namespace. Independent
+of brokers. Belongs to one event loop once the consumer is started.
 """
 
 from collections.abc import Collection, Mapping

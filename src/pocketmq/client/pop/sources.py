@@ -2,7 +2,7 @@
 
 A source is one topic on one broker; sources are asked in turn. A pop that a broker holds cannot be
 called back: what it brings after its receiver has gone is kept for the next one, as long as it
-stays hidden from other consumers. Knows routes; asks no broker. Belongs to one event loop.
+stays hidden from other consumers. Uses routes; asks no broker. Belongs to one event loop.
 """
 
 from collections import deque

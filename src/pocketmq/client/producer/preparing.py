@@ -1,7 +1,7 @@
 """The first step of a send: a message is checked, gets its id, and is compressed and encoded.
 
 Everything that an application sends passes here, or through `batches`, before anything of it is
-encoded, on the thread and in the context of the caller. Sends nothing, and knows no queue.
+encoded, on the thread and in the context of the caller. Sends nothing; independent of queues.
 """
 
 import ipaddress

@@ -2,7 +2,7 @@
 
 Pure functions over values, for sends on a loop and on a thread's own socket alike. The header is a
 template for each queue with a few values filled in, because encoding it field by field would cost
-more than the rest of a send. Knows no connection and no retry.
+more than the rest of a send. Independent of connections and retries.
 """
 
 import struct

@@ -2,8 +2,8 @@
 
 A task takes job after job. A job that never really waits costs no switch; as soon as one does, the
 next task continues with the rest. So `asyncio.current_task()` and everything built on it (timeouts,
-task groups) work as usual in a handler. Uses no thread, so a virtual-time loop can run it. Knows
-nothing of messages.
+task groups) work as usual in a handler. Uses no thread, so a virtual-time loop can run it.
+Independent of messages.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 
 Threads take one job at a time from a common queue and report together: the loop is woken once for
 many. As long as calls are quick, one thread does them all, for two threads of one interpreter would
-only alternate; when calls turn out slow, or one hangs, others are woken. Knows nothing of messages.
+only alternate; when calls turn out slow, or one hangs, others are woken. Independent of
+messages.
 
 Which thread may touch what: `pending`, `done` and `idle` are deques, whose `append`, `popleft` and
 `pop` are atomic; `workers` is only added to on the loop and discarded from by the worker itself;

@@ -1,7 +1,7 @@
 """Cut an SQL92 expression into tokens, one at a time and in linear time.
 
 Owns RocketMQ's lexical rules: the longest token wins, keywords ignore case, property names are
-ASCII letters, digits, `_` and `$`. Knows nothing of what may follow what.
+ASCII letters, digits, `_` and `$`. Independent of the grammar.
 
 Tokens are cut only when asked for, because Java never looks at text behind the end of the
 expression it understood: `a = 1 LIKE @` is `a = 1` to it.
