@@ -1,7 +1,7 @@
 """The columns of the sink, each read and checked as a whole Arrow array.
 
-A value that cannot be sent raises `BadColumn` with the number of its row. Independent of how messages
-are written.
+A value that cannot be sent raises `BadColumn` with the number of its row. Independent of how
+messages are written.
 """
 
 import numpy as np
