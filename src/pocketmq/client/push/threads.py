@@ -147,7 +147,10 @@ class Threads:
             self.workers.discard(worker)
             count = len(self.workers)
             logger.error(  # noqa: TRY400 - where is clear
-                'starting a thread failed: pool=%s threads=%d error="%s"', self._name, count, error
+                'starting a thread failed: pool=%s threads=%d error="%s"; retrying',
+                self._name,
+                count,
+                error,
             )
             return False
         return True
