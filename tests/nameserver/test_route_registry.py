@@ -445,7 +445,7 @@ class TestLimits:
         table.register(broker(), topics("t", "u", "v"), "x", 0.0)
         with pytest.raises(ServerError, match="more than 3 topics"):
             table.add_topic("w", [QueueData(broker_name="b", perm=6)])
-        with pytest.raises(ServerError, match="9 and 0 queues"):
+        with pytest.raises(ServerError, match="9 read and 0 write queues"):
             table.add_topic("t", [QueueData(broker_name="b", read_queue_nums=9)])
         mappings = {f"m{number}": TopicMapping() for number in range(4)}
         mapped = TopicTableBody(topic_queue_mapping_info_map=mappings)

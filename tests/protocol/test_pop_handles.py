@@ -83,7 +83,7 @@ def test_handles_are_read_or_refused_as_java_does(case: Any) -> None:
 
 
 def test_a_mark_java_does_not_write_is_refused() -> None:
-    with pytest.raises(HeaderMalformed, match="'7' is not a mark"):
+    with pytest.raises(HeaderMalformed, match="'7' is not a valid topic marker"):
         PopHandle.parse("1 2 3 4 7 b 6")
 
 

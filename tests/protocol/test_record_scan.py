@@ -109,7 +109,7 @@ def with_number(raw: bytes, at: int, size: int, value: int) -> bytes:
     ("at", "size", "values", "reason"),
     [
         (0, 4, [0, 8, 90, -1, -(2**31)], "too few"),
-        (0, 4, [121, 2**31 - 1], "are left"),
+        (0, 4, [121, 2**31 - 1], "remain"),
         (0, 4, [91, 119], "in a record|do not end"),
         (4, 4, [0, -1, -626843480], "magic"),
         (4, 4, [-626843477], "in a record|do not end"),  # the topic's length read as two bytes
