@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq.cli.admin
-from pocketmq import Cluster
+from pocketmq import Cluster, Message, Producer
 from pocketmq.cli.admin import imported_commands, listed_commands
 
 TERMINAL = os.environ | {"TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
@@ -112,3 +112,21 @@ def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
     os.close(ours)
     assert b"\x1b[" in shown, "it moves the cursor back instead of printing on"
     assert shown.count(b"GROUP ") >= 3
+
+
+def test_a_watched_stream_is_printed_as_it_comes_on_a_terminal(cluster: Cluster) -> None:
+    cluster.create_topic("watched", queues=1)
+    with Producer(cluster.address, group="shop") as producer:
+        producer.send(Message("watched", b"hello"))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pocketmq.cli", "admin", "printMsg", "-n", cluster.address]
+    words = ["-t", "watched", "--watch", "0.05"]
+    process = subprocess.Popen([*command, *words], stdout=theirs, env=TERMINAL)
+    os.close(theirs)
+    shown = b""
+    while shown.count(b"hello") < 3:
+        shown += os.read(ours, 4096)  # fails when the command ends
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    os.close(ours)
+    assert b"\x1b[" not in shown, "a stream may be longer than the screen: nothing is redrawn"

@@ -161,22 +161,25 @@ async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
             except errors.MQError as error:
                 return Shown([], {"error": str(error)}, (str(error),))
 
-        first = await attempt()
-        if sys.stdout.isatty() and not common.as_json and first.more is None:
-            await _show_live(first, attempt, common.watch)
-        await _show_all(first, as_json=common.as_json)
+        shown = await attempt()
+        if sys.stdout.isatty() and not common.as_json:
+            shown = await _show_live(shown, attempt, common.watch)
         while True:
+            await _show_all(shown, as_json=common.as_json)
             await asyncio.sleep(common.watch)
-            await _show_all(await attempt(), as_json=common.as_json)
+            shown = await attempt()
 
 
 async def _show_live(
     shown: Shown, attempt: Callable[[], Awaitable[Shown]], interval: float
-) -> None:
-    """Redraw the outcome in place, until the command is interrupted.
+) -> Shown:
+    """Redraw the outcome in place until the command is interrupted; return one that is a stream.
 
-    Problems come first: on a screen that is too small the last lines are cut off.
+    A stream is printed as it comes: it may be longer than memory. Problems come first: on a screen
+    that is too small the last lines are cut off.
     """
+    if shown.more is not None:
+        return shown
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -188,6 +191,8 @@ async def _show_live(
             live.update(Text(_printable("\n".join(lines)), overflow="fold"), refresh=True)
             await asyncio.sleep(interval)
             shown = await attempt()
+            if shown.more is not None:
+                return shown
 
 
 async def _show_all(shown: Shown, *, as_json: bool) -> int:
