@@ -14,7 +14,6 @@ from pathlib import Path
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupConfigTable
@@ -38,6 +37,7 @@ from pocketmq.broker.upkeep.housekeeping import Housekeeping
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.model import properties as names
 from pocketmq.net import Dialer
+from pocketmq.net.clock import WallClock
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.store import Flusher, MessageStore

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from pocketmq.broker.assembly import BrokerParts, open_store
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.core.clock import SystemWallClock, WallClock
 from pocketmq.broker.saving import save_changes, save_offsets
 from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
+from pocketmq.net.clock import SystemWallClock, WallClock
 from pocketmq.net.server import reachable_host
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host

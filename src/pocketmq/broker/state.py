@@ -17,7 +17,6 @@ from pocketmq.broker.balancing.assignment import RequestModeTable
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.groups.table import GroupConfigTable
@@ -36,6 +35,7 @@ from pocketmq.broker.transactions.half_messages import HalfMessages
 from pocketmq.broker.writing.drafts import Redirect, SendTarget
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
+from pocketmq.net.clock import WallClock
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.store import MessageStore, QueueIndex

@@ -11,32 +11,20 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
+from pocketmq.net.clock import SystemWallClock, WallClock
+
 _ticks = count()
 
 
-class Clock(Protocol):
-    """A source of wall-clock time."""
-
-    def now(self) -> float:
-        """Return seconds since 1970."""
-
-    def now_ms(self) -> int:
-        """Return milliseconds since 1970, as wire fields have them."""
+class Clock(WallClock, Protocol):
+    """Wall-clock time, and ticks that order what happens in this process."""
 
     def tick(self) -> int:
         """Return nanoseconds, different for each call in this process."""
 
 
-class SystemClock:
+class SystemClock(SystemWallClock):
     """The machine's own clock."""
-
-    def now(self) -> float:
-        """Return seconds since 1970."""
-        return time.time()
-
-    def now_ms(self) -> int:
-        """Return milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
 
     def tick(self) -> int:
         """Return nanoseconds since the machine started, the last three digits a counter.

@@ -1,37 +1,13 @@
-"""The wall clock of a broker, and noticing that it was set.
+"""Noticing that the wall clock was set.
 
-All code asks a `WallClock`, so that a test can set the time. The watch compares it with the loop's
-own clock, which cannot be set. A machine that was suspended looks the same: wall-clock time went on
-while the loop's stood still.
+The watch compares it with the loop's own clock, which cannot be set. A machine that was suspended
+looks the same: wall-clock time went on while the loop's stood still.
 """
 
 import logging
-import time
 from collections.abc import Callable
-from typing import Protocol
 
-
-class WallClock(Protocol):
-    """Wall-clock time."""
-
-    def now(self) -> float:
-        """Return seconds since 1970."""
-
-    def now_ms(self) -> int:
-        """Return the same in whole milliseconds, as the wire has it."""
-
-
-class SystemWallClock:
-    """The machine's own clock."""
-
-    def now(self) -> float:
-        """Return seconds since 1970."""
-        return time.time()
-
-    def now_ms(self) -> int:
-        """Return the same in whole milliseconds."""
-        return time.time_ns() // 1_000_000
-
+from pocketmq.net.clock import WallClock
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
 from pocketmq.broker.core.write_batch import Answers, WriteBatch
 from pocketmq.broker.metrics.measures import Measures
@@ -22,6 +21,7 @@ from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.net import Connection
+from pocketmq.net.clock import WallClock
 from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
