@@ -1,14 +1,33 @@
 """One rebalance as its member reports it: the event that clients record and pipelines read.
 
 Owns the form of an event. `RebalanceEvent.version` says which form it is; fields are only ever
-added to it.
+added to it. Version 2 tells of hand-overs.
 """
 
 import msgspec
 
 from pocketmq.model.queue import MessageQueue
 
-EVENT_VERSION = 1
+EVENT_VERSION = 2
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue's way from a member to the next, as one of the two saw it."""
+
+    queue: MessageQueue
+    kind: str
+    """`overlap`, `drain`, `orphan`, `foreign` or `lost`; see `HandoverKind`."""
+    giver: str | None = None
+    heir: str | None = None
+    """Client ids; None where there is none, or it is not known."""
+    offset: int | None = None
+    """The first offset that the heir starts; what is below is finished by the giver."""
+    stopped: float | None = None
+    """When the giver stopped starting messages; told by the giver."""
+    started: float | None = None
+    """When the heir began to pull; told by the heir."""
+    drained: float | None = None
+    """When the giver had finished and stored the last of its messages; told by the giver."""
 
 
 class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +67,14 @@ class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the owned queues are those of the assignment."""
     kept_because: str | None = None
     """Why the rebalance changed nothing, if it could not be decided."""
+    mode: str = "java"
+    """`java`: shares by a Java strategy, queues change hands as in Java. `sticky`: all members hand
+    over without harm. `mixed`: so do ours, beside foreign members."""
+    handovers: tuple[Handover, ...] = ()
+    moved: int | None = None
+    """Queues of the topic that got another owner; None where it is not known (mode `java`)."""
+    minimum: int | None = None
+    """How many had to, over all topics of the group; None where it is not known."""
     runs: int = 1
     """The number of runs in a row with the same result and no change; the first is described."""
 
