@@ -133,6 +133,17 @@ def kill(pid: int) -> None:
 def wait_for(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
     """Wait for a condition; fail if it does not come true in time."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not looked(condition, 0.005):
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.005)
+
+
+def looked(condition: Callable[[], object], pause: float) -> bool:
+    """Tell whether a condition is true; if not, pause, so that looking takes a fifth of a processor.
+
+    What is waited for needs the processors, too: a costly look, again and again, delays it.
+    """
+    began = time.thread_time()
+    if condition():
+        return True
+    time.sleep(max(pause, 4 * (time.thread_time() - began)))
+    return False

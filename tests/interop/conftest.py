@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop.jvm import Jars
 
+HERE = Path(__file__).parent
 LONGEST = (
     *("test_migrate_java", "test_crowds_java.py::.*java-java", "test_spark_java"),
     *("test_clients_java", "test_crowds_java.py::.*ours-java", "test_tools_java.py::.*java"),
@@ -29,11 +30,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests whose peer was not named, and of another line of RocketMQ; the longest first."""
     directory = os.environ.get("POCKETMQ_JAVA")
     line = Jars(Path(directory), Path()).line if directory else ""
-    out = [item for item in items if not _has_peer(item, line)]
+    ours = [item for item in items if HERE in item.path.parents]
+    out = {item for item in ours if not _has_peer(item, line)}
     if out:
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in set(out)]
-    items.sort(key=lambda item: _place(item.nodeid))
+        config.hook.pytest_deselected(items=[item for item in ours if item in out])
+        items[:] = [item for item in items if item not in out]
+    places = {item: _place(item.nodeid) for item in ours}
+    items.sort(key=lambda item: places.get(item, len(LONGEST)))
 
 
 def _place(test: str) -> int:

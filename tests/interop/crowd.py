@@ -60,6 +60,7 @@ class Person(Process):
         self._got: dict[str, list[tuple[str, str]]] = {}
         self._losses: dict[str, Counter[str]] = {}
         self._held: dict[str, list[tuple[str, int, int]]] = {}
+        self._shares: dict[tuple[str, tuple[str, ...], frozenset[MessageQueue]], set[str]] = {}
 
     @property
     def client_id(self) -> str:
@@ -104,7 +105,13 @@ class Person(Process):
         self._losses.setdefault(group, Counter()).update(queues)
 
     def share(self, group: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
-        """Give what the group's rule gives it."""
+        """Give what the group's rule gives it, worked out once: it is asked many times a second."""
+        asked = group, tuple(members), frozenset(queues)
+        if asked not in self._shares:
+            self._shares[asked] = self._share(group, members, queues)
+        return self._shares[asked]
+
+    def _share(self, group: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
         strategy, _, way = group.rpartition("-")
         found: Iterable[MessageQueue] = queues
         if way != "broadcasting":

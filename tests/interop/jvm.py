@@ -15,6 +15,8 @@ from types import TracebackType
 from typing import Self
 from zipfile import ZipFile
 
+from tests.server_process import looked
+
 PROGRAMS = Path(__file__).parent / "java"
 PATIENCE = 90.0
 # Clients look every second, not every twenty, for what nobody told them of; the queue locks of an
@@ -273,6 +275,5 @@ def free_port() -> int:
 
 def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
-    while not condition():
+    while not looked(condition, 0.02):
         assert time.monotonic() < deadline, f"waited {patience:g} s in vain for {what}"
-        time.sleep(0.02)
