@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 POCKETMQ = Path(sys.executable).with_name("pocketmq")
+LONGEST_PAUSE = 0.5
 READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: dashboard=\S+)?\n")
 
 
@@ -138,12 +139,13 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 20.0) 
 
 
 def looked(condition: Callable[[], object], pause: float) -> bool:
-    """Tell whether a condition is true; if not, pause, so that looking takes a fifth of a processor.
+    """Tell whether a condition is true; if not, pause, and longer after a look that was costly.
 
-    What is waited for needs the processors, too: a costly look, again and again, delays it.
+    What is waited for needs the processors, too: looks that follow each other at once delay it.
     """
-    began = time.thread_time()
+    began, worked = time.monotonic(), time.thread_time()
     if condition():
         return True
-    time.sleep(max(pause, 4 * (time.thread_time() - began)))
+    took = max(time.monotonic() - began, 4 * (time.thread_time() - worked))
+    time.sleep(min(max(pause, took), LONGEST_PAUSE))
     return False

@@ -10,6 +10,7 @@ import pytest
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
+from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess, wait_for
 from tests.wire_client import WireClient
 
@@ -124,8 +125,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "line"), WRONG, ids=lambda value: str(value)[:40])
 def test_a_mistake_is_told_in_one_line_with_exit_code_2(arguments: list[str], line: str) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"pocketmq: {line}\n")
+    done = command("broker", *arguments)
+    told = f"pocketmq: {line}\n".encode()
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", told)
 
 
 def test_data_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import Cluster
+from tests.cli import in_process
 from tests.net.certificates import Certificates, make_certificates
 from tests.server_process import POCKETMQ
 
@@ -50,6 +51,14 @@ def run(
     return done.returncode, done.stdout, done.stderr
 
 
+def here(
+    *arguments: str, stdin: bytes = b"", environment: dict[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
+    """Do so in this process."""
+    done = in_process.command(*arguments, stdin=stdin, variables=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_all_commands_get_in_with_a_user_and_the_roots(
     guarded: Cluster, made: Certificates
 ) -> None:
@@ -66,10 +75,10 @@ def test_all_commands_get_in_with_a_user_and_the_roots(
 
 def test_any_server_is_believed_only_when_told(guarded: Cluster) -> None:
     asked = ("admin", "topicClusterList", "-t", "orders", "-n", guarded.address)
-    code, out, err = run(*asked, "--tls", environment=USER)
+    code, out, err = here(*asked, "--tls", environment=USER)
     assert (code, out, err.count(b"\n")) == (4, b"", 1)
     assert b"certificate" in err
-    listed = run(*asked, "--tls-no-verify", environment=USER)
+    listed = here(*asked, "--tls-no-verify", environment=USER)
     assert listed == (0, b"DefaultCluster\n", b"")
 
 
@@ -107,7 +116,7 @@ def test_mistakes_are_one_line_without_the_secret(
         options = (*options, "--tls-ca", made.root)
         environment = {SECRET: "wrong"}
     asked = (*asked, "-n", guarded.address, *options)
-    code, out, err = run(*asked, stdin=b"three\n", environment=environment)
+    code, out, err = here(*asked, stdin=b"three\n", environment=environment)
     assert code != 0
     assert out == b""
     assert err.count(b"\n") == 1
@@ -122,7 +131,7 @@ def test_a_consumer_that_is_refused_says_so(
     entry = ("-n", guarded.address, "--tls-ca", made.root, "--access-key", "root")
     asked = ("consume", "-t", "orders", *entry, *way)
     wrong = {SECRET: "not this one"}
-    code, out, err = run(*asked, "--count", "1", "--timeout", "2", environment=wrong)
+    code, out, err = here(*asked, "--count", "1", "--timeout", "2", environment=wrong)
     assert (code, out, err.count(b"\n")) == (1, b"", 1)
     assert err.startswith(b"pocketmq: only 0 of 1 messages arrived (")
     assert b"NO_PERMISSION" in err

@@ -11,6 +11,7 @@ import pytest
 
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.requests.key_values import GetKVConfigRequest, PutKVConfigRequest
+from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess
 from tests.wire_client import WireClient
 
@@ -115,16 +116,17 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("arguments", "line"), WRONG, ids=lambda value: str(value)[:40])
 def test_a_mistake_is_told_in_one_line_with_exit_code_2(arguments: list[str], line: str) -> None:
-    done = run("namesrv", *arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"pocketmq: {line}\n")
+    done = command("namesrv", *arguments)
+    told = f"pocketmq: {line}\n".encode()
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", told)
 
 
 @pytest.mark.parametrize(("arguments", "culprit"), UNREADABLE, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_read_is_named_in_one_line(arguments: list[str], culprit: str) -> None:
-    done = run("namesrv", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("pocketmq: ")
-    assert culprit in done.stderr
+    done = command("namesrv", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+    assert done.stderr.startswith(b"pocketmq: ")
+    assert culprit in done.stderr.decode()
 
 
 def test_a_taken_port_is_told_in_one_line() -> None:

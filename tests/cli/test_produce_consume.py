@@ -10,6 +10,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
+from tests.cli.in_process import command
 from tests.server_process import POCKETMQ
 
 
@@ -31,7 +32,7 @@ def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
 
 
 def produce(cluster: Cluster, topic: str, lines: bytes, *more: str) -> None:
-    done = run("produce", "-n", cluster.address, "-t", topic, *more, stdin=lines)
+    done = command("produce", "-n", cluster.address, "-t", topic, *more, stdin=lines)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -135,10 +136,10 @@ def test_a_signal_ends_it_cleanly_and_what_was_printed_is_consumed(
 
 def test_a_reader_that_has_seen_enough_is_no_reason_to_shout(cluster: Cluster, topic: str) -> None:
     produce(cluster, topic, b"".join(b"%05d\n" % number for number in range(2000)))
-    command = (
+    words = (
         f"{POCKETMQ} consume -n {cluster.address} -t {topic} -g g-{topic} --from first | head -n 1"
     )
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(words, shell=True, capture_output=True, timeout=60, check=False)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == b""
 
@@ -156,7 +157,7 @@ def test_mistakes_are_one_line(cluster: Cluster, topic: str) -> None:
         ("consume", "-n", cluster.address, "-t", topic, "--tag", "||"): (2, "column"),
     }
     for arguments, (code, text) in cases.items():
-        done = run(*arguments, stdin=b"x\n")
+        done = command(*arguments, stdin=b"x\n")
         told = done.stderr.decode()
         assert (done.returncode, done.stdout) == (code, b""), (arguments, told)
         assert told.startswith("pocketmq: "), told
@@ -165,7 +166,7 @@ def test_mistakes_are_one_line(cluster: Cluster, topic: str) -> None:
 
 
 def test_a_line_that_is_no_message_is_named(cluster: Cluster, topic: str) -> None:
-    done = run(
+    done = command(
         "produce",
         "-n",
         cluster.address,
@@ -176,14 +177,14 @@ def test_a_line_that_is_no_message_is_named(cluster: Cluster, topic: str) -> Non
     )
     assert done.returncode == 2
     assert done.stderr.startswith(b"pocketmq: line 2: ")
-    empty = run("produce", "-n", cluster.address, "-t", topic, stdin=b"a\n\n")
+    empty = command("produce", "-n", cluster.address, "-t", topic, stdin=b"a\n\n")
     assert empty.returncode == 2
     assert b"line 2: a message needs a body" in empty.stderr
 
 
 def test_help_names_the_options() -> None:
-    for command in ("produce", "consume"):
-        done = run(command, "--help")
+    for name in ("produce", "consume"):
+        done = command(name, "--help")
         assert done.returncode == 0
         for option in ("-n", "-t", "-g", "--tag", "--key", "--json", "--count", "--timeout"):
             assert option.encode() in done.stdout

@@ -16,6 +16,7 @@ from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
+from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess, children_of, is_alive, kill, wait_for
 from tests.wire_client import WireClient
 
@@ -29,6 +30,12 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
         check=False,
         cwd=cwd,
     )
+
+
+def told(*arguments: str, cwd: Path | None = None) -> tuple[int, str, str]:
+    """Run it in this process; give the exit code and what came on stdout and stderr."""
+    done = command("up", *arguments, cwd=cwd)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def known_brokers(namesrv: str) -> dict[str, str]:
@@ -327,8 +334,7 @@ WRONG = [
 def test_a_mistake_is_told_in_one_line_with_exit_code_2(
     arguments: list[str], line: str, tmp_path: Path
 ) -> None:
-    done = run(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"pocketmq: {line}\n")
+    assert told(*arguments, cwd=tmp_path) == (2, "", f"pocketmq: {line}\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -338,9 +344,9 @@ def test_a_mistake_is_told_in_one_line_with_exit_code_2(
     ids=" ".join,
 )
 def test_what_cannot_be_read_is_named_in_one_line(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert arguments[0] in done.stderr
+    code, out, error = told(*arguments)
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert arguments[0] in error
 
 
 def test_a_taken_port_is_told_in_one_line_and_leaves_nothing_running(tmp_path: Path) -> None:
