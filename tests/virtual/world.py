@@ -57,6 +57,7 @@ class House:
             "advertisedPort": self.proxy.address.rpartition(":")[2],
             "defaultTopicQueueNums": str(QUEUES),
             "flushDiskType": "ASYNC_FLUSH",
+            "mappedFileSizeCommitLog": str(1 << 20),
         }
         world = self._world
         broker = Broker(
