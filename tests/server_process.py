@@ -135,7 +135,8 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 20.0) 
     """Wait for a condition; fail if it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not looked(condition, 0.005):
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
+        in_time = time.monotonic() < deadline or condition()
+        assert in_time, f"waited {seconds} s in vain for {what}"
 
 
 def looked(condition: Callable[[], object], pause: float) -> bool:
