@@ -7,8 +7,9 @@ If all are avoided, the least bad one is used: nothing is ever refused here.
 
 Where this leaves the textbook (two random choices on peak EWMA × outstanding), and why:
 
-* latencies that differ by less than half count as equal, and so do costs that differ by less than
-  a factor of two; otherwise one of two healthy brokers would get everything for a while;
+* latencies that differ by less than half, or by a millisecond, count as equal, and so do costs
+  that differ by less than a factor of two; otherwise one of two healthy brokers would get
+  everything for a while;
 * beyond that the latency counts by its third power: with many tries in flight, a broker that is
   five times slower would otherwise still get enough messages to be seen in the slowest hundredth;
 * a broker that gets no messages because it was slow is tried by a message now and then, and is
@@ -43,7 +44,9 @@ Draw = Callable[[], float]
 """Returns a number from 0 up to, but not including, 1, as `random.random` does."""
 
 SAME = 1.5
-"""Latencies up to this many times the best broker's count as equal to it."""
+"""Latencies up to this many times the best broker's count as equal to it, ..."""
+MARGIN = 0.001
+"""... and so do those that are this many seconds longer: no more than a busy machine adds."""
 CLEARLY = 2.0
 """One cost must be this many times another for the lower one to be preferred."""
 FAILURES = 3
@@ -142,7 +145,7 @@ class Fleet:
     def _is_untested(self, record: BrokerRecord, floor: float, now: float) -> bool:
         """Return whether a broker gets no messages because it was slow, and may be quick again."""
         return (
-            record.latency > floor * SAME
+            record.latency > _same(floor)
             and not record.in_flight
             and now - record.sampled_at >= PROBE_AFTER
         )
@@ -169,8 +172,9 @@ class Fleet:
     ) -> float:
         """Return for how long a try may wait, of `left` seconds and `tries` tries.
 
-        It is all there is, unless another broker that is in use waits to be tried: giving up early
-        may store a message twice, so it must be good for something.
+        It is all there is, unless another broker that is in use waits to be tried, and brokers are
+        quick: giving up early may store a message twice, so it must be good for something. While
+        even the best broker takes its time, all are overloaded, and would get more to do by it.
         """
         if tries < 2 or not any(
             each.record.avoided_since is None and each is not place and each.record not in tried
@@ -179,6 +183,8 @@ class Fleet:
             return left
         bound = self.bound.seconds
         limit = min(LONGEST_TRY, max(SHORTEST_TRY, 10 * bound)) + size / BYTES_PER_SECOND
+        if limit < 4 * self._floor:
+            return left
         return min(left, limit, max(left / tries, 3 * bound))
 
     # What became of a try
@@ -186,9 +192,12 @@ class Fleet:
     def answered(self, record: BrokerRecord, latency: float, now: float) -> None:
         """Note that a broker has stored a message, or refused it for what the message is."""
         self.bound.sample(latency)
-        if record.tested:
+        if record.fresh:
+            record.fresh = False
+            latency = min(latency, record.latency)
+        elif record.tested:
             record.tested = False
-            if latency <= self._floor * SAME:
+            if latency <= _same(self._floor):
                 record.latency = latency
         record.sample(latency, now)
         record.failures = 0
@@ -233,6 +242,7 @@ class Fleet:
         record.failures = 0
         record.latency = self._find_floor(now)
         record.sampled_at = now
+        record.fresh = True
         self.version += 1
 
     # Probes and the view
@@ -262,8 +272,12 @@ class Fleet:
         )
 
 
+def _same(floor: float) -> float:
+    return max(floor * SAME, floor + MARGIN)
+
+
 def _cost(record: BrokerRecord, floor: float, now: float) -> float:
-    slower = record.expected(floor, now) / (floor * SAME)
+    slower = record.expected(floor, now) / _same(floor)
     return (slower * slower * slower if slower > 1 else 1.0) * (len(record.in_flight) + 1)
 
 

@@ -28,8 +28,8 @@ class BrokerRecord:
     """
 
     __slots__ = (
-        "avoided_since", "back_at", "failures", "in_flight", "latency", "name", "pause", "probe_at",
-        "reason", "sampled_at", "silent", "tested", "unanswered",
+        "avoided_since", "back_at", "failures", "fresh", "in_flight", "latency", "name", "pause",
+        "probe_at", "reason", "sampled_at", "silent", "tested", "unanswered",
     )  # fmt: skip
 
     def __init__(self, name: str, latency: float, now: float) -> None:
@@ -37,6 +37,8 @@ class BrokerRecord:
         self.latency = latency
         self.sampled_at = now
         """When `latency` was last brought up to date."""
+        self.fresh = True
+        """Whether the first answer is to come, which may have waited for a connection."""
         self.tested = False
         """Whether a message is in flight that tests if it is still slow."""
         self.in_flight: dict[object, float] = {}
