@@ -139,7 +139,9 @@ class World:
         fleet.world = self
         self.fleets.append(fleet)
         nothing: Any = None  # no session: there are no hooks to call, and no table to keep
-        faults: Any = SimpleNamespace(table=None, detector=False, fleet=fleet, update=lambda _: None)
+        faults: Any = SimpleNamespace(
+            table=None, detector=False, fleet=fleet, update=lambda _: None
+        )
         hooks = SendHooks(nothing, "shop", [])
         rule = (AdaptiveRule if adaptive else SendRule)(
             ProducerOptions(group="shop", retries=retries),

@@ -222,9 +222,7 @@ async def test_a_send_that_is_cancelled_blames_nobody_and_leaves_nothing_in_flig
 async def test_a_broker_that_joins_the_route_is_used_and_one_that_left_is_forgotten() -> None:
     async with adaptive("broker-a", "broker-b") as on:
         await warm(on)
-        datas = [
-            broker(name, on.producer.session.addresses.master(name)) for name in on.brokers
-        ]
+        datas = [broker(name, on.producer.session.addresses.master(name)) for name in on.brokers]
         (one, other) = datas
         on.directory.routes["orders"] = route(one, queues=2)
         await on.producer.session.routes.refresh("orders")

@@ -17,7 +17,7 @@ from pocketmq.balance.producer.fault_table import (
 )
 from pocketmq.balance.producer.plan import UpdateFault
 from pocketmq.balance.profile import Profile
-from pocketmq.client.producer.fleet import FleetProbes, SharedFleet
+from pocketmq.client.producer.fleet import FleetProbes, LostBrokers, SharedFleet
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.questions.asking import ask, ask_address
@@ -105,6 +105,10 @@ class Faults:
         """Start to probe, if the options ask for it."""
         if self.fleet is not None:
             self.fleet.on_avoided = FleetProbes(self.fleet, tasks, self._ask).begin
+            lost = LostBrokers(
+                tasks, self._session.routes.refresh_soon, self._session.random.random
+            )
+            self._publishing.on_lost = lost.look_for
         if self.detector:
             tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
 

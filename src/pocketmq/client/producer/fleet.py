@@ -11,12 +11,17 @@ from contextlib import suppress
 
 from pocketmq.balance.producer.adaptive import Draw, Fleet
 from pocketmq.balance.producer.broker_record import BrokerRecord
+from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.tasks import Tasks
 
 logger = logging.getLogger("pocketmq.client")
 
 PROBE_TIMEOUT = 1.0
 """Seconds. After this time in silence the dialler closes a connection and makes a new one."""
+LOOK_EVERY = 2.0
+"""Seconds from one question for a route that lost a broker to the next, a quarter more or less."""
+LOOK_FOR = 120.0
+"""Seconds after which the ordinary refresh of routes has to do."""
 
 Ask = Callable[[str, float], Awaitable[bool]]
 """Sends a broker a small request, with a timeout; returns whether there was any response."""
@@ -91,3 +96,37 @@ class FleetProbes:
                     fleet.use_again(record, now())
         finally:
             self._probed.discard(record)
+
+
+class LostBrokers:
+    """Looks for brokers that have left a topic's route: one that crashed is often back soon.
+
+    A name server drops a broker as soon as its connection closes, and routes are refreshed every
+    30 s, so otherwise a broker that was restarted would get nothing for that long. Belongs to one
+    event loop.
+    """
+
+    def __init__(self, tasks: Tasks, refresh_route: Callable[[str], None], draw: Draw) -> None:
+        self._tasks = tasks
+        self._refresh_route = refresh_route
+        self._draw = draw
+        self._loop = asyncio.get_running_loop()
+        self._wanted: dict[Publication, set[str]] = {}
+
+    def look_for(self, publication: Publication, brokers: frozenset[str]) -> None:
+        """Ask for a topic's route now and then until these brokers are in it, for a while."""
+        wanted = self._wanted.get(publication)
+        if wanted is not None:
+            wanted.update(brokers)
+            return
+        wanted = self._wanted[publication] = set(brokers)
+        self._tasks.spawn(self._look(publication, wanted), f"brokers of {publication.topic}")
+
+    async def _look(self, publication: Publication, wanted: set[str]) -> None:
+        until = self._loop.time() + LOOK_FOR
+        try:
+            while wanted - publication.brokers and self._loop.time() < until:
+                await asyncio.sleep(LOOK_EVERY * (0.75 + self._draw() / 2))
+                self._refresh_route(publication.topic)
+        finally:
+            del self._wanted[publication]

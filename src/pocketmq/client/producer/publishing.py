@@ -5,7 +5,7 @@ topic (Java: tryToFindTopicPublishInfo). Changed by one event loop; other thread
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -58,6 +58,8 @@ class Publishing:
     ) -> None:
         self._session = session
         self._fleet = fleet
+        self.on_lost: Callable[[Publication, frozenset[str]], None] | None = None
+        """Called when brokers have left the route of an adaptive producer's topic."""
         self._options = options
         self._topics: dict[str, Publication] = {}
 
@@ -95,11 +97,14 @@ class Publishing:
         return publication
 
     def _take(self, publication: Publication, queues: tuple[MessageQueue, ...]) -> None:
+        before = publication.brokers
         publication.take(queues)
         if self._fleet is not None:
             now = asyncio.get_running_loop().time()
             publication.by_broker = self._fleet.topic(queues, now, publication.by_broker)
             self._fleet.keep_only({name for each in self._topics.values() for name in each.brokers})
+            if self.on_lost is not None and before - publication.brokers:
+                self.on_lost(publication, before - publication.brokers)
 
     async def _route(self, topic: str, deadline: float) -> KnownRoute:
         now = asyncio.get_running_loop().time

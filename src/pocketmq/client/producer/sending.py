@@ -77,9 +77,7 @@ class Sending:
         writer = RequestWriter(self.group, options, as_command)
         self.exchange = LoopExchange(session, writer, self.window, self.now)
 
-    def make_rule(
-        self, now: Callable[[], float], refresh_route: Callable[[str], None]
-    ) -> SendRule:
+    def make_rule(self, now: Callable[[], float], refresh_route: Callable[[str], None]) -> SendRule:
         """Return the rule for the tries of a shell that has this clock and this way to routes."""
         return (SendRule if self.faults.fleet is None else AdaptiveRule)(
             self.options,
