@@ -105,10 +105,8 @@ class Faults:
         """Start to probe, if the options ask for it."""
         if self.fleet is not None:
             self.fleet.on_avoided = FleetProbes(self.fleet, tasks, self._ask).begin
-            lost = LostBrokers(
-                tasks, self._session.routes.refresh_soon, self._session.random.random
-            )
-            self._publishing.on_lost = lost.look_for
+            refresh, draw = self._session.routes.refresh_soon, self._session.random.random
+            self._publishing.on_lost = LostBrokers(tasks, refresh, draw).look_for
         if self.detector:
             tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
 
