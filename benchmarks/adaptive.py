@@ -4,9 +4,9 @@ python -m benchmarks.adaptive [faults, such as killed,stopped] [brokers, such as
 
 Brokers are processes, each behind a proxy that adds 2 ms to every response. Four producers send
 with 100 messages/s each: both choices, blocking (8 threads) and asyncio. All see the same fault of
-broker 0 at the same time, for 5 s. "Healthy" is the p99 before the fault. "Share" is broker 0's part of the messages that were stored:
-while it is sick, and from 5 s after it is well again ("fair": what it should be then). "Twice" are
-messages that brokers have stored more than once.
+broker 0 at the same time, for 5 s. "Healthy" is the p99 before the fault. "Share" is broker 0's
+part of the messages that were stored: while it is sick, and from 5 s after it is well again
+("fair": what it should be then). "Twice" are messages that brokers have stored more than once.
 """
 
 import asyncio
