@@ -233,6 +233,53 @@ async def test_a_broker_that_joins_the_route_is_used_and_one_that_left_is_forgot
         assert (await asked_of(on, lambda: on.producer.send(MESSAGE), 500))["broker-b"] > 0
 
 
+@leaping
+async def test_a_broker_that_left_the_route_is_looked_for_without_waiting_for_the_next_refresh() -> (
+    None
+):
+    async with adaptive("broker-a", "broker-b", route_interval=1000.0) as on:
+        await warm(on)
+        one, other = [
+            broker(name, on.producer.session.addresses.master(name)) for name in on.brokers
+        ]
+        on.directory.routes["orders"] = route(one, queues=2)
+        await on.producer.session.routes.refresh("orders")
+        asked = len(on.directory.topics_asked())
+        await leap(3.0)
+        await until(lambda: len(on.directory.topics_asked()) > asked, "a question for the route")
+        on.directory.routes["orders"] = route(one, other, queues=2)
+        await leap(3.0)
+        publication = on.producer.sending.publishing.ready("orders")
+        assert publication is not None
+        await until(lambda: len(publication.brokers) == 2, "the broker to be found")
+        await leap(3.0)
+        asked = len(on.directory.topics_asked())
+        await leap(30.0)
+        assert len(on.directory.topics_asked()) == asked  # found: no more questions
+
+
+@leaping
+async def test_a_broker_that_does_not_come_back_is_not_looked_for_for_ever() -> None:
+    async with adaptive("broker-a", "broker-b", route_interval=1000.0) as on:
+        await warm(on)
+        one, _ = [broker(name, on.producer.session.addresses.master(name)) for name in on.brokers]
+        on.directory.routes["orders"] = route(one, queues=2)
+        await on.producer.session.routes.refresh("orders")
+        await leap(121.0)
+        await asyncio.sleep(0.05)
+        asked = len(on.directory.topics_asked())
+        await leap(30.0)
+        await asyncio.sleep(0.05)
+        assert len(on.directory.topics_asked()) == asked
+
+
+async def test_java_producers_do_not_look_for_brokers() -> None:
+    async with stage() as on:
+        await on.producer.send(MESSAGE)
+        assert on.producer.sending.publishing.on_lost is None
+        assert on.producer.sending.faults.fleet is None
+
+
 async def test_hooks_see_every_try() -> None:
     class Watch:
         def __init__(self) -> None:
