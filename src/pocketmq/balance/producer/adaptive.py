@@ -86,6 +86,7 @@ class Fleet:
         self._draw = draw
         self._records: dict[str, BrokerRecord] = {}
         self._floor = LEAST
+        self._same = LEAST + MARGIN
         self._floor_at = float("-inf")
         self._untested = 0  # messages since the last one that tested a slow broker
 
@@ -132,20 +133,24 @@ class Fleet:
         # One draw for the pair: the first of `count`, the second of the others.
         first, second = divmod(int(self._draw() * count * (count - 1)), count - 1)
         one, other = places[first], places[second + (second >= first)]
-        floor = self._floor if now - self._floor_at < _FLOOR_AGE else self._find_floor(now)
-        cost, other_cost = _cost(one.record, floor, now), _cost(other.record, floor, now)
-        better, worse = (other, one) if other_cost * CLEARLY <= cost else (one, other)
+        if now - self._floor_at > _FLOOR_AGE:
+            self._find_floor(now)
+        floor, same = self._floor, self._same
+        cost = one.record.cost(floor, same, now)
+        better, worse = one, other
+        if other.record.cost(floor, same, now) * CLEARLY <= cost:
+            better, worse = other, one
         self._untested += 1
-        if self._untested >= TEST_EVERY and self._is_untested(worse.record, floor, now):
+        if self._untested >= TEST_EVERY and self._is_untested(worse.record, now):
             self._untested = 0
             worse.record.tested = True
             return worse
         return better
 
-    def _is_untested(self, record: BrokerRecord, floor: float, now: float) -> bool:
+    def _is_untested(self, record: BrokerRecord, now: float) -> bool:
         """Return whether a broker gets no messages because it was slow, and may be quick again."""
         return (
-            record.latency > _same(floor)
+            record.latency > self._same
             and not record.in_flight
             and now - record.sampled_at >= PROBE_AFTER
         )
@@ -154,6 +159,7 @@ class Fleet:
         records = list(self._records.values())  # in one step: routes change on another thread
         used = [each for each in records if each.avoided_since is None]
         self._floor = floor = max(LEAST, min((each.latency for each in used), default=LEAST))
+        self._same = max(floor * SAME, floor + MARGIN)
         self._floor_at = now
         return floor
 
@@ -176,9 +182,12 @@ class Fleet:
         quick: giving up early may store a message twice, so it must be good for something. While
         even the best broker takes its time, all are overloaded, and would get more to do by it.
         """
-        if tries < 2 or not any(
+        if tries < 2:
+            return left
+        first = not tried and place.record.avoided_since is None
+        if not (first and len(topic.choose_from(self.version)) > 1) and not any(
             each.record.avoided_since is None and each is not place and each.record not in tried
-            for each in topic.choose_from(self.version)
+            for each in topic.all
         ):
             return left
         bound = self.bound.seconds
@@ -197,7 +206,7 @@ class Fleet:
             latency = min(latency, record.latency)
         elif record.tested:
             record.tested = False
-            if latency <= _same(self._floor):
+            if latency <= self._same:
                 record.latency = latency
         record.sample(latency, now)
         record.failures = 0
@@ -270,15 +279,6 @@ class Fleet:
             )
             for name, record in sorted(self._records.items())
         )
-
-
-def _same(floor: float) -> float:
-    return max(floor * SAME, floor + MARGIN)
-
-
-def _cost(record: BrokerRecord, floor: float, now: float) -> float:
-    slower = record.expected(floor, now) / _same(floor)
-    return (slower * slower * slower if slower > 1 else 1.0) * (len(record.in_flight) + 1)
 
 
 def _best_left(

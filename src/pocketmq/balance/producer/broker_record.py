@@ -15,8 +15,9 @@ TAU = 1.0
 """Seconds in which a past latency loses two thirds of its weight, with or without new ones."""
 LEAST = 0.0001
 """Seconds below which latencies are not told apart: clocks and schedulers are not better."""
-RISE = 0.5
-FALL = 0.9
+RISE, FALL = 0.5, 0.9
+"""What is kept of the latency so far when an answer was slower, or quicker; less after a while."""
+_SOON = 0.1  # seconds in which time takes less away than `FALL` does
 _P99_RISE = 0.02
 _P99_START = 0.1
 
@@ -24,7 +25,7 @@ _P99_START = 0.1
 class BrokerRecord:
     """The latency, the tries in flight and the failures of one broker.
 
-    `latency` is a peak EWMA: a slower answer counts at once, a quicker one by and by.
+    `latency` is an EWMA that rises quickly and falls by and by.
     """
 
     __slots__ = (
@@ -63,24 +64,29 @@ class BrokerRecord:
     def sample(self, latency: float, now: float) -> None:
         """Note how long an answer took."""
         known = self.latency
-        kept = min(exp((self.sampled_at - now) / TAU), RISE if latency > known else FALL)
+        kept = RISE if latency > known else FALL
+        age = now - self.sampled_at
+        if age > _SOON:
+            kept = min(kept, exp(-age / TAU))
         self.latency = latency + (known - latency) * kept
         self.sampled_at = now
 
-    def expected(self, floor: float, now: float) -> float:
-        """Return the latency to expect now.
+    def cost(self, floor: float, same: float, now: float) -> float:
+        """Return what one more message costs here: tries in flight, times what slowness adds.
 
-        It falls towards `floor`, that of the best broker, while there is no news: what was slow
-        once is tried again. It rises while the oldest try waits longer than any did before.
+        Latencies up to `same` add nothing, longer ones their third power. A latency falls towards
+        `floor`, that of the best broker, while there is no news: what was slow once is tried again.
+        It rises while the oldest try waits longer than any did before.
         """
         latency = self.latency
-        if latency > floor:
-            latency = floor + (latency - floor) * exp(-(now - self.sampled_at) / TAU)
-        if self.in_flight:
-            waited = now - self._oldest(now)
-            if waited > latency:
-                return waited
-        return latency
+        if latency > same:
+            latency = floor + (latency - floor) * exp((self.sampled_at - now) / TAU)
+        if not self.in_flight:
+            return 1.0 if latency <= same else (latency / same) ** 3
+        waited = now - self._oldest(now)
+        latency = max(latency, waited)
+        tries = len(self.in_flight) + 1
+        return tries if latency <= same else tries * (latency / same) ** 3
 
     def _oldest(self, now: float) -> float:
         try:

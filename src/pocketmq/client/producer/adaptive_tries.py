@@ -58,7 +58,7 @@ class AdaptiveRule(SendRule):
         fleet, now = self._faults.fleet, self._now
         assert fleet is not None
         plan: SendPlan | None = None
-        attempts = SendAttempts()
+        attempts: SendAttempts | None = None
         tried: tuple[BrokerRecord, ...] = ()
         most = 1 if mode is _ONEWAY else 1 + self._options.retries
         while True:
@@ -93,7 +93,9 @@ class AdaptiveRule(SendRule):
             if plan is None:
                 plan = self._plan(outgoing, mode, timeout, pinned=False)
                 plan = msgspec.structs.replace(plan, retry_refusals=True)
-            decision = next_step(plan, attempts, TryEnded(queue, latency, outcome), ended - started)
+            end = TryEnded(queue, latency, outcome)
+            decision = next_step(plan, attempts or SendAttempts(), end, ended - started)
+            del end
             del outcome  # an error has a traceback, whose frames would have this one
             for each in decision.feedback:
                 if isinstance(each, RefreshRoute):
