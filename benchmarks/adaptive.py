@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -151,21 +151,35 @@ async def story(
     namesrv: str, sick: SickBroker, fault: str, kinds: dict[str, tuple[str, str]]
 ) -> tuple[dict[str, list[Row]], float, float]:
     """Run all producers while one broker is sick; return their rows, and when it was sick."""
-    seconds = WARM + HEALTHY + SICK + AFTER + REST + (2.0 if fault == "killed" else 0.0)
     made = {}
     for topic, (choice, shell) in kinds.items():
         command = [sys.executable, "-m", "benchmarks._adaptive_process", namesrv, choice, shell]
         made[topic] = await asyncio.create_subprocess_exec(
-            *command, topic, str(RATE), str(seconds), stdout=subprocess.PIPE,
+            *command, topic, str(RATE), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, limit=1 << 26,
         )  # fmt: skip
-    outputs = [asyncio.create_task(each.communicate()) for each in made.values()]
+    outputs = []
+    for each in made.values():
+        assert each.stdout is not None
+        await each.stdout.readline()  # it is ready
+        outputs.append(asyncio.create_task(each.stdout.read()))
+    tell(made.values(), b"begin\n")
     await asyncio.sleep(WARM + HEALTHY)
     began = time.monotonic()
     await FAULTS[fault](sick)
     ended = time.monotonic()
-    found = [json.loads((await each)[0]) for each in outputs]
+    await asyncio.sleep(AFTER + REST)
+    tell(made.values(), b"end\n")
+    found = [json.loads(await each) for each in outputs]
+    for each in made.values():
+        await each.wait()
     return dict(zip(made, found, strict=True)), began, ended
+
+
+def tell(processes: Iterable[asyncio.subprocess.Process], line: bytes) -> None:
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write(line)
 
 
 def stored_twice(namesrv: str, topic: str) -> int:
