@@ -2,7 +2,8 @@
 
 python -m benchmarks._adaptive_process ADDRESS CHOICE SHELL TOPIC RATE
 
-Prints `ready`, begins with the first line of its input, and ends with the next. Prints a JSON list of [when, seconds it took, broker or null for an error] for each message.
+Prints `ready`, begins with the first line of its input, and ends with the next. Then prints a JSON
+list of [when, seconds it took, broker or null for an error] for each message.
 """
 
 import asyncio
@@ -25,7 +26,12 @@ STOP = threading.Event()
 def wait_for_all() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
-    threading.Thread(target=lambda: (sys.stdin.readline(), STOP.set()), daemon=True).start()
+    threading.Thread(target=wait_for_end, daemon=True).start()
+
+
+def wait_for_end() -> None:
+    sys.stdin.readline()
+    STOP.set()
 
 
 async def by_loop(address: str, choice: str, topic: str, rate: float) -> list[Row]:

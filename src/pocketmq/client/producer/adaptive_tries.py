@@ -71,8 +71,7 @@ class AdaptiveRule(SendRule):
                 left = fleet.patience(topic, place, tried, left, tries, len(outgoing.body))
             hooked = self._hooks.before(outgoing, queue, mode) if self._hooks.hooks else None
             key = object()
-            if mode is not _ONEWAY:  # which has no answer, and so no end
-                record.in_flight[key] = began
+            record.in_flight[key] = began
             try:
                 outcome = yield queue, left
             finally:
