@@ -161,6 +161,20 @@ async def test_a_single_broker_gets_all_the_time_there_is() -> None:
             await on.producer.send(MESSAGE, timeout=0.4)
         assert avoided(on) == []
         assert on.asked == {"alone": 41}  # not sent a second time for nothing
+        on.brokers["alone"].say = BUSY
+        with pytest.raises(SendFailed, match="after 1 try"):
+            await on.producer.submit(MESSAGE)  # as in Java
+
+
+async def test_a_limit_of_the_users_own_holds_for_each_try_but_the_last() -> None:
+    async with adaptive(send_timeout_per_try=0.05) as on:
+        await warm(on)
+        for each in on.brokers.values():
+            each.say = silent
+        with pytest.raises(SendFailed, match="after 3 tries") as caught:
+            await on.producer.send(MESSAGE, timeout=0.5)
+        assert caught.value.elapsed < 3.0
+        assert sum(on.asked.values()) == 43
 
 
 @leaping
@@ -213,7 +227,7 @@ async def test_a_send_that_is_cancelled_blames_nobody_and_leaves_nothing_in_flig
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await on.producer.send(MESSAGE)
-        topic = on.producer.sending.publishing.ready("orders").by_broker  # type: ignore[union-attr]
+        topic = on.producer.sending.publishing.ready("orders").by_broker
         assert topic is not None
         assert [len(each.record.in_flight) for each in topic.all] == [0, 0]
         assert avoided(on) == []

@@ -8,7 +8,7 @@ an error means for the send, and when to give up, is decided by `balance.produce
 import msgspec
 
 from pocketmq.balance.producer.broker_record import BrokerRecord, TopicBrokers
-from pocketmq.balance.producer.plan import RefreshRoute, Return, Send, SendMode, SendPlan
+from pocketmq.balance.producer.plan import Return, Send, SendMode, SendPlan
 from pocketmq.balance.producer.retry import SendAttempts, TryEnded, next_step
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.publishing import Publication
@@ -27,6 +27,10 @@ class AdaptiveRule(SendRule):
     So do those to topics on one broker: there is nothing to choose, and no other broker for which
     a try should be given up.
     """
+
+    def _adaptive_plan(self, outgoing: Outgoing, mode: SendMode, timeout: float) -> SendPlan:
+        plan = self._plan(outgoing, mode, timeout, pinned=False)
+        return msgspec.structs.replace(plan, retry_refusals=True)
 
     def is_plain(self, choice: Choice | None) -> bool:
         """Return whether the first try needs no more than a queue."""
@@ -57,7 +61,6 @@ class AdaptiveRule(SendRule):
     ) -> Tries:
         fleet, now = self._faults.fleet, self._now
         assert fleet is not None
-        plan: SendPlan | None = None
         attempts: SendAttempts | None = None
         tried: tuple[BrokerRecord, ...] = ()
         most = 1 if mode is _ONEWAY else 1 + self._options.retries
@@ -66,9 +69,11 @@ class AdaptiveRule(SendRule):
             place = fleet.choose(topic, began, tried)
             record, queue = place.record, place.next()
             left = timeout - (began - started)
-            if most > 1:
-                tries = most - len(tried)
+            tries = most - len(tried)
+            if tries > 1:
                 left = fleet.patience(topic, place, tried, left, tries, len(outgoing.body))
+                if self._per_try is not None:
+                    left = min(left, self._per_try)
             hooked = self._hooks.before(outgoing, queue, mode) if self._hooks.hooks else None
             key = object()
             record.in_flight[key] = began
@@ -89,16 +94,11 @@ class AdaptiveRule(SendRule):
                 and (outcome.status is _SEND_OK or not self._retry_unsafe)
             ):
                 return outcome
-            if plan is None:
-                plan = self._plan(outgoing, mode, timeout, pinned=False)
-                plan = msgspec.structs.replace(plan, retry_refusals=True)
-            end = TryEnded(queue, latency, outcome)
-            decision = next_step(plan, attempts or SendAttempts(), end, ended - started)
-            del end
-            del outcome  # an error has a traceback, whose frames would have this one
-            for each in decision.feedback:
-                if isinstance(each, RefreshRoute):
-                    self._refresh_route(outgoing.topic)
+            plan = self._adaptive_plan(outgoing, mode, timeout)
+            ended_try = TryEnded(queue, latency, outcome)
+            decision = next_step(plan, attempts or SendAttempts(), ended_try, ended - started)
+            del outcome, ended_try  # an error has a traceback, whose frames would have this one
+            self._take(outgoing, decision.feedback)
             action = decision.action
             if isinstance(action, Return):
                 return action.receipt

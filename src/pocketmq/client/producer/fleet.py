@@ -61,7 +61,7 @@ class SharedFleet(Fleet):
             if since is None:
                 return
             super().use_again(record, now)
-        logger.warning(
+        logger.info(
             "broker used again: group=%s broker=%s avoided_for=%.1fs",
             self._group, record.name, now - since,
         )  # fmt: skip
