@@ -163,6 +163,7 @@ def test_with_all_avoided_the_one_that_answers_is_used_and_then_the_one_that_did
     case.now += 1.0
     case.fail("c", REFUSED)
     assert case.avoided == {"a", "b", "c"}
+    assert [each.reachable for each in case.fleet.snapshot(case.now)] == [False, True, False]
     assert case.chosen() == {"b": 400}
     assert case.chosen(tried=[case["b"]]) == {"c": 400}
     assert case.chosen(tried=[case["b"], case["c"]]) == {"a": 400}

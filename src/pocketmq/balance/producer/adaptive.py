@@ -265,20 +265,7 @@ class Fleet:
 
     def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
         """Return the health of every broker, by name."""
-        return tuple(
-            BrokerHealth(
-                broker=name,
-                latency=record.latency,
-                available=record.avoided_since is None,
-                available_in=0.0
-                if record.avoided_since is None
-                else max(0.0, record.probe_at - now),
-                reachable=record.avoided_since is None,
-                reason=record.reason,
-                unanswered=record.unanswered,
-            )
-            for name, record in sorted(self._records.items())
-        )
+        return tuple(record.health(now) for _, record in sorted(self._records.items()))
 
 
 def _best_left(

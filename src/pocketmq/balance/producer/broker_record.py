@@ -9,6 +9,7 @@ changes an average by as much as one message does.
 from collections.abc import Sequence
 from math import exp
 
+from pocketmq.balance.producer.fault_table import BrokerHealth
 from pocketmq.model.queue import MessageQueue
 
 TAU = 1.0
@@ -87,6 +88,19 @@ class BrokerRecord:
         latency = max(latency, waited)
         tries = len(self.in_flight) + 1
         return tries if latency <= same else tries * (latency / same) ** 3
+
+    def health(self, now: float) -> BrokerHealth:
+        """Return the state for display."""
+        in_use = self.avoided_since is None
+        return BrokerHealth(
+            broker=self.name,
+            latency=self.latency,
+            available=in_use,
+            available_in=0.0 if in_use else max(0.0, self.probe_at - now),
+            reachable=in_use or not self.silent,
+            reason=self.reason,
+            unanswered=self.unanswered,
+        )
 
     def _oldest(self, now: float) -> float:
         try:
