@@ -1,5 +1,7 @@
 """Adaptive blocking producers on real clusters: threads share what they learn of brokers."""
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -63,6 +65,24 @@ def test_a_silent_broker_costs_no_error_and_threads_learn_it_from_each_other() -
             assert (sick.broker, sick.available) == ("broker-1", False)
             assert 1 <= sick.unanswered <= 6 + 2  # one for each thread, and what began with them
             cluster.heal("broker-1")
+            wait_for(lambda: all_used(producer, topic, 2), "the broker to be used again")
+
+
+def test_a_broker_process_that_is_stopped_costs_no_error_and_is_used_when_it_goes_on() -> None:
+    with Cluster(brokers=2, in_process=False) as cluster:
+        topic = cluster.create_topic("orders", queues=2)
+        pid = cluster.brokers["broker-1"].pid
+        assert pid is not None
+        with adaptive(cluster.address) as producer:
+            wait_for(lambda: all_used(producer, topic, 2), "both brokers to be used")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                receipts = [producer.send(Message(topic, b"x")) for _ in range(20)]
+                submitted = [producer.submit(Message(topic, b"x")) for _ in range(20)]
+                receipts += [each.result(30) for each in submitted]
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            assert {receipt.queue.broker_name for receipt in receipts} == {"broker-0"}
             wait_for(lambda: all_used(producer, topic, 2), "the broker to be used again")
 
 
