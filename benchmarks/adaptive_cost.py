@@ -25,7 +25,9 @@ CHOICES = ("java", "adaptive")
 @contextmanager
 def cluster() -> Iterator[str]:
     command = [sys.executable, "-m", "pocketmq.cli", "up", "--memory", "--port", "0"]
-    child = subprocess.Popen([*command, "--brokers", "2"], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [*command, "--brokers", "2"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     assert child.stdout is not None
     try:
         words = child.stdout.readline().split()
