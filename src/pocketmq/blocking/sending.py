@@ -20,7 +20,7 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Outcome, SendRule
+from pocketmq.client.producer.tries import Outcome
 from pocketmq.errors import ClientClosed, ConnectFailed, MQError
 from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
@@ -44,15 +44,7 @@ class BlockingSending:
         self._on_loop = on_loop
         self._thread = thread
         self._own_thread = on_loop.session.calls.dialer.tls is None
-        self._rule = SendRule(
-            on_loop.options,
-            on_loop.session.options.profile,
-            on_loop.faults,
-            on_loop.hooks,
-            now=time.monotonic,
-            chance=on_loop.session.random.randrange,
-            refresh_route=self._refresh_route,
-        )
+        self._rule = on_loop.make_rule(time.monotonic, self._refresh_route)
         self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
         self._idle = threading.Condition()

@@ -57,6 +57,7 @@ StartWord = Literal["first", "last", "timestamp"]
 ModelWord = Literal["clustering", "broadcasting"]
 ProfileWord = Literal["4.x", "5.x"]
 CodecWord = Literal["lz4", "zlib", "zstd"]
+QueueChoiceWord = Literal["java", "adaptive"]
 DamageWord = Literal["skip", "stop"]
 
 _WORDS: dict[type, dict[str, Any]] = {

@@ -5,9 +5,17 @@ Times are seconds, sizes bytes.
 
 import msgspec
 
+from pocketmq.balance.producer.plan import QueueChoice
 from pocketmq.balance.profile import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
-from pocketmq.client.checks import CodecWord, check_range, check_seconds, settle_kinds
+from pocketmq.client.checks import (
+    CodecWord,
+    QueueChoiceWord,
+    check_range,
+    check_seconds,
+    settle_kinds,
+)
 from pocketmq.client.options import ClientSettings
+from pocketmq.errors import InvalidInput
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     TRACE_TOPIC,
@@ -47,6 +55,11 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The topic whose route is used for topics that do not exist yet (Java: createTopicKey)."""
     new_topic_queues: int = DEFAULT_TOPIC_QUEUE_NUMS
     """Queues on each broker of a topic that brokers create for its first message."""
+    queue_choice: QueueChoice = QueueChoice.JAVA
+    """`java`: queues take turns. `adaptive`: those of brokers that are quick and in good health.
+
+    Chooses for messages without `queue`, `ordering_key` or `selector`. Tries are given up early if
+    another broker can be tried, so a message may be stored twice more often."""
     avoid_slow_brokers: bool = False
     """Avoid brokers for a while that were slow or failed (Java: sendLatencyFaultEnable)."""
     probe_brokers: bool = False
@@ -75,6 +88,13 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_seconds("send_timeout", self.send_timeout, at_least=0.001)
         if self.send_timeout_per_try is not None:
             check_seconds("send_timeout_per_try", self.send_timeout_per_try, at_least=0.001)
+        if self.queue_choice is QueueChoice.ADAPTIVE and (
+            self.avoid_slow_brokers or self.probe_brokers
+        ):
+            raise InvalidInput(
+                "avoid_slow_brokers and probe_brokers need queue_choice='java'; "
+                "queue_choice='adaptive' avoids and probes brokers by itself"
+            )
         check_range("retries", self.retries, 0, 1000)
         check_range("compress_from", self.compress_from, 0, 2**31 - 1)
         check_range("compression_level", self.compression_level, 0, 9)
@@ -97,6 +117,7 @@ class ProducerSettings(ClientSettings, total=False):
     max_message_size: int
     template_topic: str
     new_topic_queues: int
+    queue_choice: QueueChoice | QueueChoiceWord
     avoid_slow_brokers: bool
     probe_brokers: bool
     window: int

@@ -36,6 +36,8 @@ class BrokerHealth(msgspec.Struct, frozen=True, kw_only=True):
     reachable: bool
     reason: str
     """Why the broker is or was last avoided; empty if it never was."""
+    unanswered: int = 0
+    """Adaptive producers: tries given up without an answer. Each may have stored its message."""
 
 
 class _Item:

@@ -20,6 +20,13 @@ class SendMode(Enum):
     ONEWAY = "oneway"
 
 
+class QueueChoice(Enum):
+    """How a producer chooses the queue of a message if the caller does not."""
+
+    JAVA = "java"
+    ADAPTIVE = "adaptive"
+
+
 class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one send. Raises `InvalidInput` for invalid limits.
 
@@ -40,6 +47,8 @@ class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
     detector: bool = False
     """Whether unreachable brokers are probed, so that 5.x may call one unreachable."""
     extra_retry_codes: frozenset[int] = frozenset()
+    retry_refusals: bool = False
+    """Whether asynchronous sends are tried again after a refusal, too, which Java does not do."""
 
     def __post_init__(self) -> None:
         if self.retries < 0:

@@ -174,7 +174,7 @@ def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
     """Return whether another try makes sense, tries and time permitting."""
     if isinstance(error, TransportError | ProtocolError):
         return True
-    if plan.mode is SendMode.ASYNC:
+    if plan.mode is SendMode.ASYNC and not plan.retry_refusals:
         return False
     if isinstance(error, ServerError):
         codes = rules_of(plan.profile).retry_codes

@@ -17,6 +17,7 @@ from pocketmq.balance.producer.fault_table import (
 )
 from pocketmq.balance.producer.plan import UpdateFault
 from pocketmq.balance.profile import Profile
+from pocketmq.client.producer.fleet import FleetProbes, LostBrokers, SharedFleet
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.questions.asking import ask, ask_address
@@ -73,10 +74,18 @@ class Faults:
     Any thread may call `update`; probes belong to one event loop.
     """
 
-    def __init__(self, session: Session, options: ProducerOptions, publishing: Publishing) -> None:
+    def __init__(
+        self,
+        session: Session,
+        options: ProducerOptions,
+        publishing: Publishing,
+        fleet: SharedFleet | None = None,
+    ) -> None:
         self._session = session
         self._publishing = publishing
         self._now = asyncio.get_running_loop().time
+        self.fleet = fleet
+        """The brokers of an adaptive producer, instead of the table."""
         self.table = (
             SharedFaultTable(
                 session.options.profile,
@@ -94,6 +103,10 @@ class Faults:
 
     def start(self, tasks: Tasks) -> None:
         """Start to probe, if the options ask for it."""
+        if self.fleet is not None:
+            self.fleet.on_avoided = FleetProbes(self.fleet, tasks, self._ask).begin
+            refresh, draw = self._session.routes.refresh_soon, self._session.random.random
+            self._publishing.on_lost = LostBrokers(tasks, refresh, draw).look_for
         if self.detector:
             tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
 
@@ -109,7 +122,9 @@ class Faults:
             )
 
     def health(self) -> tuple[BrokerHealth, ...]:
-        """Return the health of every broker in the table."""
+        """Return the health of every broker in the table, or of an adaptive producer's brokers."""
+        if self.fleet is not None:
+            return self.fleet.snapshot(self._now())
         return () if self.table is None else self.table.snapshot(self._now())
 
     async def probe(self) -> None:
@@ -126,16 +141,22 @@ class Faults:
             return None
 
     async def _probe(self, probe: Probe, table: FaultTable) -> None:
+        if await self._ask(probe.broker, probe.timeout, probe.address):
+            table.mark_reachable(probe.broker)
+
+    async def _ask(self, broker: str, timeout: float, address: str | None = None) -> bool:  # noqa: ASYNC109 - of the question
+        """Send a broker a small request; return whether there was any response."""
+        address = address or self._address_of(broker)
         topic = next(iter(self._publishing.topics()), None)
-        if topic is None:
-            return  # as in Java: without a topic there is nothing to ask for
+        if topic is None or address is None:
+            return False  # as in Java: without a topic there is nothing to ask for
         question = ask(None, GET_MAX_OFFSET, GetMaxOffsetRequest(topic=topic, queue_id=0))
         call_at = self._session.brokers.call_at
         try:
-            await ask_address(call_at, probe.address, question, timeout=probe.timeout)
+            await ask_address(call_at, address, question, timeout=timeout)
         except ServerError:
             pass  # any response will do
         except MQError as error:
-            logger.debug("probe of broker %s failed: %s", probe.broker, error)
-            return
-        table.mark_reachable(probe.broker)
+            logger.debug("probe of broker %s failed: %s", broker, error)
+            return False
+        return True

@@ -5,10 +5,12 @@ topic (Java: tryToFindTopicPublishInfo). Changed by one event loop; other thread
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
+from pocketmq.balance.producer.adaptive import Fleet
+from pocketmq.balance.producer.broker_record import TopicBrokers
 from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
@@ -31,7 +33,7 @@ from pocketmq.protocol.peers import VersionGate
 class Publication:
     """One topic as a producer sees it."""
 
-    __slots__ = ("brokers", "queues", "robin", "topic")
+    __slots__ = ("brokers", "by_broker", "queues", "robin", "topic")
 
     def __init__(self, topic: str, robin: RoundRobin) -> None:
         self.topic = topic
@@ -39,6 +41,8 @@ class Publication:
         self.queues: tuple[MessageQueue, ...] = ()
         """In Java's order; empty as long as the topic cannot be written to."""
         self.brokers: frozenset[str] = frozenset()
+        self.by_broker: TopicBrokers | None = None
+        """The same queues for an adaptive producer; None for others."""
 
     def take(self, queues: tuple[MessageQueue, ...]) -> None:
         """Take over the queues of a new route."""
@@ -47,10 +51,15 @@ class Publication:
 
 
 class Publishing:
-    """The topics of one producer, by their names on the wire."""
+    """The topics of one producer, by their names on the wire; `fleet` if it is adaptive."""
 
-    def __init__(self, session: Session, options: ProducerOptions) -> None:
+    def __init__(
+        self, session: Session, options: ProducerOptions, fleet: Fleet | None = None
+    ) -> None:
         self._session = session
+        self._fleet = fleet
+        self.on_lost: Callable[[Publication, frozenset[str]], None] | None = None
+        """Called when brokers have left the route of an adaptive producer's topic."""
         self._options = options
         self._topics: dict[str, Publication] = {}
 
@@ -62,7 +71,7 @@ class Publishing:
         """Take over a topic's new queues; the position in the turn stays."""
         publication = self._topics.get(known.topic)
         if publication is not None:
-            publication.take(known.publish_queues)
+            self._take(publication, known.publish_queues)
 
     def ready(self, topic: str) -> Publication | None:
         """Return a topic whose queues are known. Any thread may call it."""
@@ -80,12 +89,22 @@ class Publishing:
         if publication is None:
             robin = RoundRobin.begun_by(self._session.random.randrange)
             publication = self._topics[topic] = Publication(topic, robin)
-        publication.take(known.publish_queues)
+        self._take(publication, known.publish_queues)
         if not publication.queues:
             raise QueueNotSelected(
                 topic, "no broker with a master lets it be written to; see its permissions"
             )
         return publication
+
+    def _take(self, publication: Publication, queues: tuple[MessageQueue, ...]) -> None:
+        before = publication.brokers
+        publication.take(queues)
+        if self._fleet is not None:
+            now = asyncio.get_running_loop().time()
+            publication.by_broker = self._fleet.topic(queues, now, publication.by_broker)
+            self._fleet.keep_only({name for each in self._topics.values() for name in each.brokers})
+            if self.on_lost is not None and before - publication.brokers:
+                self.on_lost(publication, before - publication.brokers)
 
     async def _route(self, topic: str, deadline: float) -> KnownRoute:
         now = asyncio.get_running_loop().time

@@ -14,15 +14,17 @@ takes steps 3 to 5 on the caller's own thread.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from pocketmq.balance.producer.plan import SendMode
+from pocketmq.balance.producer.plan import QueueChoice, SendMode
 from pocketmq.client.checks import LONGEST, is_number
+from pocketmq.client.producer.adaptive_tries import AdaptiveRule
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.exchange import LoopExchange
 from pocketmq.client.producer.faults import Faults
+from pocketmq.client.producer.fleet import SharedFleet
 from pocketmq.client.producer.hooks import SendHook, SendHooks
 from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publishing
@@ -65,21 +67,27 @@ class Sending:
         self.window = SendWindow(
             options.window, ByteBudget(options.window_bytes, options.send_timeout)
         )
-        self.publishing = Publishing(session, options) if publishing is None else publishing
-        self.faults = Faults(session, options, self.publishing)
+        adaptive = options.queue_choice is QueueChoice.ADAPTIVE
+        fleet = SharedFleet(session.random.random, self.group) if adaptive else None
+        self.publishing = publishing or Publishing(session, options, fleet)
+        self.faults = Faults(session, options, self.publishing, fleet)
         self.hooks = SendHooks(session, self.group, [] if hooks is None else hooks)
-        self.rule = SendRule(
-            options,
-            session.options.profile,
-            self.faults,
-            self.hooks,
-            now=self.now,
-            chance=session.random.randrange,
-            refresh_route=session.routes.refresh_soon,
-        )
+        self.rule = self.make_rule(self.now, session.routes.refresh_soon)
         as_command = session.calls.request if session.calls.hooks else None
         writer = RequestWriter(self.group, options, as_command)
         self.exchange = LoopExchange(session, writer, self.window, self.now)
+
+    def make_rule(self, now: Callable[[], float], refresh_route: Callable[[str], None]) -> SendRule:
+        """Return the rule for the tries of a shell that has this clock and this way to routes."""
+        return (SendRule if self.faults.fleet is None else AdaptiveRule)(
+            self.options,
+            self.session.options.profile,
+            self.faults,
+            self.hooks,
+            now=now,
+            chance=self.session.random.randrange,
+            refresh_route=refresh_route,
+        )
 
     async def send(
         self,

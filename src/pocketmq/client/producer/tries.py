@@ -64,7 +64,8 @@ class SendRule:
         self._chance = chance
         self._refresh_route = refresh_route
         self._retry_unsafe = options.retry_when_not_stored_ok
-        self._planned = faults.table is not None or options.send_timeout_per_try is not None
+        self._per_try = options.send_timeout_per_try
+        self._planned = faults.table is not None or self._per_try is not None
 
     def is_plain(self, choice: Choice | None) -> bool:
         """Return whether the first try is no more than the next queue in turn."""
@@ -153,7 +154,7 @@ class SendRule:
             pinned=pinned,
             retries=options.retries,
             timeout=timeout,
-            timeout_per_try=options.send_timeout_per_try,
+            timeout_per_try=self._per_try,
             retry_another_broker=options.retry_when_not_stored_ok,
             detector=self._faults.detector,
         )
