@@ -9,7 +9,7 @@ import msgspec
 from pocketmq import RebalanceEvent
 from pocketmq.balance.story.recorded import (
     QUIET,
-    Handover,
+    ChangeOfHands,
     RecordedRebalance,
     handovers,
     rebalances,
@@ -56,9 +56,9 @@ class GroupHealth(msgspec.Struct, frozen=True):
     began: float
     ended: float
     queues: list[QueueHealth]
-    handovers: list[Handover]
+    handovers: list[ChangeOfHands]
     rebalances: list[RecordedRebalance]
-    flapping: list[Handover]
+    flapping: list[ChangeOfHands]
     lag: GroupLag | None
     deliveries: int | None
     duplicates: int | None
@@ -191,7 +191,7 @@ def _duplicates(delivered: list[DeliveryRecord]) -> Twice:
     return twice
 
 
-def _with_duplicates(moves: list[Handover], twice: Twice | None) -> list[Handover]:
+def _with_duplicates(moves: list[ChangeOfHands], twice: Twice | None) -> list[ChangeOfHands]:
     if twice is None:
         return moves
     given = Counter(
