@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from pocketmq.balance.story.handed_over import MOST_APART, HandedOver, handed_over, host_of
+from pocketmq.balance.story.handed_over import MOST_APART, HandedOver, handed_over, on_one_machine
 from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import EVENT_VERSION, Handover, RebalanceEvent
 
@@ -141,7 +141,17 @@ def test_a_malformed_hand_over_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client_id", "host"), [("10.0.0.1@7", "10.0.0.1"), ("plain", None), ("@7", None), (None, None)]
+    ("one", "other", "same"),
+    [
+        ("10.0.0.1@7", "10.0.0.1@8", True),
+        ("10.0.0.1@7", "10.0.0.10@7", False),
+        ("plain", "plain", False),
+        ("@7", "@7", False),
+        (None, None, False),
+        ("10.0.0.1@7", None, False),
+    ],
 )
-def test_the_machine_is_what_client_ids_begin_with(client_id: str | None, host: str | None) -> None:
-    assert host_of(client_id) == host
+def test_the_machine_is_what_client_ids_begin_with(
+    one: str | None, other: str | None, same: bool
+) -> None:
+    assert on_one_machine(one, other) is same

@@ -58,7 +58,7 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def one_clock(self) -> bool:
         """Whether giver and heir ran on one machine, by the address that client ids begin with."""
-        return host_of(self.giver) is not None and host_of(self.giver) == host_of(self.heir)
+        return on_one_machine(self.giver, self.heir)
 
     @property
     def at(self) -> float:
@@ -66,10 +66,10 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
         return next((t for t in (self.started, self.stopped, self.drained) if t is not None), 0.0)
 
 
-def host_of(client_id: str | None) -> str | None:
-    """Return the address that a client id begins with; None if it has none."""
-    host, mark, _ = (client_id or "").partition("@")
-    return host if mark and host else None
+def on_one_machine(one: str | None, other: str | None) -> bool:
+    """Return whether two client ids begin with the same address, so that their clocks are one."""
+    host, mark, _ = (one or "").partition("@")
+    return bool(host and mark) and (other or "").startswith(f"{host}@")
 
 
 def handed_over(events: Iterable[RebalanceEvent]) -> list[HandedOver]:

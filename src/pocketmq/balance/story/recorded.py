@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from pocketmq.balance.story.handed_over import HandedOver, host_of
+from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
 from pocketmq.balance.story.timeline import (
     DIED,
     HELD,
@@ -123,7 +123,7 @@ def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list
                     kind=None if one is None else one.kind,
                     offset=None if one is None else one.offset,
                     draining=None if one is None else one.draining,
-                    one_clock=host_of(earlier.member) == host_of(later.member),
+                    one_clock=on_one_machine(earlier.member, later.member),
                 )
             )  # fmt: skip
     return sorted(found, key=lambda move: (move.at, move.queue))
