@@ -106,7 +106,9 @@ class _Group:
         self._tiles.show("lag", _lag(told.queues))
         self._tiles.show("queues", count(len(told.queues)))
         self._tiles.show("strategy", told.strategy or (UNKNOWN if told.members else NEVER))
-        self._tiles.show("handover", mode_name(told.sticky), mode_note(told.sticky))
+        settled = told.sticky is None or told.sticky.balanced
+        note_below = "" if settled else mode_note(told.sticky)
+        self._tiles.show("handover", mode_name(told.sticky), note_below)
         self._tiles.show("model", _model(view))
         self._show_handover(told.sticky)
         self._members.show(member_rows(facts))
