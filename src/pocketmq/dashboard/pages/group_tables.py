@@ -158,9 +158,9 @@ MEMBER_COLUMNS = [
     Column[MemberRow]("Subscribes", lambda m: Cell(_subscribed(m))),
     Column[MemberRow]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
     Column[MemberRow]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
-    Column[MemberRow]("Hand-over", _handover, lambda m: handover_version(m.client) or 0),
     Column[MemberRow]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
     Column[MemberRow]("Brokers", lambda m: Cell(", ".join(m.brokers))),
+    Column[MemberRow]("Hand-over", _handover, lambda m: handover_version(m.client) or 0),
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](
@@ -186,8 +186,8 @@ QUEUE_COLUMNS = [
         lambda r: _offset(r, "broker_offset"),
         kind="number",
     ),
-    Column[QueueRow]("State", _state, lambda r: state_text(r.stages)),
     Column[QueueRow]("Why", lambda r: Cell(r.why, tone="faint")),
+    Column[QueueRow]("State", _state, lambda r: state_text(r.stages)),
 ]
 SETTING_COLUMNS = [
     Column[Setting]("Broker", lambda row: Cell(row[0])),
