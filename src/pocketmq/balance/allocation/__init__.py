@@ -13,7 +13,7 @@ from pocketmq.balance.allocation.consistent_hash import (
     md5_hashes,
     md5_nodes,
 )
-from pocketmq.balance.allocation.group_strategy import GroupStrategy
+from pocketmq.balance.allocation.group_strategy import GroupStrategy, is_group_strategy
 from pocketmq.balance.allocation.machine_room import (
     MachineRoom,
     MachineRoomNearby,
@@ -59,6 +59,7 @@ __all__ = [
     "allocate",
     "by_position",
     "check_input",
+    "is_group_strategy",
     "java_strategy_by_name",
     "may_own",
     "md5_hash",
