@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from pocketmq.admin.balance_reports import balance_reports
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Gathered
@@ -37,15 +38,17 @@ class Balance:
         )
         topics = _topics_of(views, running)
         routes = await asyncio.gather(*(self._queues(topic) for topic in topics))
+        queues = dict(zip(topics, routes, strict=True))
         return GroupFacts(
             group=group,
             views={each.place.broker: each.value for each in views},
             unseen_brokers={each.place.broker: str(each.error) for each in views.missing},
             running=running.members,
             silent={member: str(error) for member, error in running.silent.items()},
-            queues=dict(zip(topics, routes, strict=True)),
+            queues=queues,
             progress=progress.queues,
             now_ms=self._wire.now_ms(),
+            reports=balance_reports(running.members, queues),
         )
 
     async def explain(self, group: str) -> Explanation:

@@ -1,7 +1,8 @@
 """Who owned which queue from when to when, read from one group's events.
 
-A member's event lists what it owns afterwards, which counts from the end of that rebalance on. A
-member that dies reports nothing any more: its queues end when another member's event lists the
+A member's event lists what it owns afterwards, which counts from the end of that rebalance on;
+where the event tells of hand-overs (version 2), from and to the times that it tells. A member that
+dies reports nothing any more: its queues end when another member's event lists the
 group without it, or at its last sign of life before that if one was recorded. `OwnersOverTime`
 walks a timeline and returns the owners at each time.
 """
@@ -56,6 +57,23 @@ class _Open(msgspec.Struct, frozen=True):
     start_offset: int | None
 
 
+class _HandoverTimes:
+    """When a member stopped and started queues, by the hand-overs that its event tells."""
+
+    def __init__(self, event: RebalanceEvent) -> None:
+        self.topic = event.topic
+        self.stopped: dict[QueueName, float] = {}
+        self.started: dict[QueueName, float] = {}
+        for each in event.handovers:
+            queue = name_of(each.queue)
+            if queue.topic != event.topic:
+                continue
+            if each.giver == event.client_id and each.stopped is not None:
+                self.stopped[queue] = each.stopped
+            if each.heir == event.client_id and each.started is not None:
+                self.started[queue] = each.started
+
+
 class OwnershipFold:
     """A fold over one group's events, in order of the time they were finished.
 
@@ -72,6 +90,7 @@ class OwnershipFold:
         self._last_closed: dict[tuple[QueueName, str], int] = {}
         self._first_known: dict[str, dict[QueueName, float]] = {}  # by topic
         self._gone_since: dict[QueueName, float] = {}
+        self._given: dict[str, set[QueueName]] = defaultdict(set)  # by member, while it drains
         self._absent: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
         self._began: float | None = None
         self._ended = 0.0
@@ -86,18 +105,42 @@ class OwnershipFold:
         self._bury(event, at)
         after = dict.fromkeys(map(name_of, event.after))  # in the order that the event has
         before = {name_of(queue) for queue in event.before}
+        times = _HandoverTimes(event)
         for queue in before:
             self._revive(me, queue)
         mine = self._owned_by(me, event.topic)
+        self._give(me, times, after)
         for queue in [queue for queue in mine if queue not in after]:
-            self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
-        for queue in [queue for queue in after if queue not in mine]:
+            stopped = times.stopped.get(queue, at)
+            until = stopped if stopped >= mine[queue].since else at  # else told before it took it
+            self._close(me, queue, until, STOPPED if event.trigger == "stop" else RELEASED)
+        given = self._given.get(me, ())
+        for queue in [queue for queue in after if queue not in mine and queue not in given]:
             since = at if queue not in before else event.started
-            opened = _Open(since, event.assigned.get(str(queue)))
+            opened = _Open(times.started.get(queue, since), event.assigned.get(str(queue)))
             self._owned_by(me, queue.topic)[queue] = opened
         if not mine:
             del self._owned[event.topic][me]
         self._last_event[me] = at
+
+    def _give(self, me: str, times: "_HandoverTimes", after: Mapping[QueueName, None]) -> None:
+        """End the ownership of queues that were given away, although they are still listed.
+
+        A member that drains a queue lists it until its last message is finished, but the heir
+        starts messages already.
+        """
+        given = self._given[me]
+        given.difference_update(times.started.keys())
+        given.difference_update([q for q in given if q.topic == times.topic and q not in after])
+        mine = self._owned_by(me, times.topic)
+        for queue, stopped in times.stopped.items():
+            since = mine[queue].since if queue in mine else stopped
+            if queue in after and stopped >= max(since, times.started.get(queue, stopped)):
+                given.add(queue)
+                if queue in mine:
+                    self._close(me, queue, stopped, RELEASED)
+        if not given:
+            del self._given[me]
 
     def finish(self, until: float = 0.0) -> OwnershipTimeline:
         """Return the timeline up to a time, or the last event if later; open spans stay open."""
@@ -167,7 +210,7 @@ class OwnershipFold:
 
     def _close(self, member: str, queue: QueueName, at: float, how: str) -> None:
         opened = self._owned[queue.topic][member].pop(queue)
-        until, noticed = at, None
+        until, noticed = max(opened.since, at), None
         if how == DIED:
             until, noticed = max(opened.since, min(at, self._signs.get(member, at))), at
         self._count += 1

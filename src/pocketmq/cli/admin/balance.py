@@ -4,6 +4,7 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import Event, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
@@ -15,6 +16,7 @@ from pocketmq.cli.allocate.reading import read_event
 from pocketmq.cli.allocate.tables import answer_lines
 from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent
+from pocketmq.model.group_balance import BalanceMode
 
 _QUEUES = (
     TableColumn("#Topic", least=40),
@@ -30,8 +32,9 @@ _QUEUES = (
 async def explain(admin: Admin, *, group: str) -> Shown:
     """Explain a group's assignment and its problems.
 
-    Finds unowned queues, brokers that list different members, colliding client ids, different
-    subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
+    Finds unowned and fenced queues, brokers that list different members, colliding client ids,
+    different subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
+    Of STICKY groups it shows the mode, foreign members, and how many queues have to move.
     """
     story = await admin.balance.explain(group)
     return Shown(_story(story), story)
@@ -41,7 +44,13 @@ def _story(story: Explanation) -> list[str]:
     model = "?" if story.model is None else story.model.value
     strategy = story.strategy or "none that fits"
     lines = [f"group {story.group}: {len(story.members)} members, {model}, strategy {strategy}"]
-    lines += [f"  {m}{' (silent)' if m in story.silent else ''}" for m in story.members]
+    if story.sticky is not None:
+        lines += sticky_lines(story.sticky)
+    foreign = () if story.sticky is None else story.sticky.foreign
+    for member in story.members:
+        marks = [mark for mark, some in (("silent", story.silent), ("foreign", foreign))
+                 if member in some]  # fmt: skip
+        lines.append(f"  {member} ({', '.join(marks)})" if marks else f"  {member}")
     if story.queues:
         rows = [_queue(each, unsure=bool(story.silent)) for each in story.queues]
         lines += ["", *table_lines(_QUEUES, rows)]
@@ -50,6 +59,32 @@ def _story(story: Explanation) -> list[str]:
     for number, finding in enumerate(story.findings, 1):
         lines += ["", f"{number}. {finding.kind}: {finding.subject}"]
         lines += [f"   seen: {finding.evidence}", f"   cure: {finding.cure}"]
+    return lines
+
+
+def sticky_lines(story: StickyStory) -> list[str]:
+    """Return the mode of a group with hand-over, and how far its members are."""
+    share = f"the share that {story.foreign_strategy or 'their strategy'} gives them"
+    number = len(story.foreign)
+    foreign = f"{number} foreign {'member' if number == 1 else 'members'}"
+    lines = [
+        {
+            BalanceMode.STICKY: "mode sticky: every member hands queues over",
+            BalanceMode.MIXED: f"mode mixed: {foreign} with {share}; the others divide the rest",
+            BalanceMode.JAVA: "mode java: no member hands queues over",
+        }[story.mode]
+    ]
+    if story.mode is BalanceMode.JAVA:
+        return lines
+    if story.moves is None:
+        lines.append("balanced: unknown, since not every member and broker has responded")
+    elif story.balanced:
+        lines.append("balanced: yes, no queue has to move")
+    else:
+        lines.append(f"balanced: no, {story.moves} to move, {story.unowned} without owner")
+    if story.stages:
+        stages = ", ".join(f"{count} {stage}" for stage, count in story.stages.items())
+        lines.append(f"on the way: {stages}")
     return lines
 
 
