@@ -71,7 +71,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
     "strategies",
     multiple=True,
     metavar="NAME,...",
-    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
+    help="Strategies to compare, such as AVG,STICKY.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
 )
 @event_option("--join", "ID", "Event: a member joins every group.")
 @event_option(
