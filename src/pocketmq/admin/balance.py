@@ -8,11 +8,12 @@ from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.groups import GroupProgress, Groups, Running
+from pocketmq.admin.situations import situation_of
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
-from pocketmq.errors import Absent, MQError, RouteNotFound
+from pocketmq.errors import MQError, RouteNotFound
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.requests.groups import ConsumerConnections
@@ -63,11 +64,8 @@ class Balance:
         return what_if(await self.situation(group, strategy), events)
 
     async def situation(self, group: str, strategy: Strategy) -> Situation:
-        """Return the group as it is now, for `pocketmq.balance.what_if`."""
-        facts = await self.facts(group)
-        if not facts.members():
-            raise Absent("online member of group", group)
-        return Situation.of(facts.queues, facts.members(), strategy, group)
+        """Return the group as it is now, for `pocketmq.balance.what_if`; see `situation_of`."""
+        return situation_of(await self.facts(group), strategy)
 
     async def rebalance(self, group: str) -> Gathered[None]:
         """Ask all members of a group to rebalance now, through every broker.

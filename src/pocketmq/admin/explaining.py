@@ -18,7 +18,8 @@ from pocketmq.admin.sticky_story import (
     sticky_story,
     why_sticky,
 )
-from pocketmq.balance.allocation import Strategy, strategy_by_name
+from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.group_balance import BalanceMode, QueueStage
 from pocketmq.model.kinds import MessageModel

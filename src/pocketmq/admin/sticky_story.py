@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.balance.allocation import Strategy, strategy_by_name
+from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.sticky import assign, divide
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import spread
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.group_balance import BalanceMode, QueueStage, handover_version

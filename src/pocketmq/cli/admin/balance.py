@@ -4,14 +4,19 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
+from pocketmq.admin.explaining import explain as explain_facts
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.situations import settings_of, situation_of
 from pocketmq.admin.sticky_story import StickyStory
-from pocketmq.balance.allocation import strategy_by_name
-from pocketmq.balance.what_if import Event, StrategyChanged
+from pocketmq.balance.allocation import StrategySettings, is_group_strategy
+from pocketmq.balance.strategies import STICKY, strategy_by_name
+from pocketmq.balance.what_if import Event, Situation, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, table_lines, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
+from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.allocate.reading import read_event
 from pocketmq.cli.allocate.tables import answer_lines
 from pocketmq.cli.output import TableColumn
@@ -120,21 +125,54 @@ async def rebalance(admin: Admin, *, group: str) -> Shown:
     event_option("--add-broker", "BROKER*N", "A broker joins with N queues of every topic."),
     event_option("--add-queues", "TOPIC:BROKER*N", "A topic gets N more queues on a broker."),
     event_option("--switch-to", "NAME", "All members change to this strategy."),
+    click.option(
+        "--foreign",
+        metavar="ID,...",
+        default="",
+        help="STICKY: more members that use a Java strategy, such as one that joins.",
+    ),
+    click.option(
+        "--mixed",
+        metavar="NAME",
+        help="STICKY: the strategy of foreign members.  [default: inferred, or AVG]",
+    ),
     cls=EventsInOrder,
 )
-async def what_if(admin: Admin, *, group: str, strategy: str | None) -> Shown:
+async def what_if(
+    admin: Admin, *, group: str, strategy: str | None, foreign: str, mixed: str | None
+) -> Shown:
     """Simulate events on a live group.
 
     Shows which member would consume which queues, and which queues would move. Events happen in the
     given order. Nothing is changed.
     """
-    if strategy is None:
-        strategy = (await admin.balance.explain(group)).strategy or "AVG"
-    situation = await admin.balance.situation(group, strategy_by_name(strategy))
     given: list[tuple[str, str]] = click.get_current_context().meta["events"]
+    changes = [text for kind, text in given if kind == "switch_to"]
+    for each in (mixed, strategy, *changes):
+        if each is not None:
+            strategy_by_name(each)  # a mistake is told before any server is asked
+    facts = await admin.balance.facts(group)
+    name = strategy or explain_facts(facts).strategy or "AVG"
+    if (foreign or mixed) and STICKY not in {each.upper() for each in (name, *changes)}:
+        raise click.UsageError("--foreign and --mixed have a meaning for STICKY only")
+    known = settings_of(facts) if mixed is None else StrategySettings(mixed=mixed)
+    more = split_names("--foreign", foreign) if foreign else []
+    situation = situation_of(facts, strategy_by_name(name, known), more)
     events: list[Event] = []
     for kind, text in given:
         event = read_event(kind, text, tuple(situation.topics))
-        events.append(StrategyChanged(strategy_by_name(event)) if isinstance(event, str) else event)
+        if isinstance(event, str):
+            event = StrategyChanged(strategy_by_name(event, known))
+        events.append(event)
     answer = try_events(situation, events)
-    return Shown(answer_lines(answer), answer)
+    return Shown(answer_lines(answer), answer, _unsure(facts, situation))
+
+
+def _unsure(facts: GroupFacts, situation: Situation) -> tuple[str, ...]:
+    """Return whose queues are not known, where the strategy starts from the owners of now."""
+    if not is_group_strategy(situation.strategy):
+        return ()
+    return tuple(
+        f"no answer from member {member}: its queues are taken for queues without an owner"
+        for member in sorted(facts.silent)
+    )
