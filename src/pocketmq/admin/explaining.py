@@ -8,7 +8,8 @@ import msgspec
 
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
-from pocketmq.balance.allocation import Strategy, strategy_by_name
+from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues

@@ -5,10 +5,11 @@ Times are seconds, sizes bytes; flow control is in `balance.consumer.limits`.
 
 import msgspec
 
-from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
+from pocketmq.balance.allocation import Strategy, StrategySettings
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
 from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.client.checks import (
     DamageWord,
     ModelWord,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.balance.allocation import allocate
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.broker.balancing.assignment import RequestModeTable, share
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue, sort_queues

@@ -4,7 +4,7 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
-from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import Event, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP

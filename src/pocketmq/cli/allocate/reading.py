@@ -10,14 +10,9 @@ from collections.abc import Iterable, Sequence
 import click
 import msgspec
 
-from pocketmq.balance.allocation import (
-    Average,
-    RoomInName,
-    RoomTable,
-    StrategySettings,
-    strategy_by_name,
-)
+from pocketmq.balance.allocation import Average, RoomInName, RoomTable, StrategySettings
 from pocketmq.balance.allocation.registry import NEARBY
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import (
     BrokerAdded,
     BrokerDown,

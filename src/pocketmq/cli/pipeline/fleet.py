@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
+from pocketmq.balance.allocation import Strategy, StrategySettings
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.connection_options import Entry, entry_options

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import (
     Event,
     Movement,
