@@ -10,11 +10,12 @@ import socket
 from ipaddress import ip_address
 
 from pocketmq.client.clock import Clock
+from pocketmq.model.group_balance import HANDOVER_MARK
 
 DEFAULT_INSTANCE = "DEFAULT"
 STREAM = "STREAM"
-HANDOVER_MARK = "pm1"
-"""The version of the hand-over protocol."""
+HANDOVER_VERSION = 1
+"""The version of the hand-over protocol that is spoken here."""
 
 # Reserved for documentation: no host has them, and nothing is sent. The kernel's choice of our own
 # address for such a connection is the address that other hosts see.
@@ -34,9 +35,8 @@ def client_id(
         parts.append(unit)
     if stream:
         parts.append(STREAM)
-    if hands_over:
-        parts.append(HANDOVER_MARK)
-    return "@".join(parts)
+    mark = f"{HANDOVER_MARK}{HANDOVER_VERSION}" if hands_over else ""
+    return "@".join(parts) + mark
 
 
 def instance_name(configured: str, clock: Clock, *, shared: bool = False) -> str:

@@ -202,6 +202,28 @@ class ProcessQueue(Generic[M]):
         self._head = 0
         self.count = self.size = self._newest = 0
 
+    def cut(self, end: int) -> None:
+        """Discard what is at offset `end` or above: its next owner handles it.
+
+        `remove` returns `end` when nothing is left.
+        """
+        cached, gone = self._messages, []
+        order = self._order
+        while order and order[-1] >= end:
+            message = cached.pop(order.pop(), None)
+            if message is not None:
+                gone.append(message)
+        gone += [self._consuming.pop(offset) for offset in list(self._consuming) if offset >= end]
+        self._head = min(self._head, len(order))
+        self.count -= len(gone)
+        self.size -= sum(message.body_size for message in gone)
+        self._newest = end - 1
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is cached or being consumed."""
+        return not self._messages and not self._consuming
+
     def first_offset(self) -> int:
         """Return the lowest cached offset. Call it only if something is cached."""
         order, cached, head = self._order, self._messages, self._head
