@@ -117,6 +117,13 @@ class ProcessQueue(Generic[M]):
         self._dispatched = True
         return True
 
+    def put_before(self, messages: Sequence[M]) -> bool:
+        """Cache messages that precede what was pulled already; return as `put` does."""
+        newest = self._newest
+        dispatch = self.put(messages)
+        self._newest = max(newest, self._newest)
+        return dispatch
+
     def remove(self, messages: Iterable[CachedMessage], now: float) -> int:
         """Remove consumed messages; return the offset to commit, or −1 if nothing was cached.
 
@@ -219,10 +226,11 @@ class ProcessQueue(Generic[M]):
         self.size -= sum(message.body_size for message in gone)
         self._newest = end - 1
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is cached or being consumed."""
-        return not self._messages and not self._consuming
+    def settled_below(self, end: float) -> bool:
+        """Return whether nothing below an offset is cached or being consumed."""
+        if self._messages and self.first_offset() < end:
+            return False
+        return not self._consuming or min(self._consuming) >= end
 
     def first_offset(self) -> int:
         """Return the lowest cached offset. Call it only if something is cached."""

@@ -9,6 +9,7 @@ of its own. Times are the loop's.
 import asyncio
 from collections.abc import Sequence
 from enum import Enum
+from math import inf
 from typing import Protocol
 
 from pocketmq.balance.consumer.facts import OwnedQueue
@@ -44,6 +45,7 @@ class HoldState(Enum):
     in the table in this state until its last handler call has ended and its lock is given back."""
 
 
+_LEAVING = frozenset({HoldState.DRAINING, HoldState.DROPPED})
 _STARTING = frozenset({HoldState.READ, HoldState.OWNED})
 
 
@@ -148,7 +150,12 @@ class HeldQueue:
         self.before: HeldQueue | None = None
         """The stay before this one, as long as one of its handler calls may still be in flight."""
         self._idle: list[asyncio.Future[None]] = []
-        self._settled: asyncio.Future[None] | None = None
+        self._settled: list[tuple[float, asyncio.Future[None]]] = []
+
+    @property
+    def mine(self) -> bool:
+        """Whether it is this member's and stays so, as far as known."""
+        return self.state not in _LEAVING
 
     @property
     def dropped(self) -> bool:
@@ -169,6 +176,8 @@ class HeldQueue:
                 self.gate.fence()
             else:
                 self.gate.lift()
+        if self._settled:
+            self._report_settled()
 
     def begin_work(self) -> None:
         """Count a handler call in; the queue's lock is not released before `end_work`."""
@@ -187,8 +196,8 @@ class HeldQueue:
         """Wake a queue loop that waits for capacity; call it after messages left the cache."""
         if self.woken is not None and self.process.count <= self.wake_below:
             self.wake()
-        if self._settled is not None and self.process.idle and not self._settled.done():
-            self._settled.set_result(None)
+        if self._settled:
+            self._report_settled()
 
     def wake(self) -> None:
         """Let a queue loop check again that waits for capacity, or because of a pause."""
@@ -196,13 +205,20 @@ class HeldQueue:
         if woken is not None and not woken.done():
             woken.set_result(None)
 
-    async def until_settled(self, timeout: float) -> bool:  # noqa: ASYNC109 - not an error
-        """Wait until no message is cached or being handled; False if longer, or dropped."""
-        if not self.process.idle:
-            if self._settled is None or self._settled.done():
-                self._settled = asyncio.get_running_loop().create_future()
-            await asyncio.wait({self._settled}, timeout=timeout)
-        return self.process.idle and not self.dropped
+    async def until_settled(self, end: float = inf) -> None:
+        """Wait until no message below an offset is cached or being handled, or it is dropped."""
+        if not self.dropped and not self.process.settled_below(end):
+            future = asyncio.get_running_loop().create_future()
+            self._settled.append((end, future))
+            await future
+
+    def _report_settled(self) -> None:
+        waiting, self._settled = self._settled, []
+        for end, future in waiting:
+            if not self.dropped and not self.process.settled_below(end):
+                self._settled.append((end, future))
+            elif not future.done():
+                future.set_result(None)
 
     async def until_idle(self, timeout: float) -> bool:  # noqa: ASYNC109 - not an error
         """Wait until no handler call is in flight, of the stay before either; False if longer."""
