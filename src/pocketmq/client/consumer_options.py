@@ -51,7 +51,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The allocation strategy, by Java's name, `STICKY`, or one of your own."""
     strategy_settings: StrategySettings = StrategySettings()
     """What some strategies need besides their name: machine rooms, or the queues of CONFIG."""
-    handover: HandoverWord = "auto"
+    handover: str = "auto"
     """How queues change hands with STICKY: `overlap` lets the next owner start while the last
     messages of the one before are being handled, `drain` waits for them. `auto` overlaps, except
     for orderly and pull consumers. With Java's strategies it is Java's way, `java`."""

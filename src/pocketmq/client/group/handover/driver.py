@@ -19,13 +19,13 @@ from pocketmq.balance.handover import instructions as hand
 from pocketmq.balance.handover.machine import advance, new_group
 from pocketmq.balance.handover.messages import BusMessage, Notice
 from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.handover.bus import Bus
 from pocketmq.client.group.handover.listing import MemberListing
 from pocketmq.client.group.handover.locks import HandoverLocks, LockRequest, lock_requests
 from pocketmq.client.group.handover.queues import Handled, HandoverQueues
 from pocketmq.client.group.handover.routes import GroupRoutes
 from pocketmq.client.group.handover.story import HandoverStory
-from pocketmq.client.group.handover.view import balance_of
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.holdings import Holdings
 from pocketmq.client.group.offsets import start_offset
@@ -258,8 +258,9 @@ class StickyBalancing(Generic[Q]):
         self._send()
 
     def _send(self) -> None:
-        steps, self._lock_steps = self._lock_steps, []
-        for request in lock_requests(steps):
+        requests = lock_requests(self._lock_steps)
+        self._lock_steps.clear()
+        for request in requests:
             self._spawn(self._ask(request), f"locks of {request.broker}")
         tells, self._tells = self._tells, {}
         settings = self._settings

@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.balance.handover.group import HandoverGroup
 from pocketmq.balance.handover.instructions import Report
 from pocketmq.balance.handover.messages import is_ours
-from pocketmq.client.group.handover.view import owners_of
+from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.history import RebalanceHistory, short
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.model.group_balance import BalanceMode
@@ -137,7 +137,7 @@ class HandoverStory:
         change = self._changes.get(topic)
         if change is None:
             trigger = ", ".join(self._triggers) or "hand-over"
-            owners = {} if self.group is None else owners_of(self.group)
+            owners = {} if self.group is None else balance_of(self.group).owners
             event = self.new_event(topic, trigger)
             change = self._changes[topic] = _Change(event, owners, self._loop.time())
             self._loop.call_later(_GATHER, self._tell_if_done, topic)
@@ -162,7 +162,7 @@ class HandoverStory:
             self._triggers.clear()
         group, parts = self.group, self._parts
         after = parts.queues.working(topic)
-        owners = {} if group is None else owners_of(group)
+        owners = {} if group is None else balance_of(group).owners
         moved = sum(
             queue.topic == topic and change.owners.get(queue) not in (None, owner)
             for queue, owner in owners.items()
