@@ -6,10 +6,9 @@ keeps `Advanced.group` for the next call and carries out `Advanced.instructions`
 `now` is a monotonic time in seconds that never goes back. `balance_of(group)` is what
 operators see. Events may come in any order; `advance` never raises.
 
-The order of a start: listen to the bus of each broker, heartbeat, `Routed`, `Started`; then `Listed`
-whenever members were asked for or a broker notifies, and whatever is reported by others. A
-`Heard` is reported for every message of a notice whose sender or boot is another one. After `Leave`
-no event has an effect.
+The order of a start: listen to the bus of each broker, heartbeat, `Routed`, `Started`; then
+`Listed` whenever members were asked for or a broker notifies. A `Heard` is reported for every
+message of a notice whose sender or boot is another one. After `Leave` no event has an effect.
 
 | module | owns |
 |---|---|
@@ -20,7 +19,7 @@ no event has an effect.
 | `group`, `draft` | the values; the scratch pad of one event |
 | `table` | who is listed, gone, silent, leaving; what members told |
 | `targets`, `decisions` | who shall have which queue; claims, orphans, releases |
-| `stay`, `taking`, `tail`, `giving`, `leases`, `queue` | one queue's machine, which the model check explores |
+| `stay`, `taking`, `tail`, `giving`, `leases`, `queue` | one queue; the model check explores it |
 | `upkeep` | timers, renewals, states told |
 | `view` | `balance_of` |
 """

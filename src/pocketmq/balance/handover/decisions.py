@@ -151,8 +151,8 @@ def _want(draft: Draft) -> float | None:
             kind = HandoverKind.FOREIGN if queue in draft.hold_off else HandoverKind.ORPHAN
             draft.apply(queue, take(stay, names, kind, now))
     for (holder, broker), queues in claims.items():
-        for first in range(0, len(queues), _MOST_CLAIMED):
-            again.append(_claim(draft, holder, broker, queues[first : first + _MOST_CLAIMED]))
+        parts = range(0, len(queues), _MOST_CLAIMED)
+        again += [_claim(draft, holder, broker, queues[n : n + _MOST_CLAIMED]) for n in parts]
     return min(again, default=None)
 
 

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim, Target
 from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim, Target
 from pocketmq.balance.handover.instructions import Warn
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Stay, Step

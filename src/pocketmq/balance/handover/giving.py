@@ -105,7 +105,7 @@ def drain(stay: Stay) -> Step:
     return Step(waiting, (Drain(stay.queue),))
 
 
-def unlocked(stay: Stay, done: bool, settings: HandoverSettings, now: float) -> Step:
+def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
     """Go on when the broker has taken back this member's locks; without an answer, ask again."""
     if Pending.UNLOCK not in stay.pending:
         return Step(stay)
@@ -123,7 +123,7 @@ def unlocked(stay: Stay, done: bool, settings: HandoverSettings, now: float) -> 
     return Step(draining.stay, (Tell(stay.queue.broker_name, give), *draining.instructions))
 
 
-def drained(stay: Stay, stored: bool, settings: HandoverSettings, now: float) -> Step:
+def drained(stay: Stay, settings: HandoverSettings, now: float, *, stored: bool) -> Step:
     """Unlock when all started messages are finished and stored; a failed commit is repeated."""
     if stay.phase is not Phase.DRAINING or Pending.DRAIN not in stay.pending:
         return Step(stay)

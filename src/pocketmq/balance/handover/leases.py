@@ -37,13 +37,19 @@ def lease_ends(stay: Stay, settings: HandoverSettings) -> float | None:
     return stay.leased + settings.times.fence_after
 
 
+def renewing(stay: Stay) -> Stay:
+    """Return the stay while a renewal of its locks is not answered."""
+    return replace(stay, renewing=True)
+
+
 def renewed(
     stay: Stay,
     asked: frozenset[Part],
     granted: frozenset[Part] | None,
-    sent_at: float,
     settings: HandoverSettings,
     now: float,
+    *,
+    sent_at: float,
 ) -> Step:
     """Go on with the answer to a renewal of the `asked` locks; None: there was none."""
     stay = replace(stay, renewing=False)

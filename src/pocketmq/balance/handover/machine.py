@@ -128,9 +128,7 @@ def _ask_members(draft: Draft) -> None:
 def _list(draft: Draft, event: Listed) -> None:
     settings = draft.settings
     me = settings.client_id
-    draft.table = tables.listed(
-        draft.table, me, settings.boot, event.members, event.complete, draft.now
-    )
+    draft.table = tables.listed(draft.table, settings, event, draft.now)
     twice = draft.table.listed.count(me) > 1
     if draft.double and not twice:
         draft.twin = None
@@ -194,10 +192,10 @@ def _hear(draft: Draft, event: Heard) -> None:
             for queue in queues:
                 if queue in draft.queues:
                     draft.claims[queue] = OpenClaim(sender, number, now)
-        case Give(to=to, queue=queue, offset=offset, number=number) if to == settings.client_id:
+        case Give(to=to, queue=queue) as give if to == settings.client_id:
             stay = draft.stays.get(queue)
             if stay is not None:
-                draft.apply(queue, given(stay, sender, number, offset, settings, now))
+                draft.apply(queue, given(stay, sender, give, settings, now))
         case Bye(back_within=back_within):
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known and now >= draft.listed_at + _ASK_AGAIN:
@@ -209,7 +207,9 @@ def _hear(draft: Draft, event: Heard) -> None:
 def _hear_state(draft: Draft, boot: str, sender: str, message: State) -> None:
     owner = lock_owner(sender, boot)
     before = draft.table.told.get(owner)
-    draft.table = tables.state(draft.table, sender, boot, message, draft.queues, draft.now)
+    draft.table = tables.state(
+        draft.table, sender, boot, message, queues=draft.queues, now=draft.now
+    )
     after = draft.table.told.get(owner)
     if before is None or after is None:
         return

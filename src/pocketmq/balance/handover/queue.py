@@ -1,6 +1,5 @@
 """One queue's machine: every answer of the shell, and the passing of time."""
 
-import msgspec
 from msgspec.structs import replace
 
 from pocketmq.balance.handover.events import (
@@ -28,7 +27,7 @@ from pocketmq.balance.handover.stay import (
     go_on_closing,
     read_offset,
 )
-from pocketmq.balance.handover.tail import hole_filled, watch_tail
+from pocketmq.balance.handover.tail import Others, hole_filled, watch_tail
 from pocketmq.balance.handover.taking import (
     freed,
     locked,
@@ -49,15 +48,6 @@ QueueEvent = (
 )
 
 
-class Others(msgspec.Struct, frozen=True):
-    """What a stay must know of other members to get the tail."""
-
-    gone: frozenset[str] = frozenset()
-    """Lock owners that are on no list."""
-    peer_away: bool = False
-    """The giver is gone, or does not tell any more that it finishes messages of the queue."""
-
-
 def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float) -> Step:
     """Go on with an answer of the shell; one that was not asked for is ignored."""
     match event:
@@ -66,15 +56,15 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
         case Unlocked(owner=owner) if owner in stay.freeing:
             return freed(stay, owner, settings, now)
         case Unlocked(owner=owner, done=done) if owner == settings.owner:
-            return unlocked(stay, done, settings, now)
+            return unlocked(stay, settings, now, done=done)
         case OffsetRead(offset=offset, stored=stored):
-            return offset_read(stay, offset, stored, settings, now)
+            return offset_read(stay, offset, settings, now, stored=stored)
         case OffsetStored(done=done):
-            return offset_stored(stay, done, settings, now)
+            return offset_stored(stay, settings, now, done=done)
         case StartingStopped(offset=offset):
             return starting_stopped(stay, offset, settings, now)
         case Drained(stored=stored):
-            return drained(stay, stored, settings, now)
+            return drained(stay, settings, now, stored=stored)
         case HoleFilled() if Pending.FILL in stay.pending:
             return hole_filled(stay, now)
         case Overtaken() if stay.phase is Phase.RUNNING:
@@ -85,7 +75,7 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
 def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> Step:
     """Do what is due."""
     if stay.phase is Phase.RUNNING:
-        return watch_tail(stay, others.gone, others.peer_away, settings, now)
+        return watch_tail(stay, others, settings, now)
     if stay.phase is Phase.DRAINING:
         return watch_drain(stay, settings, now)
     if stay.retry_at is None or now < stay.retry_at:

@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from pocketmq.balance.handover.events import Listed
 from pocketmq.balance.handover.messages import State, is_ours, lock_owner
-from pocketmq.balance.handover.settings import HandoverTimes
+from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model.queue import MessageQueue
 
 MOST_TOLD = 1024
@@ -47,17 +48,15 @@ class Table(msgspec.Struct, frozen=True):
     """Whether brokers listed the members at all."""
 
 
-def listed(
-    table: Table, me: str, boot: str, members: tuple[str, ...], complete: bool, now: float
-) -> Table:
+def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) -> Table:
     """Note the members; those that are missing are gone, if all brokers answered."""
-    if not complete:
+    members, me, own = event.members, settings.client_id, settings.owner
+    if not event.complete:
         missing = [member for member in table.listed if member not in set(members)]
         members = (*members, *missing)
     present = set(members)
     came = [member for member in present if member not in table.since and member != me]
     since = {member: table.since.get(member, now) for member in present}
-    own = lock_owner(me, boot)
     latest = _latest_boots(table, me, own)
     gone = {owner: at for owner, at in table.gone.items() if now - at < 600.0}
     told = dict(table.told)
@@ -78,7 +77,7 @@ def listed(
         told=told,
         gone=gone,
         grown=now if came else table.grown,
-        known=table.known or complete,
+        known=table.known or event.complete,
     )
 
 
@@ -106,6 +105,7 @@ def state(
     sender: str,
     boot: str,
     message: State,
+    *,
     queues: Collection[MessageQueue],
     now: float,
 ) -> Table:

@@ -8,6 +8,7 @@ are finished, and if it died they would be lost. The barrier ends in one of two 
   else is at work there; reads the offset after that; and handles what is left, the hole.
 """
 
+import msgspec
 from msgspec.structs import replace
 
 from pocketmq.balance.handover.events import Part
@@ -29,14 +30,17 @@ from pocketmq.balance.handover.stay import (
 )
 
 
-def watch_tail(
-    stay: Stay, names: frozenset[str], peer_away: bool, settings: HandoverSettings, now: float
-) -> Step:
-    """Do what a running queue needs next.
+class Others(msgspec.Struct, frozen=True):
+    """What a stay must know of other members to get the tail."""
 
-    `names` are lock owners that are gone. `peer_away` says that the giver is gone or does not
-    tell any more that it finishes messages of this queue.
-    """
+    gone: frozenset[str] = frozenset()
+    """Lock owners that are on no list."""
+    peer_away: bool = False
+    """The giver is gone, or does not tell any more that it finishes messages of the queue."""
+
+
+def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> Step:
+    """Do what a running queue needs next."""
     if stay.fenced is not None:
         return Step(replace(stay, retry_at=None))
     if stay.barrier is None and now >= stay.recheck_at:
@@ -48,10 +52,11 @@ def watch_tail(
         return Step(replace(stay, retry_at=None))
     if Part.TAIL in stay.locks:
         return read_offset(stay) if stay.barrier is not None else Step(replace(stay, retry_at=None))
-    if stay.barrier is not None and not peer_away:
+    if stay.barrier is not None and not others.peer_away:
         return read_offset(stay)
     # Names are freed in turn with attempts to lock: first where the giver is away, and after the
     # first refusal where it has finished, since then the lock is usually free.
+    names = others.gone
     if names and stay.tries % 2 == (stay.barrier is None):
         unlocks = tuple(Unlock(stay.queue, TAIL, name) for name in sorted(names))
         return Step(replace(stay, freeing=names, tries=stay.tries + 1, retry_at=None), unlocks)
@@ -74,7 +79,7 @@ def tail_locked(
 
 
 def barrier_read(
-    stay: Stay, offset: int | None, stored: bool, settings: HandoverSettings, now: float
+    stay: Stay, offset: int | None, settings: HandoverSettings, now: float, *, stored: bool
 ) -> Step:
     """Lift the barrier if the giver has finished; fill the hole if it never will."""
     barrier = stay.barrier

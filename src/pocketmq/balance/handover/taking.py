@@ -17,6 +17,7 @@ from pocketmq.balance.handover.instructions import (
     StoreOffset,
     Unlock,
 )
+from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
     NONE,
@@ -65,18 +66,16 @@ def freed(stay: Stay, owner: str, settings: HandoverSettings, now: float) -> Ste
     return Step(replace(waiting, retry_at=now))
 
 
-def given(
-    stay: Stay, giver: str, number: int, offset: int, settings: HandoverSettings, now: float
-) -> Step:
+def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: float) -> Step:
     """Ask for the lock that the owner has given back; a give for another claim is void.
 
     A give that is not tied to the open claim may be an old one: the giver may have got the queue
     again meanwhile, and its offset says nothing any more.
     """
-    if stay.phase is not Phase.CLAIMED or stay.peer != giver or stay.number != number:
+    if stay.phase is not Phase.CLAIMED or stay.peer != giver or stay.number != give.number:
         return Step(stay)
     kind = HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
-    taking = replace(stay, phase=Phase.LOCKING, since=now, offset=offset, kind=kind, tries=0)
+    taking = replace(stay, phase=Phase.LOCKING, since=now, offset=give.offset, kind=kind, tries=0)
     return ask_locks(taking, wanted_parts(taking), now)
 
 
@@ -111,7 +110,7 @@ def locked(
 
 
 def offset_read(
-    stay: Stay, offset: int | None, stored: bool, settings: HandoverSettings, now: float
+    stay: Stay, offset: int | None, settings: HandoverSettings, now: float, *, stored: bool
 ) -> Step:
     """Go on with the stored offset, or with where a queue without one starts."""
     if Pending.READ not in stay.pending:
@@ -120,14 +119,16 @@ def offset_read(
     if stay.phase is Phase.CLOSING:
         return go_on_closing(stay, settings, now)
     if stay.phase is Phase.RUNNING:
-        return barrier_read(stay, offset, stored, settings, now)
+        return barrier_read(stay, offset, settings, now, stored=stored)
     if offset is None or stay.fenced is not None:
         pause = backoff(settings.times, stay.tries)
         return Step(replace(stay, tries=stay.tries + 1, retry_at=now + pause))
-    return _started(stay, offset, stored, settings, now)
+    return _started(stay, offset, settings, now, stored=stored)
 
 
-def _started(stay: Stay, offset: int, stored: bool, settings: HandoverSettings, now: float) -> Step:
+def _started(
+    stay: Stay, offset: int, settings: HandoverSettings, now: float, *, stored: bool
+) -> Step:
     given_offset = stay.offset
     if stay.kind is HandoverKind.OVERLAP and given_offset is not None:
         # What the giver started is below `given_offset`, and it stores that when it is finished. A
@@ -145,7 +146,7 @@ def _started(stay: Stay, offset: int, stored: bool, settings: HandoverSettings, 
     return Step(storing, (StoreOffset(stay.queue, start),))
 
 
-def offset_stored(stay: Stay, done: bool, settings: HandoverSettings, now: float) -> Step:
+def offset_stored(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
     """Start, now that heirs will find where."""
     if Pending.STORE not in stay.pending:
         return Step(stay)

@@ -80,7 +80,7 @@ def update_target(draft: Draft) -> None:
             return
         shares, topics = division.foreign, division.rest
     ranked = sorted(members)
-    _hold_off(draft, shares, bool(foreign))
+    _hold_off(draft, shares, mixed=bool(foreign))
     target = shares | assign(topics, ranked, owners, absent)
     minimum = draft.target.minimum
     if members != frozenset(draft.target.members):
@@ -88,7 +88,7 @@ def update_target(draft: Draft) -> None:
     draft.target = Target(target, shares, tuple(ranked), inputs, minimum)
 
 
-def _hold_off(draft: Draft, shares: Mapping[MessageQueue, str], mixed: bool) -> None:
+def _hold_off(draft: Draft, shares: Mapping[MessageQueue, str], *, mixed: bool) -> None:
     """Wait a little before queues are taken that a foreign member had or may have had."""
     until = draft.now + draft.settings.times.after_foreign
     before = draft.target.foreign

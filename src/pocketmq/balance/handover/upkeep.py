@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.events import Part, Renewed
 from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
-from pocketmq.balance.handover.leases import fence, lease_ends, renewed
+from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewing
 from pocketmq.balance.handover.messages import Hello, State, is_ours
-from pocketmq.balance.handover.queue import Others, due, poll
+from pocketmq.balance.handover.queue import due, poll
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import (
     gone_names,
@@ -17,7 +15,10 @@ from pocketmq.balance.handover.table import (
     silent,
     waiting_for,
 )
+from pocketmq.balance.handover.tail import Others
 from pocketmq.model.queue import MessageQueue
+
+_FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
 
 
 def run_timers(draft: Draft) -> None:
@@ -44,9 +45,8 @@ def _poll_stays(draft: Draft) -> None:
     for queue, stay in list(draft.stays.items()):
         ends = lease_ends(stay, draft.settings)
         if ends is not None and ends <= draft.now:
-            step = fence(stay, draft.now - draft.settings.times.fence_after)
-            draft.apply(queue, step)
-            stay = step.stay or stay
+            draft.apply(queue, fence(stay, draft.now - draft.settings.times.fence_after))
+            continue
         at = due(stay, draft.settings)
         if at is None or at > draft.now or stay.phase in (Phase.WANTED, Phase.CLAIMED):
             continue
@@ -100,7 +100,7 @@ def renew(draft: Draft, broker: str) -> None:
     for queue, stay in list(draft.stays.items()):
         if queue.broker_name == broker and stay.locks:
             locks |= {(queue, part) for part in stay.locks}
-            draft.stays[queue] = replace(stay, renewing=True)
+            draft.stays[queue] = renewing(stay)
     if locks:
         draft.renewing[broker] = frozenset(locks)
         draft.add(Renew(broker, frozenset(locks)))
@@ -119,7 +119,9 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
         granted = None
         if event.granted is not None:
             granted = frozenset(part for part in parts if (queue, part) in event.granted)
-        step = renewed(stay, frozenset(parts), granted, event.sent_at, draft.settings, draft.now)
+        step = renewed(
+            stay, frozenset(parts), granted, draft.settings, draft.now, sent_at=event.sent_at
+        )
         draft.apply(queue, step)
     if asked:
         draft.decide_soon()
@@ -146,9 +148,7 @@ def current_state(
     for queue, stay in stays.items():
         if holds_queue(stay) or stay.phase is Phase.STOPPING:
             held.append(queue)
-        elif stay.phase in (Phase.OPENING, Phase.DRAINING):
-            draining.append(queue)
-        elif stay.phase is Phase.CLOSING and not stay.tries:
+        elif stay.phase in _FINISHING and not stay.tries:
             draining.append(queue)
     return frozenset(held), frozenset(draining)
 
@@ -179,10 +179,12 @@ def next_wake(draft: Draft) -> float | None:
     """Return when the next thing is due."""
     if draft.left:
         return None
-    times: list[float | None] = [draft.decide_at, draft.tell_at]
-    for stay in draft.stays.values():
-        if stay.phase not in (Phase.WANTED, Phase.CLAIMED):
-            times.append(due(stay, draft.settings))
+    times = [
+        due(stay, draft.settings)
+        for stay in draft.stays.values()
+        if stay.phase not in (Phase.WANTED, Phase.CLAIMED)
+    ]
+    times += (draft.decide_at, draft.tell_at)
     if draft.started is not None:
         times += (draft.renew_at, draft.beacon_at)
         if not draft.ready:
