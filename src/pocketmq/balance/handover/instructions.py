@@ -71,8 +71,8 @@ class StoreOffset(Instruction, frozen=True):
 class Recheck(Instruction, frozen=True):
     """Read the stored offset, after the commit in flight, and compare it with this stay's commits.
 
-    Lower than the last one: commit that again. Higher than any, failed ones included: report
-    `Overtaken`. Otherwise nothing is reported.
+    Lower than the last one: commit that again. Higher than any, failed ones included, and higher
+    than where the stay started: report `Overtaken`. Otherwise nothing is reported.
     """
 
     queue: MessageQueue

@@ -19,7 +19,7 @@ MEMBER_SUFFIX = f"@pm{PROTOCOL_VERSION}"
 
 _LONGEST_NOTICE = 4 << 20
 
-Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Name = Annotated[str, msgspec.Meta(max_length=512)]
 Queues = Annotated[tuple[MessageQueue, ...], msgspec.Meta(max_length=20_000)]
 
