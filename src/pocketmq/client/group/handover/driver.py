@@ -93,6 +93,7 @@ class StickyBalancing(Generic[Q]):
         self.history = self.story.history
         self._events: deque[met.HandoverEvent] = deque()
         self._due = False
+        self._now = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._lock_steps: list[hand.Lock | hand.Unlock] = []
         self._tells: dict[str, list[BusMessage]] = {}
@@ -250,11 +251,14 @@ class StickyBalancing(Generic[Q]):
             self._events.clear()
             return
         while self._events:
-            following = advance(self._group, self._events.popleft(), self._loop.time())
+            self._now = max(self._now, self._loop.time())
+            following = advance(self._group, self._events.popleft(), self._now)
             self._group = following.group
             self.story.group = following.group
             for step in following.instructions:
                 self._at_once[type(step)](step)
+        if self._timer is None and self._group.wake_at is not None:
+            self._wake_at(hand.WakeAt(self._group.wake_at))
         self._send()
 
     def _send(self) -> None:
@@ -319,7 +323,12 @@ class StickyBalancing(Generic[Q]):
     def _wake_at(self, step: hand.WakeAt) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(step.when, self._post, met.TimerElapsed())
+        self._timer = self._loop.call_at(step.when, self._wake, step.when)
+
+    def _wake(self, when: float) -> None:
+        # A loop's timers may fire a little early; the machine would only set the same one again.
+        self._now, self._timer = max(self._now, when), None
+        self._post(met.TimerElapsed())
 
     def _warn(self, step: hand.Warn) -> None:
         if step.text not in self._warned and len(self._warned) < _MOST_WARNINGS:

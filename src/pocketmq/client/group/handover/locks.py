@@ -27,7 +27,7 @@ from pocketmq.protocol.requests.assignment import (
 
 logger = logging.getLogger("pocketmq.client")
 
-LOCK_TIMEOUT = 1.0
+LOCK_TIMEOUT = 3.0
 TAIL_BIT = 1 << 30
 
 Named = tuple[MessageQueue, Part]
