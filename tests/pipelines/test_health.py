@@ -322,7 +322,7 @@ def sticky(member: str, at: float, after: Sequence[str], *records: Handover) -> 
 
 def part(name: str, kind: str = "overlap", heir: str | None = M2, **told: float) -> Handover:
     [queue] = queues(name)
-    return Handover(queue=queue, kind=kind, giver=M1, heir=heir, offset=5, **told)  # type: ignore[arg-type]
+    return Handover(queue=queue, kind=kind, giver=M1, heir=heir, offset=5, **told)
 
 
 HANDED_OVER = (
