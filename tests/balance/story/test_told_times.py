@@ -113,6 +113,10 @@ def test_a_rebalance_has_the_minimum_that_members_told_but_not_beyond_what_moved
 
 
 def test_the_trigger_is_that_of_the_event_in_which_the_hand_over_happened() -> None:
+    late = msgspec.structs.replace(GAVE, carried_out=1.2)  # it waited for its last messages
+    events = [STARTED, late, msgspec.structs.replace(TOOK, trigger="start")]
+    found = rebalances(timeline(events, {}, 20.0), events)
+    assert [sorted(one.triggers) for one in found] == [["start"], ["members changed", "start"]]
     events = [STARTED, GAVE, TOOK]
     found = rebalances(timeline(events, {}, 20.0), events)
     assert [one.triggers for one in found] == [["start"], ["members changed"]]

@@ -149,8 +149,7 @@ def rebalances(
     found: list[RecordedRebalance] = []
     before: OwnersAt = {}
     for gathered, after in _gathered(story, owners, quiet):
-        # A hand-over happens within its event, so the event ends a little later.
-        told = told_by.between(gathered.since - _JUST_AFTER, gathered.until + SETTLED_QUIET)
+        told = told_by.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
         found.append(_measured(gathered, before, after, told))
         before = after
     return found
@@ -192,20 +191,39 @@ class _Tellers:
     """The events that changed something, read for one stretch of time after another."""
 
     def __init__(self, events: Sequence[RebalanceEvent]) -> None:
-        self._events = sorted([e for e in events if e.changed], key=finished)
+        self._events = sorted([(_last_change(e), e) for e in events if e.changed], key=_time)
         self._next = 0
 
     def between(self, since: float, until: float) -> list[RebalanceEvent]:
-        """Return the events that ended in that time."""
+        """Return the events whose last change was in that time."""
         told = []
         while self._next < len(self._events):
-            event = self._events[self._next]
-            if finished(event) > until:
+            at, event = self._events[self._next]
+            if at > until:
                 break
-            if finished(event) >= since:
+            if at >= since:
                 told.append(event)
             self._next += 1
         return told
+
+
+def _last_change(event: RebalanceEvent) -> float:
+    """Return when a member last took or released a queue in an event.
+
+    An event that tells of hand-overs ends later than they do: it waits for what is drained.
+    """
+    me = event.client_id
+    told = [
+        at
+        for each in event.handovers
+        for who, at in ((each.giver, each.stopped), (each.heir, each.started))
+        if who == me and at is not None
+    ]
+    return max(told, default=finished(event))
+
+
+def _time(pair: tuple[float, RebalanceEvent]) -> float:
+    return pair[0]
 
 
 def _triggers(told: Iterable[RebalanceEvent]) -> list[str]:
