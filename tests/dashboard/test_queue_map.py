@@ -366,6 +366,16 @@ def test_a_group_with_hand_over_is_tried_from_its_owners() -> None:
     assert share.queues == [QUEUES[2]]  # the third of four, as AVG gives it
 
 
+@pytest.mark.parametrize(("c1_owns", "moved"), [(2, 2), (1, 1)])
+def test_sticky_is_compared_from_the_owners_of_now(c1_owns: int, moved: int) -> None:
+    """What a member that leaves gives up is what it owns, not what a fresh start would give it."""
+    three = QUEUES[:3]
+    running = {"c1": info(*three[:c1_owns]), "c2": info(*three[c1_owns:])}
+    group = facts(queues={"orders": three}, running=running)
+    compared = try_events(group, "AVG", [MemberLeft("c1")], {}).compared
+    assert {each.strategy: each.moved for each in compared}["STICKY"] == moved
+
+
 def test_idle_members_are_counted() -> None:
     joiners = [MemberJoined(f"d{number}") for number in range(3)]
     idle = {each.strategy: each.idle for each in try_events(HEALTHY, "AVG", joiners, {}).compared}

@@ -6,7 +6,7 @@ import msgspec
 
 from pocketmq.balance.allocation import Average, Strategy, check_input, may_own
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
-from pocketmq.balance.sticky.mixed import divide
+from pocketmq.balance.sticky.mixed import assign_mixed, divide
 from pocketmq.model.queue import MessageQueue
 
 _Owners = Mapping[MessageQueue, str | None]
@@ -44,8 +44,7 @@ class Sticky(msgspec.Struct, frozen=True):
         """
         if not foreign:
             return assign(topics, members, previous, absent)
-        division = divide(topics, members, foreign, strategy=self.mixed, group=group)
-        return division.foreign | assign(division.rest, members, previous)
+        return assign_mixed(topics, members, foreign, previous, strategy=self.mixed, group=group)
 
     def minimum_moves(
         self,
