@@ -8,7 +8,7 @@ loop.
 
 from collections.abc import Sequence
 
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.listeners import QueueListeners
 from pocketmq.client.group.pulling import AskedPull, PullResult
 from pocketmq.client.pull.cache import PulledBatch, PullQueue

@@ -12,7 +12,7 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.client.consumer_options import PullConsumerOptions
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.listeners import FIRST_LOOK
 from pocketmq.client.group.member import STOP_PATIENCE, SharingMember

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
 from pocketmq.balance.consumer.offsets import NO_OFFSET
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
@@ -130,10 +130,13 @@ class Positions:
 
     async def _store(self, queue: MessageQueue, offset: int) -> None:
         store, held = self._parts.offsets, self._parts.queues.pulled.get(queue)
-        if isinstance(store, ConfirmedOffsets) and held is not None:
-            # After the one in flight, which could otherwise win.
-            if await store.settle(held, offset):
-                return
+        # After the one in flight, which could otherwise win.
+        if (
+            isinstance(store, ConfirmedOffsets)
+            and held is not None
+            and await store.settle(held, offset)
+        ):
+            return
         await ask_session(self._parts.session, commit(self._parts.group, queue, offset))
 
     async def committed(self, queue: MessageQueue) -> int | None:

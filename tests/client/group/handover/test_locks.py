@@ -3,8 +3,8 @@
 from pocketmq.balance.handover.events import Part
 from pocketmq.balance.handover.instructions import BOTH, RUN, TAIL, Lock, Unlock
 from pocketmq.client.group.handover.locks import HandoverLocks, lock_requests
-from pocketmq.client.sessions import lease_session
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.sessions import lease_session
 from pocketmq.model.queue import MessageQueue
 from tests.client.group.groups import cluster
 
@@ -30,7 +30,12 @@ def test_the_same_for_several_queues_of_a_broker_is_one_request() -> None:
 
 
 def test_a_queue_is_unlocked_before_it_is_locked_again() -> None:
-    steps = [Lock(ONE, RUN), Unlock(TWO, BOTH, "me"), Unlock(ONE, RUN, "me"), Lock(ONE, TAIL)]
+    steps: list[Lock | Unlock] = [
+        Lock(ONE, RUN),
+        Unlock(TWO, BOTH, "me"),
+        Unlock(ONE, RUN, "me"),
+        Lock(ONE, TAIL),
+    ]
     requests = lock_requests(steps)
     mine = [(each.owner, step) for each in requests for step in each.steps if step.queue == ONE]
     assert mine == [(None, Lock(ONE, RUN)), ("me", Unlock(ONE, RUN, "me")), (None, Lock(ONE, TAIL))]
@@ -45,12 +50,12 @@ async def test_run_and_tail_are_two_locks_and_anyone_can_give_them_back() -> Non
             a = HandoverLocks(lease.session, "billing", "a#1", orderly=False)
             b = HandoverLocks(lease.session, "billing", "b#2", orderly=False)
             orderly = HandoverLocks(lease.session, "billing", "c#3", orderly=True)
-            both = {(ONE, Part.RUN), (ONE, Part.TAIL)}
+            both = frozenset({(ONE, Part.RUN), (ONE, Part.TAIL)})
             assert await a.lock("broker-0", both) == both
             assert await b.lock("broker-0", both) == frozenset()
             assert await orderly.lock("broker-0", both) == both, "another name, another lock"
             assert await a.unlock("broker-0", "a#1", {(ONE, Part.RUN)})
-            assert await b.lock("broker-0", both) == {(ONE, Part.RUN)}
+            assert await b.lock("broker-0", both) == frozenset({(ONE, Part.RUN)})
             assert await b.unlock("broker-0", "a#1", both)
             assert await b.lock("broker-0", both) == both
             assert await a.lock("nowhere", both) is None

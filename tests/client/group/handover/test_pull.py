@@ -60,7 +60,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("iterates", [False, True])
-async def test_nothing_is_polled_twice_when_readers_come_and_go(iterates: bool) -> None:  # noqa: FBT001
+async def test_nothing_is_polled_twice_when_readers_come_and_go(iterates: bool) -> None:
     async with cluster(1) as running:
         a, b = (Reader(sticky_reader(running.address, name)) for name in "ab")
         await (a.iterate() if iterates else a.start())

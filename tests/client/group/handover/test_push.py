@@ -21,7 +21,7 @@ def held(one: Member) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-async def test_nothing_is_handled_twice_when_members_join_and_leave(orderly: bool) -> None:  # noqa: FBT001
+async def test_nothing_is_handled_twice_when_members_join_and_leave(orderly: bool) -> None:
     async with cluster(2) as running, AsyncExitStack() as stack:
         a = await stack.enter_async_context(sticky(running.address, "a", orderly=orderly))
         await even(a, queues=8)

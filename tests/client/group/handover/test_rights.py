@@ -38,7 +38,12 @@ def consumer(cluster: Cluster, user: mq.Credentials, *seen: threading.Event) -> 
         settle=0.01,
         consume_from="first",
     )
-    return made_one.subscribe("orders", "*", lambda _: [each.set() for each in seen] and None)
+
+    def handle(_: mq.ReceivedMessage) -> None:
+        for each in seen:
+            each.set()
+
+    return made_one.subscribe("orders", "*", handle)
 
 
 def test_a_topic_that_cannot_be_made_is_told_once_and_the_consumer_works_as_in_java(

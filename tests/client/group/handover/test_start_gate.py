@@ -8,7 +8,6 @@ from pocketmq.client.group.start_gate import StartGate
 
 def test_a_gate_counts_what_began_and_closes_behind_it() -> None:
     gate = StartGate(5)
-    assert gate.limit is None
     assert gate.enter(5)
     assert gate.enter(7)
     assert gate.close() == 8
@@ -45,7 +44,7 @@ def test_the_limit_is_exact_while_threads_begin_messages() -> None:
             started = threading.Barrier(5)
 
             def work() -> None:
-                started.wait()
+                started.wait()  # noqa: B023
                 while (offset := next(taken, None)) is not None:  # noqa: B023
                     if gate.enter(offset):  # noqa: B023
                         begun.append(offset)  # noqa: B023

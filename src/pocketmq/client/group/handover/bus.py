@@ -157,10 +157,6 @@ class Bus:
         """Send a notice without waiting."""
         self._tasks.spawn(self._say(broker, notice), f"notice to {broker}")
 
-    async def tell_now(self, broker: str, notice: Notice) -> None:
-        """Send a notice, and wait until the broker has it or has refused it."""
-        await self._say(broker, notice)
-
     async def _say(self, broker: str, notice: Notice) -> None:
         try:
             await say(self._session, self._group, broker, notice)

@@ -282,8 +282,10 @@ class StickyBalancing(Generic[Q]):
         if request.owner is None:
             granted = await self._locks.lock(request.broker, request.locks)
             for step in request.steps:
-                parts = None if granted is None else frozenset(
-                    part for part in step.parts if (step.queue, part) in granted
+                parts = (
+                    None
+                    if granted is None
+                    else frozenset(part for part in step.parts if (step.queue, part) in granted)
                 )
                 self._post(met.Locked(step.queue, parts))
         else:
