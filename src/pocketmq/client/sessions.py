@@ -68,7 +68,8 @@ async def lease_session(
     """Lease the session with the client id that follows from `options`, started if it is new.
 
     `shared_name` keeps the default instance name (consumers that broadcast), `stream` marks pull
-    consumers, `hands_over` members with STICKY. `clock` and `random` are the session's sources of time and random numbers.
+    consumers, `hands_over` members with STICKY. `clock` and `random` are the session's sources of
+    time and random numbers.
 
     Raises `InvalidInput` if there is a session of this id with other options, and
     `NameServersUnreachable` if no name server answers and the options do not allow for that.

@@ -90,6 +90,7 @@ _BUDGETS = ("loss", "crash", "blip", "restart", "expire", "silence", "renew", "r
 class Shelf(NamedTuple):
     """A queue in a shell."""
 
+    start: int
     next: int
     barrier: int | None
     committed: int
@@ -100,6 +101,8 @@ class Shelf(NamedTuple):
     fenced: bool = False
     draining: bool = False
     filling: bool = False
+    tried: int = -1
+    """The highest offset of a commit that was not answered."""
 
     def low(self) -> int:
         return min([self.next, *self.in_flight, *self.hole])
@@ -172,7 +175,7 @@ class Explorer:
                 since=0.0,
                 retry_at=None if stay.retry_at is None else 0.0,
                 recheck_at=NEVER,
-                tries=stay.tries if stay.tries < 3 else 1 + stay.tries % 2,
+                tries=stay.tries if stay.tries < 3 else 2 - stay.tries % 2,
                 asked_at=0.0,
                 leased=0.0,
                 fenced=None if stay.fenced is None else 0.0,
@@ -251,10 +254,11 @@ class Explorer:
                 requests |= {("store", offset)}
             case do.Run(offset=offset, barrier=barrier):
                 assert shelf is None
-                shelf = Shelf(offset, barrier, offset if barrier is None else -1)
+                shelf = Shelf(offset, offset, barrier, offset if barrier is None else -1)
             case do.Drop():
                 assert shelf is not None
                 shelf = None
+                requests = frozenset(r for r in requests if r[0] not in ("resume", "stopped"))
             case do.Recheck() | do.Report() | do.Warn():
                 pass
             case _:
@@ -280,7 +284,7 @@ class Explorer:
             case do.Fence():
                 shelf = shelf._replace(fenced=True)
             case do.Resume():
-                shelf = shelf._replace(fenced=False)
+                requests |= {("resume",)}
             case _:
                 raise AssertionError(what)
         return shelf, requests
@@ -423,9 +427,14 @@ class Explorer:
         member = world.members[i]
         if member.stay:
             world = self.advance(world, i, "fence")
+        shelf = world.members[i].shelf
+        if shelf is not None and shelf.commit is not None:
+            shelf = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
+            world = self.put(world, i, world.members[i]._replace(shelf=shelf))
         for request in sorted(world.members[i].requests, key=str):
-            if request in world.members[i].requests and request[0] != "stopped":
-                world = self.failed(world, i, request)
+            if request not in world.members[i].requests or request[0] == "stopped":
+                continue
+            world = self.failed(world, i, request)
         return world
 
     def renewing(self, world: World, i: int) -> World:
@@ -447,6 +456,17 @@ class Explorer:
 
     # Requests to the broker.
 
+    def resumed(self, world: World, i: int) -> World:
+        member = world.members[i]
+        shelf = member.shelf
+        if shelf is None:
+            return world
+        known = max(shelf.start, shelf.committed, shelf.tried, shelf.barrier or 0)
+        if world.stored > known:
+            return self.advance(world, i, "answer", ev.Overtaken(QUEUE))
+        member = member._replace(shelf=shelf._replace(fenced=False))
+        return self.settled(self.put(world, i, member), i)
+
     def served(
         self, world: World, i: int, member: Member, request: tuple[Any, ...]
     ) -> Iterator[tuple[str, World, bool]]:
@@ -454,6 +474,9 @@ class Explorer:
         if request[0] == "stopped":
             event = ev.StartingStopped(QUEUE, request[1])
             yield f"{i} stopped at {request[1]}", self.advance(asked, i, "answer", event), True
+            return
+        if request[0] == "resume":
+            yield f"{i} resumes", self.resumed(asked, i), True
             return
         done, event = self.at_broker(asked, i, request)
         if isinstance(event, frozenset):
@@ -508,6 +531,8 @@ class Explorer:
         member = world.members[i]
         world = self.put(world, i, member._replace(requests=member.requests - {request}))
         match request:
+            case ("resume",):
+                return world
             case ("lock", _):
                 return self.advance(world, i, "answer", ev.Locked(QUEUE, None))
             case ("renew", parts):
@@ -584,6 +609,18 @@ class Explorer:
         ):
             sent = shelf._replace(commit=shelf.low())
             yield f"{i} sends commit", self.put(world, i, member._replace(shelf=sent)), True
+        if self.stays[member.stay] and shelf.commit is None and may_start and shelf.barrier is None:
+            yield from self.rechecked(world, i, member, shelf)
+
+    def rechecked(
+        self, world: World, i: int, member: Member, shelf: Shelf
+    ) -> Iterator[tuple[str, World, bool]]:
+        if world.stored < shelf.committed:
+            sent = shelf._replace(commit=shelf.committed)
+            yield f"{i} repairs", self.put(world, i, member._replace(shelf=sent)), True
+        elif world.stored > max(shelf.start, shelf.committed, shelf.tried):
+            event = ev.Overtaken(QUEUE)
+            yield f"{i} is overtaken", self.advance(world, i, "answer", event), True
 
     @staticmethod
     def counted(started: tuple[int, ...], offset: int) -> tuple[int, ...]:
@@ -679,4 +716,4 @@ if __name__ == "__main__":
     result = explore(case)
     print(f"{case}: {result.states} states, {time.process_time() - begun:.1f} s, {result.broken()}")
     for law, way in result.ways.items():
-        print(f"  {law}: {way}")
+        print(f"  {law}: {way.replace(str(QUEUE), 'Q').replace(repr(QUEUE), 'Q')}")

@@ -80,7 +80,7 @@ class OffsetStored(msgspec.Struct, frozen=True):
 
 
 class Overtaken(msgspec.Struct, frozen=True):
-    """`Recheck` found an offset above all that this member ever committed in this stay.
+    """`Recheck` or `Resume` found an offset above all that this stay ever committed.
 
     Another member had the queue meanwhile, or an operator skipped messages.
     """

@@ -135,7 +135,11 @@ class Fence(Instruction, frozen=True):
 
 
 class Resume(Instruction, frozen=True):
-    """The lease is granted again: go on."""
+    """The lease is granted again: read the stored offset, then go on.
+
+    If it is above where the stay started, its barrier and all its commits, failed ones included,
+    another member had the queue meanwhile: report `Overtaken` and stay fenced.
+    """
 
     queue: MessageQueue
 

@@ -7,7 +7,7 @@ when the connection closes, because the others may be told then that it is gone 
 from msgspec.structs import replace
 
 from pocketmq.balance.handover.events import Part
-from pocketmq.balance.handover.instructions import Fence, HandoverKind, Recheck, Resume
+from pocketmq.balance.handover.instructions import Fence, HandoverKind, Resume
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
     IN_SHELL,
@@ -72,10 +72,8 @@ def renewed(
     if stay.phase not in IN_SHELL:
         return Step(resumed, step.instructions)
     # Between two grants another member may have had the queue, for example after a restart of the
-    # broker. Then the stored offset is above all commits of this member.
-    committing = stay.phase is Phase.RUNNING and stay.barrier is None
-    check = (Recheck(stay.queue),) if committing else ()
-    return Step(resumed, (*check, Resume(stay.queue), *step.instructions))
+    # broker. Then the stored offset is above all commits of this member, which `Resume` checks.
+    return Step(resumed, (Resume(stay.queue), *step.instructions))
 
 
 def _unlock_now(stay: Stay, settings: HandoverSettings) -> Step:

@@ -17,6 +17,7 @@ from pocketmq.balance.handover.instructions import HandoverKind
 from pocketmq.balance.handover.leases import lease_ends
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
+    IN_SHELL,
     Pending,
     Phase,
     Stay,
@@ -67,7 +68,7 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
             return drained(stay, settings, now, stored=stored)
         case HoleFilled() if Pending.FILL in stay.pending:
             return hole_filled(stay, now)
-        case Overtaken() if stay.phase is Phase.RUNNING:
+        case Overtaken() if stay.phase in IN_SHELL:
             return drop(stay, settings, now, HandoverKind.LOST)
     return Step(stay)
 

@@ -171,9 +171,7 @@ class SharingMember(RunningMember, Generic[Q]):
 
     rebalancing: Rebalancing[Q] | StickyBalancing[Q]
 
-    def __init__(
-        self, parts: MemberParts[Q], listeners: QueueListeners, reason: str = ""
-    ) -> None:
+    def __init__(self, parts: MemberParts[Q], listeners: QueueListeners, reason: str = "") -> None:
         super().__init__(parts.session, parts.group, parts.subscriptions, parts.tasks)
         self.parts = parts
         self.listeners = listeners

@@ -12,7 +12,7 @@ import msgspec
 from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer_options import ConsumerOptions
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
 from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
@@ -44,9 +44,7 @@ class QueueTable(Generic[Q]):
 
     def working(self, topic: str) -> tuple[MessageQueue, ...]:
         """Return the queues of a topic that are this member's, sorted."""
-        return tuple(
-            sort_queues({h.queue for h in self if h.queue.topic == topic and h.mine})
-        )
+        return tuple(sort_queues({h.queue for h in self if h.queue.topic == topic and h.mine}))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

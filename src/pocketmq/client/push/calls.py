@@ -2,7 +2,8 @@
 
 Made on the loop, done in a thread or by a task, settled on the loop by the work that made it. Where
 they are done they read `may_start` and `locked` of their queue, which the loop writes, or pass its
-gate (STICKY). A `DirectCall` is for one message on an operator's request (309), beside queues and offsets.
+gate (STICKY). A `DirectCall` is for one message on an operator's request (309), beside queues and
+offsets.
 """
 
 import asyncio

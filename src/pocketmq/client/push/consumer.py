@@ -113,7 +113,7 @@ class PushConsumer(PushSteering):
             self._subscriptions,
             self._listeners,
             self._make_work,
-            self._joined.reason,
+            reason=self._joined.reason,
         )
 
     async def run(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pocketmq.balance.consumer import instructions as do
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.pulling import AskedPull, PullResult
 from pocketmq.client.push.holdings import PushHoldings

@@ -15,7 +15,7 @@ from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.limits import spread_topic_limits
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import HistoryTopic
@@ -64,6 +64,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
         subscriptions: HandledSubscriptions,
         listeners: QueueListeners,
         make_work: MakeWork,
+        *,
         reason: str = "",
     ) -> None:
         group = wrap_namespace(session.options.namespace, options.group)

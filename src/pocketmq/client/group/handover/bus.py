@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from pocketmq.balance.consumer.pulling import PULL_TIMEOUT, PullStatus
 from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, read_notice, write_notice
-from pocketmq.client.questions.offsets import end_offset
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
@@ -100,7 +99,18 @@ async def say(session: Session, group: str, broker: str, notice: Notice) -> None
     await session.brokers.call(broker, code, header, body, master_only=True)
 
 
-async def pull(session: Session, group: str, broker: str, offset: int, wait: float) -> PulledRecords:
+async def end_of_bus(session: Session, group: str, broker: str) -> int:
+    """Return the offset of the next notice. Raises `MQError`.
+
+    Every answer to a pull tells it, and the right to pull is needed anyway; the question for a
+    queue's end needs another one.
+    """
+    return (await pull(session, group, broker, 0, 0.0)).max_offset
+
+
+async def pull(
+    session: Session, group: str, broker: str, offset: int, wait: float
+) -> PulledRecords:
     """Pull a group's notices; the broker may hold the request for `wait` seconds.
 
     Raises `MQError`.
@@ -147,10 +157,6 @@ class Bus:
         """Send a notice without waiting."""
         self._tasks.spawn(self._say(broker, notice), f"notice to {broker}")
 
-    async def tell_now(self, broker: str, notice: Notice) -> None:
-        """Send a notice, and wait until the broker has it or has refused it."""
-        await self._say(broker, notice)
-
     async def _say(self, broker: str, notice: Notice) -> None:
         try:
             await say(self._session, self._group, broker, notice)
@@ -165,7 +171,7 @@ class Bus:
             try:
                 if offset < 0:
                     await open_topic(self._session, broker)
-                    offset = await ask_session(self._session, end_offset(bus_queue(broker)))
+                    offset = await end_of_bus(self._session, self._group, broker)
                     self._ready[broker].set()
                 asked = offset
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)

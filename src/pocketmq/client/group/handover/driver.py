@@ -18,7 +18,7 @@ from pocketmq.balance.handover import events as met
 from pocketmq.balance.handover import instructions as hand
 from pocketmq.balance.handover.machine import advance, new_group
 from pocketmq.balance.handover.messages import BusMessage, Notice
-from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.handover.bus import Bus
 from pocketmq.client.group.handover.listing import MemberListing
@@ -79,6 +79,8 @@ class StickyBalancing(Generic[Q]):
             drain_wait=options.drain_wait,
             return_within=options.return_within,
             mixed=sticky.mixed,
+            # What nobody finishes in order need not wait for the lease of a member that is gone.
+            times=HandoverTimes() if orderly else HandoverTimes(seize_drained=0.0),
         )
         self._settings = settings
         self._group = new_group(settings)
@@ -280,8 +282,10 @@ class StickyBalancing(Generic[Q]):
         if request.owner is None:
             granted = await self._locks.lock(request.broker, request.locks)
             for step in request.steps:
-                parts = None if granted is None else frozenset(
-                    part for part in step.parts if (step.queue, part) in granted
+                parts = (
+                    None
+                    if granted is None
+                    else frozenset(part for part in step.parts if (step.queue, part) in granted)
                 )
                 self._post(met.Locked(step.queue, parts))
         else:

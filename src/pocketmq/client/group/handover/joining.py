@@ -14,9 +14,7 @@ from pocketmq.balance.handover.messages import BUS_TOPIC, Notice
 from pocketmq.client.consumer_options import ConsumerOptions
 from pocketmq.client.group.handover import bus
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.questions.offsets import end_offset
 from pocketmq.client.session import Session
-from pocketmq.client.session_questions import ask_session
 from pocketmq.client.sessions import Lease
 from pocketmq.errors import MQError, ResponseCode, ServerError
 from pocketmq.model.names import wrap_namespace
@@ -98,8 +96,7 @@ async def _refusal(session: Session, group: str, broker: str) -> str | None:
     try:
         await bus.open_topic(session, broker)
         cure = _grant_command(session, broker)
-        end = await ask_session(session, end_offset(bus.bus_queue(broker)))
-        await bus.pull(session, group, broker, end, 0.0)
+        await bus.end_of_bus(session, group, broker)
         await bus.say(session, group, broker, Notice(session.client_id, "", ()))
     except ServerError as error:
         if error.code in _PASSING:

@@ -20,7 +20,7 @@ from pocketmq.balance.handover.events import (
     HoleFilled,
     StartingStopped,
 )
-from pocketmq.client.group.handover.commits import ConfirmedOffsets
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.holdings import Holdings
 from pocketmq.client.group.parts import MemberParts
@@ -32,7 +32,7 @@ from pocketmq.protocol.received import ReceivedMessage
 logger = logging.getLogger("pocketmq.client")
 
 Q = TypeVar("Q", bound=HeldQueue)
-H = TypeVar("H", bound=HeldQueue, contravariant=True)
+H_contra = TypeVar("H_contra", bound=HeldQueue, contravariant=True)
 
 _HOLE_PAUSE = 0.5
 
@@ -49,25 +49,25 @@ class Pulled(Protocol):
         """Where the next pull begins."""
 
 
-class Handled(Protocol[H]):
+class Handled(Protocol[H_contra]):
     """How one kind of consumer begins, resumes and ends the work on a queue."""
 
-    def begin(self, held: H, offset: int) -> None:
+    def begin(self, held: H_contra, offset: int) -> None:
         """Pull from an offset."""
 
-    def resume(self, held: H) -> None:
+    def resume(self, held: H_contra) -> None:
         """Continue after a fence, with what is cached."""
 
     waits: bool
     """Whether work must end before it is known where the next owner starts; see `finish`."""
 
-    async def finish(self, held: H) -> int:
+    async def finish(self, held: H_contra) -> int:
         """Wait for the end of that work, and return where the next owner starts."""
 
-    async def pull(self, held: H, offset: int) -> Pulled:
+    async def pull(self, held: H_contra, offset: int) -> Pulled:
         """Pull once, beside the queue's own loop. Raises `MQError`."""
 
-    def arrived(self, held: H, messages: Sequence[ReceivedMessage]) -> None:
+    def arrived(self, held: H_contra, messages: Sequence[ReceivedMessage]) -> None:
         """Cache and handle messages of a hole."""
 
 
