@@ -112,6 +112,20 @@ def test_a_rebalance_has_the_minimum_that_members_told_but_not_beyond_what_moved
         assert [(one.moved, one.minimum) for one in found] == [(0, 0), (2, minimum)]
 
 
+def test_what_had_to_move_is_counted_over_all_topics_where_members_hand_over() -> None:
+    one, other = MessageQueue("bills", "a", 0), MessageQueue("orders", "a", 0)
+    for mark, minimum in (("@pm1", 1), ("", 0)):
+        first, second = f"10.0.0.1@1{mark}", f"10.0.0.1@2{mark}"
+        events = [
+            event(first, 1.0, (one,), topic="bills", queues=(one,)),
+            event(first, 1.0, (other,), queues=(other,)),
+            event(first, 10.0, (), before=(other,), queues=(other,)),
+            event(second, 10.0, (other,), queues=(other,)),
+        ]
+        found = rebalances(timeline(events, {}, 20.0), events)
+        assert [(each.moved, each.minimum) for each in found] == [(0, 0), (1, minimum)]
+
+
 def test_the_trigger_is_that_of_the_event_in_which_the_hand_over_happened() -> None:
     late = msgspec.structs.replace(GAVE, carried_out=1.2)  # it waited for its last messages
     events = [STARTED, late, msgspec.structs.replace(TOOK, trigger="start")]
