@@ -12,12 +12,11 @@ from itertools import pairwise
 import msgspec
 
 from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
+from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
 from pocketmq.balance.story.timeline import (
     DIED,
     HELD,
-    OwnersAt,
     OwnershipTimeline,
-    OwnersOverTime,
     finished,
 )
 from pocketmq.balance.what_if import spread
@@ -102,12 +101,18 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
 
 
 def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list[ChangeOfHands]:
-    """List every change of hands, in order of time, with what members told of it."""
+    """List every change of hands, in order of time, with what members told of it.
+
+    Those to and from foreign members that record no events are unknown, and left out.
+    """
     known = {(one.queue, one.heir, one.started): one for one in told}
     found = []
     for queue, spans in story.owned.items():
         for earlier, later in pairwise(spans):
             if earlier.member == later.member:
+                continue
+            untold = story.untold.get(queue, ())
+            if any(earlier.until <= since and until <= later.since for since, until in untold):
                 continue
             gap = later.since - earlier.until
             away = sum(
