@@ -135,7 +135,7 @@ def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
         taking = [queue for queue in unowned if _takers(facts, queue)]
         if taking and known:
             yield _being_taken(facts, taking)
-            unowned = [queue for queue in unowned if queue not in set(taking)]
+            unowned = [queue for queue in unowned if not _takers(facts, queue)]
         if unowned and facts.members():
             yield _unowned(unowned, known=known)
         for queue in queues:

@@ -6,7 +6,7 @@ import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
-from pocketmq.admin.relayed import RelayedCalls
+from pocketmq.admin.relayed import RelayedCall, RelayedCalls
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
@@ -195,13 +195,14 @@ class Groups:
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
         failure: MQError = Absent("member", client_id, f"in group {group!r}")
-        name = GET_CONSUMER_RUNNING_INFO.code.name
+        code = GET_CONSUMER_RUNNING_INFO.code
+        wanted = RelayedCall(client_id, code.name, (group, stacks))
         for place in await self.places(group):
             ask = partial(
                 self._wire.read, place.address, GET_CONSUMER_RUNNING_INFO, header, timeout=_PATIENCE
             )
             try:
-                return await self._relayed.call(place.address, client_id, name, ask, patience)
+                return await self._relayed.call(place.address, wanted, ask, patience)
             except MQError as error:
                 failure = error
                 if isinstance(error, RequestTimedOut) and error.address == client_id:
