@@ -209,12 +209,16 @@ def test_an_unknown_mode_and_an_endless_reason_are_bounded() -> None:
     assert report.reason.startswith(" [2J x")
 
 
-def test_stages_of_queues_that_do_not_exist_are_ignored() -> None:
-    invented = {MessageQueue("orders", "a", 99): QueueStage.FENCED, QUEUES[0]: QueueStage.RUNNING}
+def test_stages_of_queues_that_do_not_exist_or_simply_run_are_ignored() -> None:
+    invented = {
+        MessageQueue("orders", "a", 99): QueueStage.FENCED,
+        QUEUES[0]: QueueStage.RUNNING,
+        QUEUES[1]: QueueStage.FENCED,
+    }
     properties = PUSH | {PROP_BALANCE_STAGES: stages_text(invented)}
     running = {A: msgspec.structs.replace(info(*QUEUES), properties=properties)}
     assert balance_reports(running, HEALTHY.queues) == {
-        A: BalanceReport(stages={QUEUES[0]: QueueStage.RUNNING})
+        A: BalanceReport(stages={QUEUES[1]: QueueStage.FENCED})
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 import pocketmq as mq
 from pocketmq.model.group_balance import QueueStage, stages_text
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.rebalance_event import Handover
 from pocketmq.protocol.requests.client_calls import (
     PROP_BALANCE_MODE,
     PROP_BALANCE_REASON,
@@ -81,3 +82,40 @@ def test_a_member_that_may_not_hand_over(capsys: pytest.CaptureFixture[str]) -> 
             "mode java: no member hands queues over",
         ]
         assert lines[-3:-1] == ["1. no hand-over: c1", f"   seen: {why}"]
+
+
+def test_members_of_our_own_from_sticky_to_mixed_and_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with mq.Cluster(brokers=2) as cluster:
+        cluster.create_topic("orders", queues=4)
+        desk = Desk(cluster, capsys)
+
+        def member(name: str, strategy: str) -> mq.PushConsumer:
+            made = mq.PushConsumer(
+                cluster.address, group="billing", strategy=strategy, instance_name=name
+            )
+            return made.subscribe("orders", "*", lambda message: None)
+
+        balanced = "balanced: yes, no queue has to move"
+        with member("anna", "STICKY") as anna, member("bert", "STICKY"):
+            lines = until(desk, lambda lines: "2 members" in lines[0] and balanced in lines[2])
+            assert lines[0].endswith("strategy STICKY")
+            assert lines[1] == "mode sticky: every member hands queues over"
+            assert [line.endswith("@pm1") for line in lines[3:5]] == [True, True]
+            with member("carl", "AVG"):
+                lines = until(desk, lambda lines: "3 members" in lines[0] and balanced in lines[2])
+                assert lines[1].startswith("mode mixed: 1 foreign member with the share that AVG")
+                assert sum(line.endswith("which does not hand over") for line in lines) == 2
+            lines = until(desk, lambda lines: "2 members" in lines[0] and balanced in lines[2])
+            assert lines[1].startswith("mode sticky")
+            taken = [each for event in anna.history for each in event.handovers]
+        assert {each.kind for each in taken} >= {"overlap", "foreign"}
+        assert all(each.stopped is not None for each in taken if each.giver == anna_id(taken))
+
+
+def anna_id(taken: list[Handover]) -> str:
+    [found] = {
+        name for each in taken for name in (each.giver, each.heir) if name and "anna" in name
+    }
+    return found

@@ -16,6 +16,7 @@ from pocketmq.model.rebalance_event import Handover
 from pocketmq.pipelines.health import (
     DeliveryRecord,
     GroupHealth,
+    HealthReport,
     Observations,
     OffsetSample,
     QueueName,
@@ -322,7 +323,7 @@ def sticky(member: str, at: float, after: Sequence[str], *records: Handover) -> 
 
 def part(name: str, kind: str = "overlap", heir: str | None = M2, **told: float) -> Handover:
     [queue] = queues(name)
-    return Handover(queue=queue, kind=kind, giver=M1, heir=heir, offset=5, **told)  # type: ignore[arg-type]
+    return Handover(queue=queue, kind=kind, giver=M1, heir=heir, offset=5, **told)
 
 
 HANDED_OVER = (
@@ -380,6 +381,18 @@ def test_events_of_both_versions_stand_side_by_side() -> None:
     assert health.figures.without_owner is not None
     both = group(*plain, *[msgspec.structs.replace(e, started=e.started + 90) for e in HANDED_OVER])
     assert both.modes == ["java", "sticky"]
+
+
+def test_a_queue_at_a_foreign_member_is_not_without_owner() -> None:
+    away = sticky(M1, 20.0, ("a0", "a1", "b0"), part("b1", "foreign", heir=None, stopped=20.0))
+    [queue] = queues("b1")
+    record = Handover(queue=queue, kind="foreign", heir=M1, offset=9, started=25.0)
+    health = group(sticky(M1, 10.0, ALL), away, sticky(M1, 25.0, ALL, record))
+    [away_queue] = [one for one in health.queues if one.untold]
+    assert away_queue.untold == [(20.0, 25.0)]
+    assert away_queue.unowned == [(9.95, 10.0)]  # while its first owner started
+    assert health.figures.kinds == {"foreign": 2}
+    assert "b:1 with a foreign member for 5 s" in page(HealthReport([health], []))
 
 
 def test_quantiles_are_by_nearest_rank() -> None:

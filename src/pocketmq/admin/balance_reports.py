@@ -30,13 +30,14 @@ class BalanceReport(msgspec.Struct, frozen=True, kw_only=True):
     """None if it is unknown."""
     reason: str = ""
     stages: dict[MessageQueue, QueueStage] = {}
+    """Of queues that are not simply running, which are few."""
     unclear: bool = False
     """Whether a part could not be read."""
 
-    def owns(self, queue: MessageQueue) -> bool:
-        """Return whether a queue that the member lists is its own, as far as its stage tells."""
-        stage = self.stages.get(queue)
-        return stage is not QueueStage.DRAINING and stage not in ON_THEIR_WAY
+    def not_owned(self) -> set[MessageQueue]:
+        """Return the queues that are not the member's own although it may list them."""
+        away = (QueueStage.DRAINING, *ON_THEIR_WAY)
+        return {queue for queue, stage in self.stages.items() if stage in away}
 
 
 def balance_reports(
@@ -62,7 +63,11 @@ def _report(
     return BalanceReport(
         mode=_MODES.get(mode or ""),
         reason=_readable(properties.get(PROP_BALANCE_REASON, "")),
-        stages={queue: stage for queue, stage in (stages or {}).items() if queue in existing},
+        stages={
+            queue: stage
+            for queue, stage in (stages or {}).items()
+            if stage is not QueueStage.RUNNING and queue in existing
+        },
         unclear=stages is None or (mode is not None and mode not in _MODES),
     )
 

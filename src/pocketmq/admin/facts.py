@@ -54,8 +54,9 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         holders: dict[MessageQueue, list[str]] = {}
         for member, info in sorted(self.running.items()):
             report = self.reports.get(member)
+            not_owned = () if report is None else report.not_owned()
             for queue, held in info.mq_table.items():
-                if not held.dropped and (report is None or report.owns(queue)):
+                if not held.dropped and queue not in not_owned:
                     holders.setdefault(queue, []).append(member)
             for queue, popped in info.mq_pop_table.items():
                 if not popped.dropped:
@@ -68,7 +69,7 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         return next((model for model in models if model is not None), None)
 
     def stages(self) -> dict[MessageQueue, dict[str, QueueStage]]:
-        """Return the stages of each queue, by member, of those that report any."""
+        """Return the stages of each queue that is not simply running, by member."""
         stages: dict[MessageQueue, dict[str, QueueStage]] = {}
         for member, report in sorted(self.reports.items()):
             for queue, stage in report.stages.items():

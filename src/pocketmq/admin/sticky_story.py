@@ -69,10 +69,7 @@ def sticky_story(facts: GroupFacts) -> tuple[StickyStory, dict[MessageQueue, str
         strategy = _foreign_strategy(facts, ours, foreign, owners) if foreign else None
         target = _target(facts, ours, foreign, owners, strategy)
     stages = Counter(
-        stage.value
-        for report in facts.reports.values()
-        for stage in report.stages.values()
-        if stage is not QueueStage.RUNNING
+        stage.value for report in facts.reports.values() for stage in report.stages.values()
     )
     mode = BalanceMode.STICKY if not foreign else BalanceMode.MIXED if ours else BalanceMode.JAVA
     story = StickyStory(
@@ -157,15 +154,13 @@ def why_sticky(
         text = f"STICKY: goes to {expected}"
     else:
         text = f"STICKY: goes from {owner} to {expected}"
-    return "; ".join([text, *(f"{member}: {_WORDS[stage]}" for member, stage in stages.items()
-                              if stage is not QueueStage.RUNNING)])  # fmt: skip
+    return "; ".join([text, *(f"{member}: {_WORDS[stage]}" for member, stage in stages.items())])
 
 
 _WORDS = {
     QueueStage.WANTED: "waits for it",
     QueueStage.CLAIMED: "has asked its owner for it",
     QueueStage.TAKING: "locks it and reads its offset",
-    QueueStage.RUNNING: "handles messages",
     QueueStage.BEHIND_BARRIER: "handles messages, commits when the giver has finished",
     QueueStage.FILLING_HOLE: "handles what a lost giver left unfinished",
     QueueStage.DRAINING: "finishes its last messages",

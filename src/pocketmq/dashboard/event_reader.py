@@ -5,9 +5,11 @@ the dashboard, as a monitor expects. Whatever else is in the topic is skipped.
 """
 
 import logging
+from contextlib import suppress
 
 from pocketmq.admin.admin import Admin
 from pocketmq.balance.story.totals import HandoverCounter, HandoverTotals
+from pocketmq.errors import ServerError, TransportError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -31,16 +33,16 @@ class EventReader:
         self._skipped = False
 
     async def read(self) -> HandoverTotals:
-        """Read what is new, and return all totals. Raises `RouteNotFound`, `TransportError`."""
+        """Read what is new, and return all totals. Raises `RouteNotFound`."""
         route = await self._admin.topics.route(self._topic)
         for queue in route.subscribe_queues(self._topic):
-            if queue not in self._next:
-                first, end = await self._admin.offsets.bounds(queue)
-                # A queue that appears later is read from its beginning.
-                self._next[queue] = first if self._began else end
+            with suppress(TransportError, ServerError):  # it is read when its broker is back
+                if queue not in self._next:
+                    first, end = await self._admin.offsets.bounds(queue)
+                    # A queue that appears later is read from its beginning.
+                    self._next[queue] = first if self._began else end
+                await self._read(queue)
         self._began = True
-        for queue in self._next:
-            await self._read(queue)
         return self._counter.totals()
 
     async def _read(self, queue: MessageQueue) -> None:

@@ -22,7 +22,7 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
 from pocketmq.dashboard.charts import Rate, Rates
 from pocketmq.dashboard.event_reader import EventReader
-from pocketmq.dashboard.polling import Poller, Pollers
+from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.errors import MQError
 from pocketmq.model.group_balance import handover_version
 from pocketmq.model.groups import GroupConfig
@@ -115,7 +115,7 @@ class Views:
 
     def balances(self) -> Poller[dict[str, StickyStory]]:
         """Poll the groups with hand-over: their members are asked, one after another."""
-        return self.pollers.of(("balances",), self._balances)
+        return self.pollers.of(("balances",), self._balances, WANTED_FOR)  # once for each scrape
 
     def handovers(self) -> Poller[HandoverTotals] | None:
         """Poll the topic of rebalance events; None if the dashboard has none."""

@@ -1,6 +1,7 @@
 """What givers and heirs tell of a hand-over is put together; version 1 is read as before."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,18 +24,16 @@ def told(by: str, *records: Handover, at: float = 100.0) -> RebalanceEvent:
     return RebalanceEvent.from_json(event.to_json())
 
 
-def gave(heir: str | None = B, *, at: float | None = 100.0, **more: object) -> Handover:
-    return Handover(
-        **{"queue": QUEUE, "kind": "overlap", "giver": A, "heir": heir, "offset": 7, "stopped": at}
-        | more
-    )  # type: ignore[arg-type]
+def gave(heir: str | None = B, *, at: float | None = 100.0, **more: Any) -> Handover:
+    told = {"queue": QUEUE, "kind": "overlap", "giver": A, "heir": heir, "offset": 7}
+    fields: dict[str, Any] = told | {"stopped": at} | more
+    return Handover(**fields)
 
 
-def took(heir: str = B, *, at: float | None = 100.02, **more: object) -> Handover:
-    return Handover(
-        **{"queue": QUEUE, "kind": "overlap", "giver": A, "heir": heir, "offset": 7, "started": at}
-        | more
-    )  # type: ignore[arg-type]
+def took(heir: str = B, *, at: float | None = 100.02, **more: Any) -> Handover:
+    told = {"queue": QUEUE, "kind": "overlap", "giver": A, "heir": heir, "offset": 7}
+    fields: dict[str, Any] = told | {"started": at} | more
+    return Handover(**fields)
 
 
 def test_giver_and_heir_tell_one_hand_over() -> None:

@@ -112,6 +112,20 @@ def test_a_rebalance_has_the_minimum_that_members_told_but_not_beyond_what_moved
         assert [(one.moved, one.minimum) for one in found] == [(0, 0), (2, minimum)]
 
 
+def test_what_had_to_move_is_counted_over_all_topics_where_members_hand_over() -> None:
+    one, other = MessageQueue("bills", "a", 0), MessageQueue("orders", "a", 0)
+    for mark, minimum in (("@pm1", 1), ("", 0)):
+        first, second = f"10.0.0.1@1{mark}", f"10.0.0.1@2{mark}"
+        events = [
+            event(first, 1.0, (one,), topic="bills", queues=(one,)),
+            event(first, 1.0, (other,), queues=(other,)),
+            event(first, 10.0, (), before=(other,), queues=(other,)),
+            event(second, 10.0, (other,), queues=(other,)),
+        ]
+        found = rebalances(timeline(events, {}, 20.0), events)
+        assert [(each.moved, each.minimum) for each in found] == [(0, 0), (1, minimum)]
+
+
 def test_the_trigger_is_that_of_the_event_in_which_the_hand_over_happened() -> None:
     late = msgspec.structs.replace(GAVE, carried_out=1.2)  # it waited for its last messages
     events = [STARTED, late, msgspec.structs.replace(TOOK, trigger="start")]
@@ -147,3 +161,27 @@ def test_whatever_is_told_spans_never_run_backwards(
     assert all(one.since <= one.until for spans in story.owned.values() for one in spans)
     assert rebalances(story, events) is not None
     assert len(handed_over(events)) <= len(events)
+
+
+JAVA = "10.0.0.9@7"
+TO_FOREIGN = Handover(queue=SECOND, kind="foreign", giver=A, offset=7, stopped=10.01)
+FROM_FOREIGN = Handover(queue=SECOND, kind="foreign", heir=B, offset=90, started=15.0)
+AWAY = event(A, 10.0, (FIRST,), TO_FOREIGN, before=BOTH, revoked=(SECOND,), mode="mixed")
+BACK = event(B, 15.0, (SECOND,), FROM_FOREIGN)
+
+
+def test_at_a_foreign_member_that_records_nothing_the_owner_is_unknown() -> None:
+    story = timeline([STARTED, AWAY, BACK], {}, 20.0)
+    assert story.untold == {NAME: [(10.01, 15.0)]}
+    assert handovers(story) == []
+    assert timeline([STARTED, AWAY], {}, 20.0).untold == {NAME: [(10.01, 20.0)]}
+    assert timeline([STARTED, GAVE, TOOK], {}, 20.0).untold == {}
+
+
+def test_a_foreign_member_that_records_tells_its_own_time() -> None:
+    plain = event(JAVA, 11.0, (SECOND,), strategy="AVG", mode="java")
+    left = event(JAVA, 14.0, (), before=(SECOND,), strategy="AVG", mode="java", trigger="stop")
+    story = timeline([STARTED, AWAY, plain, left, BACK], {}, 20.0)
+    assert story.untold == {}
+    assert [(m.left, m.took) for m in handovers(story)] == [(A, JAVA), (JAVA, B)]
+    assert [m.pause for m in handovers(story)] == [pytest.approx(1.09), pytest.approx(0.9)]

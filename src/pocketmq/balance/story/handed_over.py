@@ -86,6 +86,7 @@ def handed_over(events: Iterable[RebalanceEvent]) -> list[HandedOver]:
     return sorted(found, key=lambda one: (one.at, one.queue))
 
 
+_Named = tuple[str | None, str | None, int | None]
 _Key = tuple[str | None, str | None, int | None, float | None]
 
 
@@ -108,25 +109,30 @@ class _Told:
 
     def joined(self, queue: QueueName) -> Iterator[HandedOver]:
         """Yield the hand-overs of the queue."""
-        givers = sorted(self._givers.values(), key=lambda one: one.stopped or 0.0)
-        heirs = sorted(self._heirs.values(), key=lambda one: one.started or 0.0)
-        for alike in (_same, _compatible):
-            for heir in list(heirs):
-                giver = _nearest(heir, [one for one in givers if alike(one, heir)])
-                if giver is not None:
-                    givers.remove(giver)
-                    heirs.remove(heir)
-                    yield _pair(queue, giver, heir)
-        for alone in (*givers, *heirs):
+        named: dict[_Named, list[Handover]] = defaultdict(list)
+        for one in sorted(self._givers.values(), key=lambda one: one.stopped or 0.0):
+            named[_whose(one)].append(one)
+        heirs = []
+        for heir in sorted(self._heirs.values(), key=lambda one: one.started or 0.0):
+            same = named[_whose(heir)] if heir.giver is not None else []
+            giver = _nearest(heir, same)
+            if giver is None:
+                heirs.append(heir)
+            else:
+                same.remove(giver)
+                yield _pair(queue, giver, heir)
+        givers = [one for some in named.values() for one in some]
+        for heir in heirs:
+            giver = _nearest(heir, [one for one in givers if _compatible(one, heir)])
+            if giver is not None:
+                givers.remove(giver)
+            yield _pair(queue, giver or heir, heir)
+        for alone in givers:
             yield _pair(queue, alone, alone)
 
 
-def _whose(record: Handover) -> tuple[str | None, str | None, int | None]:
+def _whose(record: Handover) -> _Named:
     return record.giver, record.heir, record.offset
-
-
-def _same(giver: Handover, heir: Handover) -> bool:
-    return giver.giver is not None and giver.heir is not None and _whose(giver) == _whose(heir)
 
 
 def _compatible(giver: Handover, heir: Handover) -> bool:

@@ -12,16 +12,16 @@ from itertools import pairwise
 import msgspec
 
 from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
+from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
 from pocketmq.balance.story.timeline import (
     DIED,
     HELD,
-    OwnersAt,
     OwnershipTimeline,
-    OwnersOverTime,
     finished,
 )
 from pocketmq.balance.what_if import spread
 from pocketmq.balance.what_if.movement import moves_between
+from pocketmq.model.group_balance import handover_version
 from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -101,12 +101,18 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
 
 
 def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list[ChangeOfHands]:
-    """List every change of hands, in order of time, with what members told of it."""
+    """List every change of hands, in order of time, with what members told of it.
+
+    Those to and from foreign members that record no events are unknown, and left out.
+    """
     known = {(one.queue, one.heir, one.started): one for one in told}
     found = []
     for queue, spans in story.owned.items():
         for earlier, later in pairwise(spans):
             if earlier.member == later.member:
+                continue
+            untold = story.untold.get(queue, ())
+            if any(earlier.until <= since and until <= later.since for since, until in untold):
                 continue
             gap = later.since - earlier.until
             away = sum(
@@ -241,11 +247,12 @@ def _measured(
     # left to move a queue to.
     had = {queue: (owner,) for queue, owner in before.items() if owner is not None}
     has = {queue: () if owner is None else (owner,) for queue, owner in after.items()}
-    moves, minimum = moves_between(had, has, members) if members else ([], 0)
-    # Members count over all topics, so they know of moves that no topic needs by itself. What they
-    # expect is not what had to be where less was done.
+    over_all = all(handover_version(member) is not None for member in members)
+    moves, minimum = moves_between(had, has, members, over_all=over_all) if members else ([], 0)
+    # Members know the owners at the time of each change, so they know of moves that the first and
+    # the last state do not show. What they expect is not what had to be where less was done.
     known = max((event.minimum or 0 for event in told), default=0)
-    minimum = max(minimum, min(known, len(moves)))
+    minimum = min(max(minimum, known), len(moves))
     had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
     return RecordedRebalance(
         since=gathered.since,

@@ -36,7 +36,7 @@ from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.push.work import PushParts
-from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
+from pocketmq.client.questions.pulling import ANSWERS, NO_COMMIT, PullSpec, PullTemplate
 from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
@@ -127,6 +127,8 @@ class PushPullLoop(PullLoop[HeldQueue]):
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
+        if held.gate is not None:
+            commit = NO_COMMIT  # STICKY: each is confirmed, one after another
         capacity = parts.limits.count - held.process.count
         count = pull_size(parts.options.pull_batch, held.waiting, capacity)
         return template.fields(offset, 1 if held.suspicion.alone else count, commit)

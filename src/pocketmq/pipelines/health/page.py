@@ -122,7 +122,7 @@ def _legend(group: GroupHealth) -> str:
     items += [
         '<span><i style="background:var(--bad)"></i>no owner</span>',
         '<span><i style="border:2px solid var(--ink)"></i>two owners</span>',
-        '<span><i style="background:var(--quiet)"></i>broker down</span>',
+        '<span><i style="background:var(--quiet)"></i>broker down, or with a foreign member</span>',
     ]
     return f'<div class="legend">{"".join(items)}</div>'
 

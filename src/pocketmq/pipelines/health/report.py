@@ -47,6 +47,8 @@ class QueueHealth(msgspec.Struct, frozen=True):
     shared_seconds: float
     moves: int
     duplicates: int | None
+    untold: list[Span]
+    """When it was with foreign members that record no events."""
 
 
 class GroupHealth(msgspec.Struct, frozen=True):
@@ -220,7 +222,7 @@ def _queue(
     owners = story.owned[queue]
     absent = story.absent.get(queue, [])
     held = [(one.since, one.until) for one in owners]
-    unowned = rest(story.known[queue], [*held, *absent])
+    unowned = rest(story.known[queue], [*held, *absent, *story.untold.get(queue, ())])
     shared = overlaps(held)
     return QueueHealth(
         queue=queue,
@@ -228,6 +230,7 @@ def _queue(
         unowned=unowned,
         shared=shared,
         absent=absent,
+        untold=story.untold.get(queue, []),
         unowned_seconds=total(unowned),
         shared_seconds=total(shared),
         moves=moves,

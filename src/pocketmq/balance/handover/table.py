@@ -1,0 +1,185 @@
+"""Who the members are, and which queues they told that they have.
+
+It serves speed and stickiness, never safety: whatever stands here, only locks let a member run a
+queue. What the bus brings is bounded: queues that no route has are ignored, and so are members
+beyond a limit.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from pocketmq.balance.handover.events import Listed
+from pocketmq.balance.handover.messages import State, is_ours, lock_owner
+from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
+from pocketmq.model.queue import MessageQueue
+
+MOST_TOLD = 1024
+"""Boots whose words are kept."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one boot of a member told last."""
+
+    client_id: str
+    heard: float
+    number: int = -1
+    """-1: nothing yet, or only by another member."""
+    held: frozenset[MessageQueue] = frozenset()
+    draining: frozenset[MessageQueue] = frozenset()
+    bye: float | None = None
+    """It said goodbye; until this time its queues wait for it."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Members as brokers list them, and what they told, by lock owner."""
+
+    listed: tuple[str, ...] = ()
+    """Repeated where a broker lists an id repeatedly."""
+    since: dict[str, float] = {}
+    """When each listed member was seen first."""
+    told: dict[str, Told] = {}
+    gone: dict[str, float] = {}
+    """Lock owners that are on no list, with the time when that was noticed."""
+    grown: float = 0.0
+    """When the last member came."""
+    known: bool = False
+    """Whether brokers listed the members at all."""
+
+
+def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) -> Table:
+    """Note the members; those that are missing are gone, if all brokers answered."""
+    members, me, own = event.members, settings.client_id, settings.owner
+    if not event.complete:
+        missing = [member for member in table.listed if member not in set(members)]
+        members = (*members, *missing)
+    present = set(members)
+    came = [member for member in present if member not in table.since and member != me]
+    since = {member: table.since.get(member, now) for member in present}
+    latest = _latest_boots(table, me, own)
+    gone = {owner: at for owner, at in table.gone.items() if now - at < 600.0}
+    told = dict(table.told)
+    for owner, word in table.told.items():
+        count = members.count(word.client_id) if word.client_id in present else 0
+        # A member that is listed once and has started again has one boot that lives, the latest.
+        if count == 0 or (count == 1 and latest.get(word.client_id) != owner):
+            gone.setdefault(owner, now)
+        else:
+            gone.pop(owner, None)
+        if now - gone.get(owner, now) > 600.0:
+            del told[owner]
+    gone.pop(own, None)
+    return replace(
+        table,
+        listed=tuple(sorted(members)),
+        since=since,
+        told=told,
+        gone=gone,
+        grown=now if came else table.grown,
+        known=table.known or event.complete,
+    )
+
+
+def _latest_boots(table: Table, me: str, own: str) -> dict[str, str]:
+    latest: dict[str, str] = {}
+    for owner, word in sorted(table.told.items(), key=lambda item: item[1].heard):
+        if word.number >= 0 or word.client_id not in latest:
+            latest[word.client_id] = owner
+    latest[me] = own
+    return latest
+
+
+def hello(table: Table, sender: str, boot: str, now: float) -> Table:
+    """Note that a member has started."""
+    owner = lock_owner(sender, boot)
+    if owner in table.told and table.told[owner].number >= 0:
+        word = replace(table.told[owner], heard=now)
+    else:
+        word = Told(sender, now, 0)
+    return _with(table, owner, word)
+
+
+def state(
+    table: Table,
+    sender: str,
+    boot: str,
+    message: State,
+    *,
+    queues: Collection[MessageQueue],
+    now: float,
+) -> Table:
+    """Note what a member has, and what it knows of others that never told this one."""
+    owner = lock_owner(sender, boot)
+    before = table.told.get(owner)
+    if before is None or message.number > before.number:
+        held = frozenset(queue for queue in message.held if queue in queues)
+        draining = frozenset(queue for queue in message.draining if queue in queues)
+        bye = before.bye if before else None
+        word = Told(sender, now, message.number, held, draining, bye)
+        table = _with(table, owner, word)
+    for name, others in message.table.items():
+        client_id, _, _ = name.rpartition("#")
+        if name not in table.told and is_ours(client_id):
+            held = frozenset(queue for queue in others if queue in queues)
+            table = _with(table, name, Told(client_id, now, -1, held))
+    return table
+
+
+def goodbye(table: Table, sender: str, boot: str, back_within: float, now: float) -> Table:
+    """Note that a member leaves, and how long its queues wait for it."""
+    owner = lock_owner(sender, boot)
+    word = table.told.get(owner, Told(sender, now))
+    return _with(table, owner, replace(word, heard=now, bye=now + back_within))
+
+
+def _with(table: Table, owner: str, word: Told) -> Table:
+    if owner not in table.told and len(table.told) >= MOST_TOLD:
+        return table
+    return replace(table, told={**table.told, owner: word})
+
+
+def living(table: Table) -> dict[str, Told]:
+    """Return the words of boots that are not gone, as far as their members are listed."""
+    present = set(table.listed)
+    return {
+        owner: word
+        for owner, word in table.told.items()
+        if word.client_id in present and owner not in table.gone
+    }
+
+
+def leaving(words: Mapping[str, Told]) -> set[str]:
+    """Return the members that said goodbye and did not start again."""
+    latest: dict[str, Told] = {}
+    for word in words.values():
+        if word.client_id not in latest or word.heard >= latest[word.client_id].heard:
+            latest[word.client_id] = word
+    return {client_id for client_id, word in latest.items() if word.bye is not None}
+
+
+def waiting_for(table: Table, now: float) -> dict[str, float]:
+    """Return the members that are away and will be back, and until when their queues wait."""
+    present = set(table.listed)
+    return {
+        word.client_id: word.bye
+        for word in table.told.values()
+        if word.bye is not None and word.bye > now and word.client_id not in present
+    }
+
+
+def silent(table: Table, words: Mapping[str, Told], me: str, limit: float, now: float) -> set[str]:
+    """Return listed members that did not say a word for a long time: they may be hung."""
+    heard: dict[str, float] = {}
+    for word in words.values():
+        heard[word.client_id] = max(word.heard, heard.get(word.client_id, 0.0))
+    return {
+        member
+        for member, since in table.since.items()
+        if member != me and is_ours(member) and now - max(heard.get(member, since), since) > limit
+    }
+
+
+def gone_names(table: Table, times: HandoverTimes, now: float) -> frozenset[str]:
+    """Return the lock owners that are on no list, and whose leases may last."""
+    return frozenset(owner for owner, at in table.gone.items() if now - at < times.gone_names)
