@@ -366,6 +366,13 @@ def test_a_group_with_hand_over_is_tried_from_its_owners() -> None:
     assert share.queues == [QUEUES[2]]  # the third of four, as AVG gives it
 
 
+def test_a_group_that_switches_to_sticky_keeps_what_it_owns_now() -> None:
+    """Not what AVG would make of it first: a member in front of the others shifts all blocks."""
+    compared = try_events(HEALTHY, "AVG", [MemberJoined("c0")], {}).compared
+    switched = {each.strategy: each.moved_from_now for each in compared}
+    assert (switched["AVG"], switched["STICKY"]) == (3, 1)
+
+
 @pytest.mark.parametrize(("c1_owns", "moved"), [(2, 2), (1, 1)])
 def test_sticky_is_compared_from_the_owners_of_now(c1_owns: int, moved: int) -> None:
     """What a member that leaves gives up is what it owns, not what a fresh start would give it."""

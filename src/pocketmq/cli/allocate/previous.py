@@ -18,8 +18,8 @@ from pocketmq.errors import InvalidInput
 from pocketmq.model.names import check_topic
 from pocketmq.model.queue import MessageQueue
 
-# A million queues with long names, three times over.
-MAX_BYTES = 512 * 1024 * 1024
+# A million queues with long names.
+MAX_BYTES = 256 * 1024 * 1024
 COLUMNS = ("topic", "brokerName", "queueId", "owner")
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

@@ -105,7 +105,8 @@ def _compare(
     others = [event for event in events if not isinstance(event, StrategyChanged)]
     try:
         always = what_if(situation_of(facts, strategy), others)
-        changed = what_if(situation, [*others, StrategyChanged(strategy)])
+        # First the change: STICKY keeps what it finds, which is to be what members own now.
+        changed = what_if(situation, [StrategyChanged(strategy), *others])
     except AllocationInputInvalid as error:
         return Compared(name, in_use, refused=str(error))
     last = always.steps[-1].after if always.steps else always.before
