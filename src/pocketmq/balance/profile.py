@@ -2,7 +2,9 @@
 
 A decision takes the profile as a value, so one process can run a 4.x member and a 5.x member of
 the same group. Times are seconds. Scale them with `msgspec.structs.replace`, which is what Java's
-`rocketmq.client.*` system properties are for. What producers do differently is a table of its own,
+`rocketmq.client.*` system properties are for. Where all members of a group are known to release
+queues at once, because all are clients of ours, Java's pauses serve no purpose; `prompt_interval`
+and `prompt_delay` stand in for them then (not with `JAVA_V5`). What producers do differently is a table of its own,
 chosen by the profile's `line`; it is kept exactly, because operators compare: a Python producer
 avoids a slow broker for as long as a Java producer of the same line does.
 """
@@ -46,6 +48,15 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_on_route_change: bool = False
     """Java waits for its timer; a client may opt to rebalance at once."""
 
+    # While every member of the group releases queues at once; a line's own time holds if shorter.
+    looks_at_members: bool = True
+    """Whether brokers are asked if that is so; else Java's times hold."""
+    prompt_interval: float = 0.05
+    """Stands in for `rebalance_min_interval`; the first rebalance of a client need not wait."""
+    prompt_delay: float = 0.02
+    """Stands in for `pull_start_delay`: what a member takes at most to hear of a change and to
+    commit what it releases. A start without it would read offsets from before."""
+
     # When to rebalance.
     rebalance_min_interval: float
     unbalanced_interval: float
@@ -65,6 +76,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     drop_before_release: bool
     """Whether all lost queues are dropped before the first is released, or one after another."""
     pull_start_delay: float
+    """Seconds between taking a queue and its first pull, for its last owner to release it."""
     missing_route_notifies: bool
     push_listener: bool
     """Whether push consumers notify a listener of changed queues."""
@@ -137,6 +149,8 @@ V5 = Profile(
     exhausted_reconsume_step=1,
     lite_pull_marks_pull=True,
 )
+JAVA_V5 = msgspec.structs.replace(V5, looks_at_members=False)
+"""5.x with Java's pauses in groups of any members, to compare with."""
 
 
 class ProducerRules(msgspec.Struct, frozen=True, kw_only=True):

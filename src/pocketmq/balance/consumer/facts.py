@@ -97,6 +97,20 @@ class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] | None
     owned: tuple[OwnedQueue, ...]
     now: float
+    prompt: bool = False
+    """Whether every member, those that have just left included, releases queues at once."""
+
+    @property
+    def start_delay(self) -> float:
+        """Seconds between taking a queue and its first pull.
+
+        Java's pull consumers have none; theirs is hidden in the wait before the first rebalance.
+        """
+        profile = self.member.profile
+        passive = self.member.consume_type is ConsumeType.CONSUME_PASSIVELY
+        if self.prompt:
+            return min(profile.prompt_delay, profile.pull_start_delay)
+        return profile.pull_start_delay if passive else 0.0
 
 
 class QueueChange(msgspec.Struct, frozen=True):
@@ -111,6 +125,8 @@ class QueueChange(msgspec.Struct, frozen=True):
     mine: tuple[MessageQueue, ...]
     owned_count: int
     now: float
+    start_delay: float = 0.0
+    """Seconds until new queues are pulled, for a pull consumer."""
 
 
 def follow_change(
@@ -123,7 +139,7 @@ def follow_change(
     """
     notify = NotifyListener(change.topic, change.queues, change.mine)
     if consume_type is ConsumeType.CONSUME_ACTIVELY:
-        return AssignQueues(change.topic, change.mine), notify
+        return AssignQueues(change.topic, change.mine, change.start_delay), notify
     steps: list[Instruction] = [BumpSubscription(change.topic, int(change.now * 1000))]
     new_limits = spread_topic_limits(limits, change.owned_count)
     if new_limits is not None:

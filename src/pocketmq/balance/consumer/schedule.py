@@ -1,7 +1,10 @@
 """When a client rebalances: its timer, what wakes it, and how bursts become one run.
 
-4.x runs at every wake-up. 5.x leaves at least a second between runs, and runs again after a second
-when a run did not reach its target. The shell reports events with the time, arms one timer for
+4.x runs at every wake-up. 5.x leaves at least a second between runs and before the first one, and
+runs again after a second when a run did not reach its target. The second is Java's, and stays where
+a member of another kind may be in the group: it releases queues up to a second after it was
+notified, and a member of ours that turned faster than its fellows would pull queues they still
+have. Where all members are prompt there is no such wait. The shell reports events with the time, arms one timer for
 `WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
 """
 
@@ -30,6 +33,8 @@ class Started(msgspec.Struct, frozen=True):
     """The consumer is up; `heartbeat_sent` says whether any broker accepted its heartbeat."""
 
     heartbeat_sent: bool = True
+    prompt: bool = False
+    """Whether every member of the group is known to release queues at once."""
 
 
 class TimerElapsed(msgspec.Struct, frozen=True):
@@ -79,6 +84,8 @@ class RunFinished(msgspec.Struct, frozen=True):
     """A run is over; `balanced` if every topic reached its target."""
 
     balanced: bool
+    prompt: bool = False
+    """Whether every member of the group is known to release queues at once."""
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -108,6 +115,10 @@ class RebalanceSchedule(msgspec.Struct, frozen=True):
     last_run: float
     """When the last run ended, or the client was created."""
     due: float
+    ran: bool = False
+    """Whether there was a run."""
+    prompt: bool = False
+    """Whether all members were prompt when they were last listed."""
     woken_at: float | None = None
     """While a run is in progress: the earliest time another one was requested."""
     running: bool = False
@@ -134,9 +145,10 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
     match event:
         case TimerElapsed():
             return _tick(schedule, now)
-        case RunFinished(balanced):
-            return _finished(schedule, now, balanced=balanced)
-        case Started(heartbeat_sent):
+        case RunFinished(balanced, prompt):
+            return _finished(replace(schedule, prompt=prompt), now, balanced=balanced)
+        case Started(heartbeat_sent, prompt):
+            schedule = replace(schedule, prompt=prompt)
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
                 return Next(schedule, (WakeAt(schedule.due),))
             woken = _wake(schedule, now, now)
@@ -177,12 +189,21 @@ def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
         return Next(replace(schedule, woken_at=earliest))
     # Wake-ups come in bursts (every broker notifies of the same change): the first one sets the
     # time of the next run, at least the minimal interval after the last; the others fall into it.
-    allowed = schedule.last_run + schedule.profile.rebalance_min_interval
-    due = min(schedule.due, max(when, allowed))
+    due = min(schedule.due, max(when, _allowed(schedule, now)))
     woken = replace(schedule, due=due)
     if due <= now:
         return _run(woken, now)
     return Next(woken, (WakeAt(due),)) if due != schedule.due else Next(schedule)
+
+
+def _allowed(schedule: RebalanceSchedule, now: float) -> float:
+    """Return the earliest time of the next run."""
+    profile = schedule.profile
+    if not schedule.prompt:
+        return schedule.last_run + profile.rebalance_min_interval
+    if not schedule.ran:  # the others were notified by the heartbeat, and release queues now
+        return now
+    return schedule.last_run + min(profile.prompt_interval, profile.rebalance_min_interval)
 
 
 def _tick(schedule: RebalanceSchedule, now: float) -> Next:
@@ -202,7 +223,7 @@ def _run(schedule: RebalanceSchedule, now: float) -> Next:
 def _finished(schedule: RebalanceSchedule, now: float, *, balanced: bool) -> Next:
     profile = schedule.profile
     wait = profile.rebalance_interval if balanced else profile.unbalanced_interval
-    ended = replace(schedule, running=False, woken_at=None, last_run=now, due=now + wait)
+    ended = replace(schedule, running=False, woken_at=None, last_run=now, ran=True, due=now + wait)
     if schedule.woken_at is not None:
         woken = _wake(ended, now, max(now, schedule.woken_at))
         if woken.instructions:

@@ -66,6 +66,7 @@ class HeldQueue:
         "_idle",
         "at_work",
         "before",
+        "delayed",
         "failing",
         "may_start",
         "mode",
@@ -124,6 +125,8 @@ class HeldQueue:
         """The application wants no more pulls; cached messages are still handled."""
         self.start_checked = False
         """Orderly: whether the start offset was read again under the lock."""
+        self.delayed = False
+        """Whether `next_offset` is from before a start delay, and to be read again after it."""
         self.task: asyncio.Task[None] | None = None
         """The queue loop."""
         self.failing = False

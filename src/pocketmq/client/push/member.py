@@ -140,7 +140,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             case life.StartConsuming():
                 self._begin_work()
             case life.RebalanceNow():
-                self.rebalancing.tell(when.Started(self.announced))
+                self.rebalancing.begin(heartbeat_sent=self.announced)
             case _:
                 await super().start_step(step)
 
