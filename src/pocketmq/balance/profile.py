@@ -3,8 +3,8 @@
 A decision takes the profile as a value, so one process can run a 4.x member and a 5.x member of
 the same group. Times are seconds. Scale them with `msgspec.structs.replace`, which is what Java's
 `rocketmq.client.*` system properties are for. Where all members of a group are known to release
-queues at once, because all are clients of ours, Java's pauses serve no purpose; `prompt_interval`
-and `prompt_delay` stand in for them then (not with `JAVA_V5`). What producers do differently is a table of its own,
+queues at once, because all are clients of ours, Java's pauses serve no purpose; `prompt_pause`
+stands in for them then (not with `JAVA_V5`). What producers do differently is a table of its own,
 chosen by the profile's `line`; it is kept exactly, because operators compare: a Python producer
 avoids a slow broker for as long as a Java producer of the same line does.
 """
@@ -48,14 +48,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_on_route_change: bool = False
     """Java waits for its timer; a client may opt to rebalance at once."""
 
-    # While every member of the group releases queues at once; a line's own time holds if shorter.
+    # While every member of the group releases queues at once.
     looks_at_members: bool = True
     """Whether brokers are asked if that is so; else Java's times hold."""
-    prompt_interval: float = 0.05
-    """Stands in for `rebalance_min_interval`; the first rebalance of a client need not wait."""
-    prompt_delay: float = 0.02
-    """Stands in for `pull_start_delay`: what a member takes at most to hear of a change and to
-    commit what it releases. A start without it would read offsets from before."""
+    prompt_pause: float = 0.02
+    """Stands in for `rebalance_min_interval` and `pull_start_delay` where those are longer.
+
+    It is one time for both: an owner is that late at most, so a new one that waits as long finds
+    the queue released and its offset stored."""
+    prompt_pause_per_member: float = 0.0005
+    """The least for each member: when many join at once, all of them ask brokers at every change,
+    and this bounds how often they do so together, however large the group is."""
 
     # When to rebalance.
     rebalance_min_interval: float
@@ -99,6 +102,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     exhausted_reconsume_step: int
     """Added to the reconsume count of an orderly message that goes to the retry topic."""
     lite_pull_marks_pull: bool
+
+    def pause_among(self, members: int) -> float:
+        """Return the pause in a group of so many members that all release queues at once."""
+        return max(self.prompt_pause, self.prompt_pause_per_member * members)
 
 
 V4 = Profile(

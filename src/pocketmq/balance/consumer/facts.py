@@ -101,16 +101,23 @@ class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether every member, those that have just left included, releases queues at once."""
 
     @property
+    def pause(self) -> float | None:
+        """What suffices where every member releases queues at once; None leaves Java's pauses."""
+        if not self.prompt:
+            return None
+        return self.member.profile.pause_among(0 if self.members is None else len(self.members))
+
+    @property
     def start_delay(self) -> float:
         """Seconds between taking a queue and its first pull.
 
         Java's pull consumers have none; theirs is hidden in the wait before the first rebalance.
         """
-        profile = self.member.profile
+        delay = self.member.profile.pull_start_delay
+        if self.pause is not None:
+            return min(self.pause, delay)
         passive = self.member.consume_type is ConsumeType.CONSUME_PASSIVELY
-        if self.prompt:
-            return min(profile.prompt_delay, profile.pull_start_delay)
-        return profile.pull_start_delay if passive else 0.0
+        return delay if passive else 0.0
 
 
 class QueueChange(msgspec.Struct, frozen=True):

@@ -33,8 +33,8 @@ class Started(msgspec.Struct, frozen=True):
     """The consumer is up; `heartbeat_sent` says whether any broker accepted its heartbeat."""
 
     heartbeat_sent: bool = True
-    prompt: bool = False
-    """Whether every member of the group is known to release queues at once."""
+    pause: float | None = None
+    """What suffices where every member releases queues at once; None if that is not known."""
 
 
 class TimerElapsed(msgspec.Struct, frozen=True):
@@ -46,7 +46,10 @@ class IdsChanged(msgspec.Struct, frozen=True):
 
 
 class RouteChanged(msgspec.Struct, frozen=True):
-    """The name server returned other queues of a subscribed topic."""
+    """The name server returned other queues of a subscribed topic, or its first ones."""
+
+    pause: float | None = None
+    """As in `RunFinished`."""
 
 
 class SubscriptionChanged(msgspec.Struct, frozen=True):
@@ -84,8 +87,8 @@ class RunFinished(msgspec.Struct, frozen=True):
     """A run is over; `balanced` if every topic reached its target."""
 
     balanced: bool
-    prompt: bool = False
-    """Whether every member of the group is known to release queues at once."""
+    pause: float | None = None
+    """What suffices where every member releases queues at once; None if that is not known."""
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -117,8 +120,8 @@ class RebalanceSchedule(msgspec.Struct, frozen=True):
     due: float
     ran: bool = False
     """Whether there was a run."""
-    prompt: bool = False
-    """Whether all members were prompt when they were last listed."""
+    pause: float | None = None
+    """Of `RunFinished`: None leaves Java's."""
     woken_at: float | None = None
     """While a run is in progress: the earliest time another one was requested."""
     running: bool = False
@@ -145,10 +148,10 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
     match event:
         case TimerElapsed():
             return _tick(schedule, now)
-        case RunFinished(balanced, prompt):
-            return _finished(replace(schedule, prompt=prompt), now, balanced=balanced)
-        case Started(heartbeat_sent, prompt):
-            schedule = replace(schedule, prompt=prompt)
+        case RunFinished(balanced, pause):
+            return _finished(replace(schedule, pause=pause), now, balanced=balanced)
+        case Started(heartbeat_sent, pause):
+            schedule = replace(schedule, pause=pause)
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
                 return Next(schedule, (WakeAt(schedule.due),))
             woken = _wake(schedule, now, now)
@@ -171,8 +174,9 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
 def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
     """Handle events that do not concern the timer, at least not in Java."""
     match event:
-        case RouteChanged() if schedule.profile.rebalance_on_route_change:
-            return _wake(schedule, now, now)
+        case RouteChanged(pause) if schedule.profile.rebalance_on_route_change:
+            known = schedule if pause is None else replace(schedule, pause=pause)
+            return _wake(known, now, now)
         case SubscriptionChanged(added=True, pull_consumer=pull):
             # Brokers notify a group's members when a heartbeat has another subscription.
             beat = SendHeartbeats()
@@ -198,12 +202,12 @@ def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
 
 def _allowed(schedule: RebalanceSchedule, now: float) -> float:
     """Return the earliest time of the next run."""
-    profile = schedule.profile
-    if not schedule.prompt:
-        return schedule.last_run + profile.rebalance_min_interval
+    interval = schedule.profile.rebalance_min_interval
+    if schedule.pause is None:
+        return schedule.last_run + interval
     if not schedule.ran:  # the others were notified by the heartbeat, and release queues now
         return now
-    return schedule.last_run + min(profile.prompt_interval, profile.rebalance_min_interval)
+    return schedule.last_run + min(schedule.pause, interval)
 
 
 def _tick(schedule: RebalanceSchedule, now: float) -> Next:

@@ -40,15 +40,18 @@ class Fellows:
         self._asked = 0.0
         self._now = asyncio.get_running_loop().time
 
-    async def learn(self) -> bool:
-        """Ask about all members before they are listed; return whether all are prompt."""
+    async def learn(self) -> int | None:
+        """Ask about all members before they are listed.
+
+        Return how many there are if all are prompt, else None.
+        """
         session = self._session
         masters = session.addresses.places(masters_only=True)
         session.random.shuffle(masters)
         for place in masters:
             if await self._ask(place.address):
-                return all(self._prompt.values())
-        return False
+                return len(self._prompt) if all(self._prompt.values()) else None
+        return None
 
     async def are_prompt(self, topic: str, listed: ListedMembers) -> bool:
         """Return whether all members release queues at once, those that have just left included.
@@ -75,7 +78,7 @@ class Fellows:
         self._asked = self._now()
         seen = await connections_at(self._session, address, self._group, PATIENCE)
         if seen is not None:
-            self._prompt |= _judged(seen.connection_set)
+            self._prompt |= judged(seen.connection_set)
         return seen is not None
 
     def _forget_others(self) -> None:
@@ -84,7 +87,7 @@ class Fellows:
         self._prompt = {each: known for each, known in self._prompt.items() if each in listed}
 
 
-def _judged(connections: Iterable[ClientConnection]) -> dict[str, bool]:
+def judged(connections: Iterable[ClientConnection]) -> dict[str, bool]:
     """Return for each client id whether every client connected under it is prompt."""
     found: dict[str, bool] = defaultdict(lambda: True)
     for each in connections:

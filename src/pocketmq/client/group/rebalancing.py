@@ -41,6 +41,7 @@ from pocketmq.client.group.fellows import Fellows
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import RebalanceHistory, described
 from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.missing_routes import MissingRoutes
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
@@ -96,7 +97,8 @@ class Rebalancing(Generic[Q]):
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
         self._fellows = Fellows(parts.session, parts.group)
-        self._prompt: dict[str, bool] = {}  # by topic, in the run in flight
+        self._missing = MissingRoutes(parts.session, parts.tasks)
+        self._pauses: list[float | None] = []  # of the topics in the run in flight
         self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
 
@@ -107,14 +109,19 @@ class Rebalancing(Generic[Q]):
         self._parts.tasks.spawn(self._begin(heartbeat_sent), "first rebalance")
 
     async def _begin(self, heartbeat_sent: bool) -> None:  # noqa: FBT001 - private
-        looks = self._member.profile.looks_at_members
-        prompt = heartbeat_sent and looks and await self._may_start_at_once()
-        self.tell(when.Started(heartbeat_sent, prompt))
+        self._missing.watch(self._parts.subscriptions.topics())
+        pause = await self._first_pause() if heartbeat_sent else None
+        self.tell(when.Started(heartbeat_sent, pause))
 
-    async def _may_start_at_once(self) -> bool:
+    async def _first_pause(self) -> float | None:
+        """Return what `RunFinished` tells of other runs, before the first one."""
+        profile = self._member.profile
+        if not profile.looks_at_members:
+            return None
         if self._parts.options.model is not MessageModel.CLUSTERING:
-            return True  # every member takes all queues: none has to release one
-        return await self._fellows.learn()
+            return 0.0  # every member takes all queues: none has to release one
+        members = await self._fellows.learn()
+        return None if members is None else profile.pause_among(members)
 
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for a rebalance."""
@@ -132,8 +139,17 @@ class Rebalancing(Generic[Q]):
     def route_changed(self, known: KnownRoute) -> None:
         """Report a route; it calls for a rebalance if its queues differ from the last round's."""
         # A round that fetches the route itself decides with it; it needs no other round for that.
-        if known.topic != self._asking and known.subscribe_queues != self._seen.get(known.topic):
+        if known.topic == self._asking or known.subscribe_queues == self._seen.get(known.topic):
+            return
+        if known.topic in self._missing:
+            self._parts.tasks.spawn(self._topic_appeared(), f"first route of {known.topic}")
+        else:
             self.tell(when.RouteChanged())
+
+    async def _topic_appeared(self) -> None:
+        # Brokers that no route had before know nothing of this member, and list no group for it.
+        sent = await self._parts.session.heartbeats.beat(in_full=True)
+        self.tell(when.RouteChanged(await self._first_pause() if sent else None))
 
     async def stop(self, patience: float) -> None:
         """Start no more runs, and wait at most `patience` seconds for the one in flight."""
@@ -168,7 +184,7 @@ class Rebalancing(Generic[Q]):
         trigger = ", ".join(self._triggers) or TIMER
         self._triggers.clear()
         balanced = True
-        self._prompt.clear()
+        self._pauses.clear()
         try:
             for topic in self._parts.subscriptions.topics():
                 try:
@@ -179,10 +195,12 @@ class Rebalancing(Generic[Q]):
                     )
                     balanced &= is_retry_topic(topic)
             self._leave_topics()
+            self._missing.watch(self._parts.subscriptions.topics())
             self._ran()
         finally:
-            prompt = bool(self._prompt) and all(self._prompt.values())
-            self.tell(when.RunFinished(balanced, prompt))
+            prompt = bool(self._pauses) and None not in self._pauses
+            pause = max(each or 0.0 for each in self._pauses) if prompt else None
+            self.tell(when.RunFinished(balanced, pause))
 
     async def _rebalance(self, topic: str, trigger: str) -> bool:
         loop = self._loop
@@ -234,8 +252,9 @@ class Rebalancing(Generic[Q]):
         prompt = self._parts.options.model is not MessageModel.CLUSTERING
         if listed is not None:
             prompt = await self._fellows.are_prompt(facts.topic, listed)
-        self._prompt[facts.topic] = prompt
-        return msgspec.structs.replace(facts, prompt=prompt)
+        facts = msgspec.structs.replace(facts, prompt=prompt)
+        self._pauses.append(facts.pause)
+        return facts
 
     async def _decide(
         self, topic: str

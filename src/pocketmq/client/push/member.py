@@ -158,10 +158,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             )
 
     async def stop_step(self, step: Instruction) -> None:
-        """Take a step: handlers finish first, then locks, offsets and brokers, then the rest.
-
-        Locks go before offsets as in Java; only now no handler is left that could move either.
-        """
+        """Take a step: handlers finish first, then offsets, locks and brokers, then the rest."""
         parts, patience = self.parts, shared.STOP_PATIENCE
         match step:
             case life.StopConsuming(wait):
