@@ -33,14 +33,22 @@ def speak_java(consumer: PushConsumer, **header: Any) -> None:
     life._make = make_foreign
 
 
-def count_requests(session: Session) -> list[int]:
-    """Return the codes of all requests of a session from now on, as they are made."""
-    own = session.calls.request
-    codes: list[int] = []
+class NotedRequests:
+    """The requests of a session from now on."""
 
-    def request(code: int, fields: Fields = None, body: bytes = b"") -> Command:
-        codes.append(code)
-        return own(code, fields, body)
+    def __init__(self, session: Session) -> None:
+        self._requests: list[tuple[int, Fields]] = []
+        own = session.calls.request
 
-    vars(session.calls)["request"] = request
-    return codes
+        def request(code: int, fields: Fields = None, body: bytes = b"") -> Command:
+            self._requests.append((code, fields))
+            return own(code, fields, body)
+
+        vars(session.calls)["request"] = request
+
+    def count(self, code: int, **fields: str) -> int:
+        """Return the number of requests with a code and with these fields of the header."""
+        return sum(
+            sent == code and all(getattr(header, name) == value for name, value in fields.items())
+            for sent, header in self._requests
+        )

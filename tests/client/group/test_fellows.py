@@ -17,7 +17,7 @@ from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection
 from pocketmq.protocol.signature import SigningUser, sign
 from tests.access.attempts import acl, create_user
-from tests.client.group.foreign import count_requests, speak_java
+from tests.client.group.foreign import NotedRequests, speak_java
 from tests.client.group.groups import IP, Member, cluster, member
 from tests.loops import until
 from tests.wire_client import WireClient
@@ -53,15 +53,15 @@ def fellows_of(one: Member, group: str = "billing") -> Fellows:
 async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None:
     async with cluster() as running, member(running.address, "a") as a:
         async with member(running.address, "b"):
-            codes = count_requests(a.consumer.session)
+            requests = NotedRequests(a.consumer.session)
             fellows = fellows_of(a)
             assert await fellows.are_prompt("orders", listed(running, "a", "b"))
-            before = codes.count(ASKED)
+            before = requests.count(ASKED)
             assert await fellows.are_prompt("orders", listed(running, "b", "a"))
             assert await fellows.are_prompt("other", listed(running, "a", "b"))
             assert await fellows.are_prompt("orders", listed(running, "a"))
             assert before
-            assert codes.count(ASKED) == before
+            assert requests.count(ASKED) == before
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ async def test_a_member_that_no_broker_describes_counts_as_slow() -> None:
     """The question is not repeated at every rebalance."""
     async with cluster() as running, member(running.address, "a") as a:
         fellows, known = fellows_of(a), listed(running, "a", "ghost")
-        codes = count_requests(a.consumer.session)
+        requests = NotedRequests(a.consumer.session)
         assert not await fellows.are_prompt("orders", known)
-        before = codes.count(ASKED)
+        before = requests.count(ASKED)
         assert not await fellows.are_prompt("orders", known)
         assert before
-        assert codes.count(ASKED) == before
+        assert requests.count(ASKED) == before
 
 
 async def test_a_broker_that_is_gone_leaves_javas_pauses() -> None:
