@@ -11,7 +11,7 @@ from pocketmq.balance.handover.giving import can_release, claimed, release
 from pocketmq.balance.handover.instructions import HandoverKind, Tell
 from pocketmq.balance.handover.messages import Claim, is_ours
 from pocketmq.balance.handover.stay import Phase, Stay, drop
-from pocketmq.balance.handover.table import Told, gone_names, living, silent
+from pocketmq.balance.handover.table import Told, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
 from pocketmq.balance.handover.targets import forget_return, update_target
 from pocketmq.model.queue import MessageQueue
@@ -30,6 +30,7 @@ def decide(draft: Draft) -> float | None:
     update_target(draft)
     _answer_claims(draft)
     again = [_release_others(draft), *draft.absent.values()]
+    again += waiting_for(draft.table, draft.now).values()
     if draft.ready and not draft.stopping and not draft.double:
         again.append(_want(draft))
     return min((at for at in again if at is not None), default=None)

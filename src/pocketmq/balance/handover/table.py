@@ -116,13 +116,17 @@ def state(
         held = frozenset(queue for queue in message.held if queue in queues)
         draining = frozenset(queue for queue in message.draining if queue in queues)
         bye = before.bye if before else None
+        if before is not None and bye is not None and bye > now:
+            held = before.held  # these wait for it, though it has let them go
         word = Told(sender, now, message.number, held, draining, bye)
         table = _with(table, owner, word)
     for name, others in message.table.items():
         client_id, _, _ = name.rpartition("#")
         if name not in table.told and is_ours(client_id):
             held = frozenset(queue for queue in others if queue in queues)
-            table = _with(table, name, Told(client_id, now, -1, held))
+            left = message.away.get(name)
+            bye = None if left is None else now + left
+            table = _with(table, name, Told(client_id, now, -1, held, bye=bye))
     return table
 
 
