@@ -160,13 +160,12 @@ def _want(draft: Draft) -> float | None:
 def _holders(words: dict[str, Told], me: str, hung: set[str]) -> dict[MessageQueue, str]:
     """Return which other member can be asked for a queue."""
     holders: dict[MessageQueue, str] = {}
-    for word in sorted(words.values(), key=lambda word: word.heard):
-        if word.client_id != me and word.client_id not in hung:
-            for queue in word.draining:
-                holders.setdefault(queue, word.client_id)
-    for word in sorted(words.values(), key=lambda word: word.heard):
-        if word.client_id != me and word.client_id not in hung:
-            holders.update(dict.fromkeys(word.held, word.client_id))
+    ranked = sorted(words.values(), key=lambda word: (word.number >= 0, word.heard))
+    others = [word for word in ranked if word.client_id != me and word.client_id not in hung]
+    for word in others:
+        holders.update(dict.fromkeys(word.draining, word.client_id))
+    for word in others:
+        holders.update(dict.fromkeys(word.held, word.client_id))
     return holders
 
 

@@ -197,7 +197,7 @@ def _hear(draft: Draft, event: Heard) -> None:
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
         # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        draft.ask_at = max(now, draft.listed_at + _ASK_AGAIN)
+        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + _ASK_AGAIN)
     draft.decide_soon()
 
 
@@ -206,10 +206,16 @@ def _hear_state(draft: Draft, boot: str, sender: str, message: State) -> None:
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.told for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
-        draft.ask_at = draft.now
+        draft.ask_at = draft.now + tables.SUPERSEDED
     before = draft.table.told.get(owner)
     draft.table = tables.state(
-        draft.table, sender, boot, message, queues=draft.queues, now=draft.now
+        draft.table,
+        sender,
+        boot,
+        message,
+        queues=draft.queues,
+        me=draft.settings.client_id,
+        now=draft.now,
     )
     after = draft.table.told.get(owner)
     if before is None or after is None:
