@@ -198,7 +198,8 @@ def next_wake(draft: Draft) -> float | None:
     times += (draft.decide_at, draft.tell_at)
     if draft.started is not None:
         times += (draft.renew_at, draft.beacon_at)
-        if not draft.ready:
-            times.append(draft.started + draft.settings.times.know_others)
+        known_at = draft.started + draft.settings.times.know_others
+        if not draft.ready and known_at > draft.now:
+            times.append(known_at)
         times.append(draft.ask_at)
     return min((at for at in times if at is not None), default=None)
