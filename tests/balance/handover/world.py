@@ -152,8 +152,7 @@ class Shell:
             case do.Fence(queue=queue):
                 self.held[queue].fenced = True
             case do.Resume(queue=queue):
-                self.held[queue].fenced = False
-                self.settle(queue, self.held[queue])
+                self.resume(queue, self.held[queue])
             case do.Recheck(queue=queue):
                 self.recheck(queue, self.held[queue])
             case do.Report():
@@ -205,6 +204,9 @@ class Shell:
     def handle(self, queue: MessageQueue, held: Held, offset: int, hole: bool = False) -> None:
         if not hole:
             held.in_flight.add(offset)
+        self.world.began[queue, offset] += 1
+        if self.world.began[queue, offset] > 1:
+            self.world.note("S3", f"{queue.queue_id}@{offset} twice, by {self.me}")
 
         def finish() -> None:
             if not self.alive or held.dropped:
@@ -212,8 +214,6 @@ class Shell:
             held.in_flight.discard(offset)
             held.hole.discard(offset)
             self.world.finished[queue, offset] += 1
-            if self.world.finished[queue, offset] > 1:
-                self.world.note("S3", f"{queue.queue_id}@{offset} twice, by {self.me}")
             self.settle(queue, held)
 
         if not self.world.hang:
@@ -262,6 +262,19 @@ class Shell:
             self.commit(queue, held, held.low(), lambda _: None)
         self.world.later(lambda: self.commit_loop(queue, held), 10.0)
 
+    def resume(self, queue: MessageQueue, held: Held) -> None:
+        def arrive() -> None:
+            if held.dropped or not self.alive or queue.broker_name in self.down:
+                return
+            known = max(held.start, held.committed, held.barrier or 0)
+            if self.world.stored.get(queue, -1) > known:
+                self.live(queue, held, ev.Overtaken(queue))
+                return
+            held.fenced = False
+            self.settle(queue, held)
+
+        self.world.later(arrive)
+
     def recheck(self, queue: MessageQueue, held: Held) -> None:
         def arrive() -> None:
             if held.dropped or not self.alive or queue.broker_name in self.down:
@@ -290,6 +303,8 @@ class World:
         self.stored: dict[MessageQueue, int] = {}
         self.end: dict[MessageQueue, int] = defaultdict(int)
         self.finished: Counter[tuple[MessageQueue, int]] = Counter()
+        self.began: Counter[tuple[MessageQueue, int]] = Counter()
+        self.first: dict[MessageQueue, int] = {}
         self.shells: list[Shell] = []
         self.registered: list[str] = []
         self.bus_time: dict[tuple[str, str], float] = {}
@@ -304,7 +319,6 @@ class World:
         self.trace = False
         self.moves: Counter[MessageQueue] = Counter()
         self.last_owner: dict[MessageQueue, str] = {}
-        self.commits: set[MessageQueue] = set()
 
     def note(self, law: str, text: str) -> None:
         self.broken.append(f"{law} {'faulty ' if self.faulty else ''}{self.now:.4f} {text}")
@@ -403,13 +417,7 @@ class World:
     def store(self, shell: Shell, queue: MessageQueue, offset: int) -> bool:
         before = self.stored.get(queue)
         if before is None:
-            # What lies before a new group's start is not its business.
-            self.commits.add(queue)
-            for skipped in range(offset):
-                if not self.finished[queue, skipped]:
-                    self.finished[queue, skipped] = 0
-            self.first = getattr(self, "first", {})
-            self.first[queue] = offset
+            self.first[queue] = offset  # what lies before a new group's start is not its business
         elif offset < before:
             self.note("S4", f"{queue.queue_id}: {before} -> {offset} by {shell.me}")
         self.stored[queue] = offset
@@ -453,10 +461,9 @@ class World:
                 self.at(when, come)
 
     def unfinished(self) -> list[tuple[MessageQueue, int]]:
-        first = getattr(self, "first", {})
         return [
             (queue, offset)
             for queue in self.queues
-            for offset in range(first.get(queue, 0), self.end[queue])
+            for offset in range(self.first.get(queue, 0), self.end[queue])
             if not self.finished[queue, offset]
         ]

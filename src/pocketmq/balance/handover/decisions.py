@@ -11,7 +11,7 @@ from pocketmq.balance.handover.giving import can_release, claimed, release
 from pocketmq.balance.handover.instructions import HandoverKind, Tell
 from pocketmq.balance.handover.messages import Claim, is_ours
 from pocketmq.balance.handover.stay import Phase, Stay, drop
-from pocketmq.balance.handover.table import Told, gone_names, living, silent
+from pocketmq.balance.handover.table import Told, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
 from pocketmq.balance.handover.targets import forget_return, update_target
 from pocketmq.model.queue import MessageQueue
@@ -30,6 +30,7 @@ def decide(draft: Draft) -> float | None:
     update_target(draft)
     _answer_claims(draft)
     again = [_release_others(draft), *draft.absent.values()]
+    again += waiting_for(draft.table, draft.now).values()
     if draft.ready and not draft.stopping and not draft.double:
         again.append(_want(draft))
     return min((at for at in again if at is not None), default=None)
@@ -159,13 +160,12 @@ def _want(draft: Draft) -> float | None:
 def _holders(words: dict[str, Told], me: str, hung: set[str]) -> dict[MessageQueue, str]:
     """Return which other member can be asked for a queue."""
     holders: dict[MessageQueue, str] = {}
-    for word in sorted(words.values(), key=lambda word: word.heard):
-        if word.client_id != me and word.client_id not in hung:
-            for queue in word.draining:
-                holders.setdefault(queue, word.client_id)
-    for word in sorted(words.values(), key=lambda word: word.heard):
-        if word.client_id != me and word.client_id not in hung:
-            holders.update(dict.fromkeys(word.held, word.client_id))
+    ranked = sorted(words.values(), key=lambda word: (word.number >= 0, word.heard))
+    others = [word for word in ranked if word.client_id != me and word.client_id not in hung]
+    for word in others:
+        holders.update(dict.fromkeys(word.draining, word.client_id))
+    for word in others:
+        holders.update(dict.fromkeys(word.held, word.client_id))
     return holders
 
 

@@ -45,6 +45,7 @@ class Draft:
         self.beacon_at = group.beacon_at
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
+        self.ask_at = group.ask_at
         self.instructions: list[Instruction] = []
 
     @property
@@ -110,6 +111,7 @@ class Draft:
             beacon_at=self.beacon_at,
             renew_at=self.renew_at,
             listed_at=self.listed_at,
+            ask_at=self.ask_at,
             wake_at=wake_at,
         )
         return Advanced(group, tuple(self.instructions))

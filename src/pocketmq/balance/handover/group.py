@@ -69,6 +69,8 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     renew_at: float = 0.0
     listed_at: float = float("-inf")
     """When the list of members was asked for last."""
+    ask_at: float | None = None
+    """When to ask for it again; None: with the next beacon."""
     wake_at: float | None = None
 
     def __hash__(self) -> int:

@@ -23,7 +23,7 @@ from pocketmq.balance.handover.events import (
     TimerElapsed,
 )
 from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
-from pocketmq.balance.handover.instructions import AskMembers, Tell, WakeAt
+from pocketmq.balance.handover.instructions import Tell, WakeAt
 from pocketmq.balance.handover.leases import fence
 from pocketmq.balance.handover.messages import (
     Bye,
@@ -39,6 +39,8 @@ from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
 from pocketmq.balance.handover.upkeep import (
+    LONGEST_AWAY,
+    ask_members,
     greet,
     leave_if_empty,
     next_wake,
@@ -116,13 +118,8 @@ def _start(draft: Draft) -> None:
         draft.beacon_at = draft.now + times.beacon
         draft.renew_at = draft.now + times.renew_every
     greet(draft)
-    _ask_members(draft)
+    ask_members(draft)
     draft.decide_soon()
-
-
-def _ask_members(draft: Draft) -> None:
-    draft.listed_at = draft.now
-    draft.add(AskMembers())
 
 
 def _list(draft: Draft, event: Listed) -> None:
@@ -165,7 +162,7 @@ def _stop(draft: Draft, wait: float) -> None:
         return
     draft.stop_at = draft.now + max(0.0, wait)
     for broker in draft.brokers:
-        draft.add(Tell(broker, Bye(draft.settings.return_within)))
+        draft.add(Tell(broker, Bye(min(draft.settings.return_within, LONGEST_AWAY))))
     draft.decide_soon()
 
 
@@ -198,17 +195,27 @@ def _hear(draft: Draft, event: Heard) -> None:
                 draft.apply(queue, given(stay, sender, give, settings, now))
         case Bye(back_within=back_within):
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
-    if not known and now >= draft.listed_at + _ASK_AGAIN:
-        # Brokers do not always notify: an unknown voice is a reason to ask.
-        _ask_members(draft)
+    if not known:
+        # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
+        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + _ASK_AGAIN)
     draft.decide_soon()
 
 
 def _hear_state(draft: Draft, boot: str, sender: str, message: State) -> None:
     owner = lock_owner(sender, boot)
+    own = f"{draft.settings.client_id}#"
+    if any(name.startswith(own) and name not in draft.table.told for name in message.table):
+        # This member had queues before it started again. A list shows whether that process lives.
+        draft.ask_at = draft.now + tables.SUPERSEDED
     before = draft.table.told.get(owner)
     draft.table = tables.state(
-        draft.table, sender, boot, message, queues=draft.queues, now=draft.now
+        draft.table,
+        sender,
+        boot,
+        message,
+        queues=draft.queues,
+        me=draft.settings.client_id,
+        now=draft.now,
     )
     after = draft.table.told.get(owner)
     if before is None or after is None:

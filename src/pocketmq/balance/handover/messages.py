@@ -21,6 +21,7 @@ _LONGEST_NOTICE = 4 << 20
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Name = Annotated[str, msgspec.Meta(max_length=512)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 Queues = Annotated[tuple[MessageQueue, ...], msgspec.Meta(max_length=20_000)]
 
 
@@ -37,6 +38,8 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=1_000)] = {}
     """What the sender knows of others, by lock owner (`client id#boot`); the first in rank adds it
     for those who have just come."""
+    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=1_000)] = {}
+    """Of these, who has left and will be back, and for how long queues still wait for it."""
 
 
 class Claim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):
@@ -62,7 +65,7 @@ class Give(msgspec.Struct, frozen=True, tag="GIVE", tag_field="kind"):
 class Bye(msgspec.Struct, frozen=True, tag="BYE", tag_field="kind"):
     """A member leaves. With `back_within` seconds its queues wait for it; 0: claim them now."""
 
-    back_within: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.0
+    back_within: Seconds = 0.0
 
 
 BusMessage = Hello | State | Claim | Give | Bye

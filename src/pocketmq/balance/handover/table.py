@@ -15,6 +15,7 @@ from pocketmq.balance.handover.messages import State, is_ours, lock_owner
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model.queue import MessageQueue
 
+SUPERSEDED = 0.5
 MOST_TOLD = 1024
 """Boots whose words are kept."""
 
@@ -30,6 +31,8 @@ class Told(msgspec.Struct, frozen=True):
     draining: frozenset[MessageQueue] = frozenset()
     bye: float | None = None
     """It said goodbye; until this time its queues wait for it."""
+    superseded: float | None = None
+    """When another process said hello that has the same client id and started later."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -57,13 +60,11 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     present = set(members)
     came = [member for member in present if member not in table.since and member != me]
     since = {member: table.since.get(member, now) for member in present}
-    latest = _latest_boots(table, me, own)
     gone = {owner: at for owner, at in table.gone.items() if now - at < 600.0}
     told = dict(table.told)
     for owner, word in table.told.items():
         count = members.count(word.client_id) if word.client_id in present else 0
-        # A member that is listed once and has started again has one boot that lives, the latest.
-        if count == 0 or (count == 1 and latest.get(word.client_id) != owner):
+        if count == 0 or (count == 1 and _ended(word, now)):
             gone.setdefault(owner, now)
         else:
             gone.pop(owner, None)
@@ -81,20 +82,27 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     )
 
 
-def _latest_boots(table: Table, me: str, own: str) -> dict[str, str]:
-    latest: dict[str, str] = {}
-    for owner, word in sorted(table.told.items(), key=lambda item: item[1].heard):
-        if word.number >= 0 or word.client_id not in latest:
-            latest[word.client_id] = owner
-    latest[me] = own
-    return latest
+def _ended(word: Told, now: float) -> bool:
+    """Return whether a boot must have ended if its id is listed only once: for the later one.
+
+    Of boots that only others told about nobody knows which is the later. A list that is about as
+    old as the hello of the later boot may not show that one yet.
+    """
+    return word.superseded is not None and now - word.superseded >= SUPERSEDED
 
 
 def hello(table: Table, sender: str, boot: str, now: float) -> Table:
-    """Note that a member has started."""
+    """Note that a member has started; a process that had its id before should have ended."""
+    told = {
+        owner: replace(word, superseded=now)
+        if word.client_id == sender and word.superseded is None
+        else word
+        for owner, word in table.told.items()
+    }
+    table = replace(table, told=told)
     owner = lock_owner(sender, boot)
     if owner in table.told and table.told[owner].number >= 0:
-        word = replace(table.told[owner], heard=now)
+        word = replace(table.told[owner], heard=now, superseded=None)
     else:
         word = Told(sender, now, 0)
     return _with(table, owner, word)
@@ -107,6 +115,7 @@ def state(
     message: State,
     *,
     queues: Collection[MessageQueue],
+    me: str,
     now: float,
 ) -> Table:
     """Note what a member has, and what it knows of others that never told this one."""
@@ -116,13 +125,21 @@ def state(
         held = frozenset(queue for queue in message.held if queue in queues)
         draining = frozenset(queue for queue in message.draining if queue in queues)
         bye = before.bye if before else None
-        word = Told(sender, now, message.number, held, draining, bye)
+        if before is not None and bye is not None and bye > now:
+            held = before.held  # these wait for it, though it has let them go
+        superseded = before.superseded if before else None
+        word = Told(sender, now, message.number, held, draining, bye, superseded)
         table = _with(table, owner, word)
     for name, others in message.table.items():
         client_id, _, _ = name.rpartition("#")
         if name not in table.told and is_ours(client_id):
             held = frozenset(queue for queue in others if queue in queues)
-            table = _with(table, name, Told(client_id, now, -1, held))
+            left = message.away.get(name)
+            bye = None if left is None else now + left
+            # What others know of this member's own id is an earlier process of its own.
+            superseded = now if client_id == me else None
+            word = Told(client_id, now, -1, held, bye=bye, superseded=superseded)
+            table = _with(table, name, word)
     return table
 
 
@@ -140,12 +157,21 @@ def _with(table: Table, owner: str, word: Told) -> Table:
 
 
 def living(table: Table) -> dict[str, Told]:
-    """Return the words of boots that are not gone, as far as their members are listed."""
+    """Return the words of boots that are not gone, as far as their members are listed.
+
+    What others told about a member counts only until it speaks itself.
+    """
     present = set(table.listed)
-    return {
+    words = {
         owner: word
         for owner, word in table.told.items()
         if word.client_id in present and owner not in table.gone
+    }
+    speak = {word.client_id for word in words.values() if word.number >= 0}
+    return {
+        owner: word
+        for owner, word in words.items()
+        if word.number >= 0 or word.client_id not in speak
     }
 
 

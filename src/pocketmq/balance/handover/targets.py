@@ -35,7 +35,8 @@ def known_owners(draft: Draft, words: Mapping[str, Told]) -> dict[MessageQueue, 
     owners: dict[MessageQueue, str] = {}
     table = draft.table
     for owner, word in sorted(
-        table.told.items(), key=lambda item: (item[0] in words, item[1].heard)
+        table.told.items(),
+        key=lambda item: (item[0] in words, item[1].number >= 0, item[1].heard),
     ):
         if owner in words or word.bye is not None or owner in table.gone:
             owners.update(dict.fromkeys(word.held, word.client_id))

@@ -13,11 +13,11 @@ from pocketmq.balance.handover.table import (
     gone_names,
     living,
     silent,
-    waiting_for,
 )
 from pocketmq.balance.handover.tail import Others
 from pocketmq.model.queue import MessageQueue
 
+LONGEST_AWAY = 3600.0
 _FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
 
 
@@ -31,10 +31,11 @@ def run_timers(draft: Draft) -> None:
         draft.renew_at = now + times.renew_every
         for broker in sorted({queue.broker_name for queue in draft.stays}):
             renew(draft, broker)
+    if draft.ask_at is not None and now >= draft.ask_at:
+        ask_members(draft)
     if now >= draft.beacon_at:
         draft.beacon_at = now + times.beacon
-        draft.listed_at = now
-        draft.add(AskMembers())
+        ask_members(draft)
         draft.tell_soon(now)
         draft.decide_soon()
     _get_ready(draft)
@@ -80,6 +81,12 @@ def _get_ready(draft: Draft) -> None:
     if ours <= heard or draft.now >= draft.started + draft.settings.times.know_others:
         draft.ready = True
         draft.decide_soon()
+
+
+def ask_members(draft: Draft) -> None:
+    """Ask brokers for the members now."""
+    draft.listed_at, draft.ask_at = draft.now, None
+    draft.add(AskMembers())
 
 
 def greet(draft: Draft) -> None:
@@ -157,10 +164,14 @@ def tell_state(draft: Draft) -> None:
     """Tell on every bus what this member has, and to newcomers what it knows of others."""
     held, draining = current_state(draft.stays)
     draft.state_number += 1
-    table = {}
-    if draft.tell_table:
-        table = {owner: tuple(word.held) for owner, word in draft.table.told.items() if word.held}
-    state = State(draft.state_number, tuple(held), tuple(draining), table)
+    words = draft.table.told if draft.tell_table else {}
+    table = {owner: tuple(word.held) for owner, word in words.items() if word.held}
+    away = {
+        owner: min(word.bye - draft.now, LONGEST_AWAY)
+        for owner, word in words.items()
+        if word.held and word.bye is not None and word.bye > draft.now
+    }
+    state = State(draft.state_number, tuple(held), tuple(draining), table, away)
     for broker in draft.brokers:
         draft.add(Tell(broker, state))
     draft.tell_at, draft.tell_table = None, False
@@ -190,5 +201,5 @@ def next_wake(draft: Draft) -> float | None:
         known_at = draft.started + draft.settings.times.know_others
         if not draft.ready and known_at > draft.now:
             times.append(known_at)
-        times += waiting_for(draft.table, draft.now).values()
+        times.append(draft.ask_at)
     return min((at for at in times if at is not None), default=None)

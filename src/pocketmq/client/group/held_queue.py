@@ -73,6 +73,7 @@ class HeldQueue:
         "_settled",
         "at_work",
         "before",
+        "delayed",
         "failing",
         "gate",
         "may_start",
@@ -137,6 +138,8 @@ class HeldQueue:
         """The application wants no more pulls; cached messages are still handled."""
         self.start_checked = False
         """Orderly: whether the start offset was read again under the lock."""
+        self.delayed = False
+        """Whether `next_offset` is from before a start delay, and to be read again after it."""
         self.task: asyncio.Task[None] | None = None
         """The queue loop."""
         self.failing = False

@@ -191,7 +191,7 @@ class PullMember(SharingMember[PullQueue]):
         sent = await self.announce()
         if self.subscriptions.topics() and not self._sharing:
             self._sharing = True
-            self.rebalancing.tell(when.Started(sent))
+            self.rebalancing.begin(heartbeat_sent=sent)
 
     # What the application asks for
 

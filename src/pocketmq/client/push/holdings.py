@@ -217,7 +217,7 @@ class PushHoldings(Holdings[HeldQueue]):
     def _start_pulling(self, step: do.StartPulling) -> None:
         held = self._queues.pulled.get(step.queue)
         if held is not None:
-            held.next_offset = step.offset
+            held.next_offset, held.delayed = step.offset, step.after > 0
             self._loop.begin(held, step.after)
 
     def _start_popping(self, step: do.StartPopping) -> None:

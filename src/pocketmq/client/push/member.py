@@ -160,7 +160,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             case life.StartConsuming():
                 self._begin_work()
             case life.RebalanceNow():
-                self.rebalancing.tell(when.Started(self.announced))
+                self.rebalancing.begin(heartbeat_sent=self.announced)
             case _:
                 await super().start_step(step)
 
@@ -180,10 +180,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             )
 
     async def stop_step(self, step: Instruction) -> None:
-        """Take a step: handlers finish first, then locks, offsets and brokers, then the rest.
-
-        Locks go before offsets as in Java; only now no handler is left that could move either.
-        """
+        """Take a step: handlers finish first, then offsets, locks and brokers, then the rest."""
         parts, patience = self.parts, shared.STOP_PATIENCE
         match step:
             case life.StopConsuming(wait):

@@ -42,7 +42,6 @@ Q = TypeVar("Q", bound=HeldQueue)
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
 
 _TRIGGERS: dict[type, str] = {
-    when.Started: "start",
     when.IdsChanged: "members changed",
     when.SubscriptionChanged: "subscription changed",
 }
@@ -128,15 +127,18 @@ class StickyBalancing(Generic[Q]):
 
     # The face of `Rebalancing`
 
+    def begin(self, *, heartbeat_sent: bool) -> None:  # noqa: ARG002 - as `Rebalancing`
+        """Take part from now on."""
+        self.story.trigger("start")
+        self._start()
+
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for another assignment."""
         if (trigger := _TRIGGERS.get(type(event))) is not None:
             self.story.trigger(trigger)
-        if isinstance(event, when.Started):
-            self._start()
-        elif not self._started or self._stopped:
+        if not self._started or self._stopped:
             return
-        elif isinstance(event, when.BrokerChannelActive):
+        if isinstance(event, when.BrokerChannelActive):
             self._spawn(self._greet(event.address), f"heartbeat to {event.address}")
         elif isinstance(event, when.SubscriptionChanged):
             self._parts.session.heartbeats.beat_soon(in_full=True)
