@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import pocketmq as mq
-from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.model.groups import ConsumerData, GroupConfig, ProducerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues

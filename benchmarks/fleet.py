@@ -6,13 +6,14 @@ python -m benchmarks.fleet
 from time import perf_counter, process_time
 
 from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash, Strategy
+from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.what_if import MemberJoined, Situation, what_if
 from pocketmq.model.queue import MessageQueue
 from pocketmq.pipelines.fleet import Join, fleet, uniform_estate
 
 GROUPS, QUEUES, MEMBERS = 100_000, 64, 16
 ALONE = 500
-STRATEGIES: tuple[Strategy, ...] = (Average(), AverageByCircle(), ConsistentHash())
+STRATEGIES: tuple[Strategy, ...] = (Average(), AverageByCircle(), ConsistentHash(), Sticky())
 
 
 def alone(strategy: Strategy) -> float:

@@ -5,7 +5,6 @@ import pickle
 import pytest
 
 from pocketmq.balance.allocation import (
-    STRATEGY_NAMES,
     Average,
     AverageByCircle,
     Configured,
@@ -20,8 +19,8 @@ from pocketmq.balance.allocation import (
     StrategySettings,
     allocate,
     md5_hash,
-    strategy_by_name,
 )
+from pocketmq.balance.strategies import STRATEGY_NAMES, strategy_by_name
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
 from pocketmq.model.queue import MessageQueue
 

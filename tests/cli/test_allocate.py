@@ -59,11 +59,19 @@ c2         10  broker-a 0,2,4-6  broker-b 1,3-5,7
 c3          3  broker-b 0,2,6
 spread 7 (most 10, fewest 3)
 
+STICKY
+member  total  queues
+c1          5  broker-a 0,4-5  broker-b 0,5
+c2          5  broker-a 2-3,7  broker-b 2,7
+c3          6  broker-a 1,6  broker-b 1,3-4,6
+spread 1 (most 6, fewest 5)
+
 compared
-strategy         spread  unowned
-AVG                   1        0
-AVG_BY_CIRCLE         1        0
-CONSISTENT_HASH       7        0
+strategy         spread  unowned  idle
+AVG                   1        0     0
+AVG_BY_CIRCLE         1        0     0
+CONSISTENT_HASH       7        0     0
+STICKY                1        0     0
 """
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -151,10 +159,11 @@ def test_a_comparison_after_events_counts_what_moved() -> None:
     done = pocketmq("allocate", *TOPIC, "--members", "4", "--join", "c0", "--virtual-nodes", "100")
     assert done.stdout.endswith("""\
 compared, after all events
-strategy         spread  unowned  moved  had to
-AVG                   1        0     10       3
-AVG_BY_CIRCLE         1        0     16       3
-CONSISTENT_HASH       4        0      2       2
+strategy         spread  unowned  idle  moved  had to
+AVG                   1        0     0     10       3
+AVG_BY_CIRCLE         1        0     0     16       3
+CONSISTENT_HASH       4        0     0      2       2
+STICKY                1        0     0      3       3
 """)
 
 

@@ -74,6 +74,19 @@ def test_fleet_compares_strategies_over_all_groups(estate: str, tmp_path: Path) 
     assert re.search(r"2 groups computed in [0-9.]+ s\n\Z", table.stdout)
 
 
+def test_fleet_computes_sticky_from_event_to_event(estate: str) -> None:
+    arguments = ("--join", "zz", "--leave", "1", "--strategy", "AVG,STICKY")
+    done = pocketmq("pipeline", "fleet", estate, *arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    average, sticky = json.loads(done.stdout)["strategies"]
+    assert [step["strategy"] for step in sticky["steps"]] == ["STICKY"] * 3
+    moved = [(step["moved"], step["minimum"]) for step in sticky["steps"][1:]]
+    assert all(count == fewest > 0 for count, fewest in moved)
+    assert sum(count for count, _ in moved) < sum(step["moved"] for step in average["steps"])
+    table = pocketmq("pipeline", "fleet", estate, *arguments)
+    assert re.search(r"^zz joins +STICKY +36 ", table.stdout, re.MULTILINE)
+
+
 def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> None:
     page = tmp_path / "deep" / "report.html"
     done = pocketmq("pipeline", "health", "--events", events, "--html", str(page))

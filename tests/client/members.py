@@ -53,6 +53,7 @@ class Consuming:
         self.routes: list[KnownRoute] = []
         self.ids_changed = 0
         self.active: list[str] = []
+        self.lost: list[str] = []
         self.resets: list[tuple[str, dict[MessageQueue, int]]] = []
         self.info = RunningInfo(properties={"PROP_CONSUMEORDERLY": "false"})
         self.failure: Exception | None = None
@@ -78,6 +79,9 @@ class Consuming:
 
     def on_broker_active(self, address: str) -> None:
         self.active.append(address)
+
+    def on_broker_lost(self, address: str) -> None:
+        self.lost.append(address)
 
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
         self.resets.append((topic, offsets))

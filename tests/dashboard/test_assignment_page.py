@@ -153,8 +153,9 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         trial.get_by_role("button", name="Add").click()
         expect(trial.locator(".wi-sum")).to_have_text("7 queues would move, 5 had to.")
         rows = [row.split() for row in trial.locator("tbody").first.inner_text().splitlines()]
-        assert rows[0] == ["AVG", "in", "use", "1", "1", "7", "(5)", "7"]
-        assert rows[1] == ["AVG_\u200bBY_\u200bCIRCLE", "1", "1", "10", "(5)", "11"]
+        assert rows[0] == ["AVG", "in", "use", "1", "1", "0", "7", "(5)", "7"]
+        assert rows[1] == ["AVG_\u200bBY_\u200bCIRCLE", "1", "1", "0", "10", "(5)", "11"]
+        assert rows[-1] == ["STICKY", "1", "1", "0", "5", "(5)", "5"]
         maps = trial.locator(".qm")
         expect(maps.nth(0)).to_have_attribute("data-shown", "16")
         expect(maps.nth(1)).to_have_attribute("data-shown", "16")
@@ -174,6 +175,10 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         expect(trial.locator(".wi-events li")).to_have_text(
             [re.compile("broker-1 fails"), re.compile("strategy AVG_BY_CIRCLE")]
         )
+        trial.get_by_label("Which").select_option("STICKY")
+        trial.get_by_role("button", name="Add").click()
+        expect(trial.locator(".wi-events li")).to_have_count(3)
+        expect(trial.locator(".wi-sum")).to_contain_text("8 queues would be gone")
         assert legend(window) == ["c1 8", "c2 8"]
         assert window.page.locator(".tl-entry").count() == 0
 

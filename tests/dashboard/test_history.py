@@ -94,6 +94,16 @@ def test_moves_that_were_not_needed_show_against_the_minimum() -> None:
     assert (entry.moved, entry.minimum) == (4, 1)
 
 
+def test_members_that_hand_over_had_to_level_all_topics() -> None:
+    """Two topics of three queues: each is even, but together one member has two queues more."""
+    bills = tuple(MessageQueue("bills", "a", number) for number in range(3))
+    for a, b, minimum in (("c1", "c2", 0), ("c1@pm1", "c2@pm1", 1)):
+        start = owned(a, a, b, queues=Q[:3]) | owned(a, a, b, queues=bills)
+        end = owned(a, a, b, queues=Q[:3]) | owned(a, b, b, queues=bills)
+        [entry] = history(moment(0, start, fits=None), moment(1, end, fits="STICKY"))
+        assert (entry.moved, entry.minimum) == (1, minimum)
+
+
 def test_a_member_that_leaves_causes_a_pause_of_its_queues() -> None:
     one = frozenset({"c1"})
     [entry] = history(

@@ -1,19 +1,30 @@
 """Figures for Prometheus: names that boards know, and nothing that is not known."""
 
+import asyncio
+
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from pocketmq import Cluster, Message, Producer, aio
 from pocketmq.admin.brokers import status_of
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.balance.story.totals import HandoverTotals, PauseHistogram
+from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
-from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
+from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView, Views
+from pocketmq.model.group_balance import BalanceMode, QueueStage, stages_text
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.peers import Language, version_number
+from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
 from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
+from tests.balance.story.test_handed_over import A, B, gave, told, took
+from tests.dashboard.spoken import PUSH, SpokenGroup
 
 PLACE = ServerPlace("c", "b", 0, "10.0.0.1:10911")
 NOTHING = ClusterFigures(brokers=None, groups=None, producers=None, figures=None)
@@ -114,3 +125,130 @@ def test_names_cannot_break_a_line() -> None:
         text.splitlines()[2]
         == r'pocketmq_broker_up{address="a:1",broker="b\\",cluster="c\"\n"} 0.0'
     )
+
+
+def types(known: ClusterFigures) -> dict[str, str]:
+    families = text_string_to_metric_families(metrics_text(known).decode())
+    return {family.name: family.type for family in families}
+
+
+def every(known: ClusterFigures) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(metrics_text(known).decode())
+    return {key(each.name, **each.labels): each.value for f in families for each in f.samples}
+
+
+def test_the_mode_of_a_group_is_told_by_its_members_ids() -> None:
+    def glance(group: str, *ids: str) -> Glance:
+        members = tuple(ClientConnection(client_id=each, version=1) for each in ids)
+        return Glance(group=group, members=members)
+
+    groups = [
+        glance("s", "a@1@pm1", "a@2@pm1"), glance("m", "a@1@pm1", "b@1"), glance("j", "b@1"),
+        glance("empty"),
+    ]  # fmt: skip
+    found = samples(known(groups=GroupsView(groups, ())))
+    name = "pocketmq_group_balance_mode"
+    for group, mode in (("s", "sticky"), ("m", "mixed"), ("j", "java")):
+        assert found[key(name, consumer_group=group, mode=mode)] == 1
+    assert sum(each[0] == name for each in found) == 3
+    assert found[key("pocketmq_group_members", consumer_group="s", handover="true")] == 2
+    assert found[key("pocketmq_group_members", consumer_group="m", handover="false")] == 1
+
+
+def test_stages_and_moves_to_go_of_groups_with_hand_over() -> None:
+    story = StickyStory(
+        mode=BalanceMode.STICKY, foreign=(), foreign_strategy=None, reasons={}, moves=3, unowned=0,
+        stages={"fenced": 2, "filling hole": 1},
+    )  # fmt: skip
+    found = samples(known(balances={"g": story}))
+    name = "pocketmq_group_queue_stage"
+    assert found[key(name, consumer_group="g", stage="fenced")] == 2
+    assert found[key(name, consumer_group="g", stage="filling_hole")] == 1
+    assert found[key(name, consumer_group="g", stage="draining")] == 0
+    assert found[key("pocketmq_group_moves_to_go", consumer_group="g")] == 3
+    unknown = msgspec.structs.replace(story, moves=None)
+    assert key("pocketmq_group_moves_to_go", consumer_group="g") not in samples(
+        known(balances={"g": unknown})
+    )
+
+
+def test_hand_overs_are_counters_and_a_histogram() -> None:
+    pauses = PauseHistogram().with_pause(0.02).with_pause(0.004).with_pause(100.0)
+    totals = HandoverTotals(
+        {("g", "overlap"): 3, ("g", "lost"): 1}, {"g": pauses}, {"g": 0.25}
+    )  # fmt: skip
+    figures = known(handovers=totals)
+    assert types(figures) == {
+        "pocketmq_handovers": "counter",
+        "pocketmq_handover_seconds": "histogram",
+        "pocketmq_handover_two_owners_seconds": "counter",
+    }
+    found = every(figures)
+    assert found[key("pocketmq_handovers_total", consumer_group="g", kind="overlap")] == 3
+    assert found[key("pocketmq_handovers_total", consumer_group="g", kind="lost")] == 1
+    name = "pocketmq_handover_seconds"
+    for bound, number in (("0.005", 1), ("0.01", 1), ("0.025", 2), ("60.0", 2), ("+Inf", 3)):
+        assert found[key(f"{name}_bucket", consumer_group="g", le=bound)] == number
+    assert found[key(f"{name}_count", consumer_group="g")] == 3
+    assert found[key(f"{name}_sum", consumer_group="g")] == 100.024
+    assert found[key("pocketmq_handover_two_owners_seconds_total", consumer_group="g")] == 0.25
+
+
+async def _totals(cluster: Cluster, publish: list[Message]) -> list[HandoverTotals]:
+    async with (
+        aio.Admin(cluster.address) as admin,
+        aio.Producer(cluster.address, group="p") as producer,
+    ):
+        reader = EventReader(admin, "rebalances")
+        before = await reader.read()
+        for message in publish:
+            await producer.send(message)
+        return [before, await reader.read(), await reader.read()]
+
+
+def test_what_members_publish_is_read_once_and_only_what_is_new() -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("rebalances", queues=2)
+        with Producer(cluster.address, group="p") as producer:
+            producer.send(Message("rebalances", told(B, took()).to_json()))
+        events = [
+            b"nonsense",
+            b"[" * 100_000,
+            told(B, took()).to_json() + b"\n\n" + told(A, gave()).to_json(),
+            b"x" * (1 << 20),
+        ]
+        messages = [Message("rebalances", body) for body in events]
+        before, now, later = asyncio.run(_totals(cluster, messages))
+    assert before.kinds == {}
+    assert now.kinds == {("shop", "overlap"): 1}
+    assert sum(now.pauses["shop"].buckets) == 1
+    assert later == now
+
+
+def test_a_group_with_hand_over_is_scraped_from_its_members() -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders", queues=2)
+        queues = [MessageQueue("orders", broker, n) for broker in cluster.brokers for n in (0, 1)]
+        stages = stages_text({queues[0]: QueueStage.FENCED})
+        told_ = PUSH | {PROP_BALANCE_MODE: "sticky", PROP_BALANCE_STAGES: stages}
+        addresses = [broker.address for broker in cluster.brokers.values()]
+        with (
+            SpokenGroup("billing", ["orders"], addresses) as group,
+            SpokenGroup("plain", ["orders"], addresses) as plain,
+        ):
+            group.join("10.0.0.1@1@pm1", queues, told_)
+            plain.join("10.0.0.1@2", queues)
+
+            async def scraped() -> dict[str, StickyStory]:
+                async with aio.Admin(cluster.address) as admin:
+                    views = Views(admin)
+                    found: dict[str, StickyStory] = {}
+                    async with asyncio.timeout(20):
+                        while not found:  # its heartbeat may still be on its way
+                            found = await views._balances()
+                    await views.close()
+                    return found
+
+            found = asyncio.run(scraped())
+    assert list(found) == ["billing"]
+    assert (found["billing"].stages, found["billing"].moves) == ({"fenced": 1}, 0)

@@ -16,7 +16,14 @@ from pocketmq.balance.allocation import Average, AverageByCircle
 from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import Cause
-from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
+from pocketmq.balance.what_if import (
+    BrokerDown,
+    MemberJoined,
+    MemberLeft,
+    Move,
+    Movement,
+    StrategyChanged,
+)
 from pocketmq.dashboard.assignment.experiment import Compared, try_events
 from pocketmq.dashboard.assignment.lags import Series
 from pocketmq.dashboard.assignment.queue_map import (
@@ -313,9 +320,10 @@ def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
     assert (trial.before.owner, trial.after.owner) == ([0, 0, 4, 4], [0, 0, 4, 5])
     assert trial.after.moved == [3]
     assert trial.compared[:2] == [
-        Compared("AVG", True, 1, 1, 0, 1, 1, 1),
-        Compared("AVG_BY_CIRCLE", False, 1, 1, 0, 2, 1, 3),
+        Compared("AVG", True, 1, 1, 0, 1, 1, 1, idle=0),
+        Compared("AVG_BY_CIRCLE", False, 1, 1, 0, 2, 1, 3, idle=0),
     ]
+    assert trial.compared[-1] == Compared("STICKY", False, 1, 1, 0, 1, 1, 1, idle=0)
     result = trial_result(trial)
     assert result["sum"] == "1 queue would move, 1 had to."
     assert result["lines"] == [
@@ -339,6 +347,46 @@ def test_a_change_of_strategy_is_compared_from_the_picture_of_now() -> None:
     assert trial.movement.moved == 2
     circle = trial.compared[1]
     assert (circle.strategy, circle.moved, circle.moved_from_now) == ("AVG_BY_CIRCLE", 0, 2)
+
+
+def test_a_group_with_hand_over_is_tried_from_its_owners() -> None:
+    """STICKY keeps what members own, wherever that is; AVG would start from its own blocks."""
+    a, b, java = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.9@1"
+    running = {a: info(QUEUES[0], QUEUES[3]), b: info(QUEUES[1], QUEUES[2])}
+    both = facts(views={"a": view(a, b)}, running=running)
+    trial = try_events(both, "STICKY", [MemberLeft(b)], {a: 0, b: 1})
+    assert trial.before.owner == [0, 1, 1, 0]
+    assert trial.after.owner == [0, 0, 0, 0]
+    assert trial.answer.start == Movement(0, 0, [], [], [])
+    used = trial.compared[0]
+    assert used == Compared("STICKY", True, 0, 0, 0, 2, 2, 2, idle=0)
+    joined = facts(views={"a": view(a, b, java)}, running=running)
+    mixed = try_events(joined, "STICKY", [MemberJoined("c")], {})
+    share = next(each for each in mixed.last.shares if each.member == java)
+    assert share.queues == [QUEUES[2]]  # the third of four, as AVG gives it
+
+
+def test_a_group_that_switches_to_sticky_keeps_what_it_owns_now() -> None:
+    """Not what AVG would make of it first: a member in front of the others shifts all blocks."""
+    compared = try_events(HEALTHY, "AVG", [MemberJoined("c0")], {}).compared
+    switched = {each.strategy: each.moved_from_now for each in compared}
+    assert (switched["AVG"], switched["STICKY"]) == (3, 1)
+
+
+@pytest.mark.parametrize(("c1_owns", "moved"), [(2, 2), (1, 1)])
+def test_sticky_is_compared_from_the_owners_of_now(c1_owns: int, moved: int) -> None:
+    """What a member that leaves gives up is what it owns, not what a fresh start would give it."""
+    three = QUEUES[:3]
+    running = {"c1": info(*three[:c1_owns]), "c2": info(*three[c1_owns:])}
+    group = facts(queues={"orders": three}, running=running)
+    compared = try_events(group, "AVG", [MemberLeft("c1")], {}).compared
+    assert {each.strategy: each.moved for each in compared}["STICKY"] == moved
+
+
+def test_idle_members_are_counted() -> None:
+    joiners = [MemberJoined(f"d{number}") for number in range(3)]
+    idle = {each.strategy: each.idle for each in try_events(HEALTHY, "AVG", joiners, {}).compared}
+    assert (idle["AVG"], idle["STICKY"]) == (1, 1)
 
 
 def test_what_cannot_happen_is_refused() -> None:

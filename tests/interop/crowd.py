@@ -9,12 +9,8 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from pocketmq.balance.allocation import (
-    Strategy,
-    StrategySettings,
-    allocate,
-    strategy_by_name,
-)
+from pocketmq.balance.allocation import Strategy, StrategySettings, allocate
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.model.queue import MessageQueue
 from tests.interop.jvm import Jars, Process, wait_until
 

@@ -21,6 +21,7 @@ from pocketmq.balance.allocation import (
     Strategy,
     md5_hash,
 )
+from pocketmq.balance.sticky import Sticky, assign, minimum_moves
 from pocketmq.balance.what_if import (
     BrokerAdded,
     BrokerDown,
@@ -65,6 +66,7 @@ STRATEGIES: list[Strategy] = [
     MachineRoom(frozenset({"r1"})),
     MachineRoomNearby(Average(), RoomInName()),
     MachineRoomNearby(ConsistentHash(2), RoomInName()),
+    Sticky(),
 ]
 BROKERS = ["r1@a", "r1@b", "r2@c", "r3@\U0001f40d"]
 MEMBERS = [f"r{n % 2 + 1}@m{n}" for n in range(9)] + ["r1@é", "r2@\U0001f40d"]
@@ -135,7 +137,7 @@ def plain_events(situation: Situation, event: FleetEvent) -> list[Event]:
 def numbers_alone(
     estate: Estate, name: str, strategy: Strategy, happening: list[FleetEvent]
 ) -> list[tuple[int, ...]]:
-    """Compute one group's numbers by the rules themselves."""
+    """Compute one group's numbers by the rules themselves, from the owners before each event."""
     group = estate.groups[name]
     queues = {
         topic: [
@@ -159,6 +161,8 @@ def numbers_alone(
             moved, minimum = change.moved, change.minimum
             added, removed = len(change.added), len(change.removed)
         now = answer.steps[-1].after if answer.steps else answer.before
+        previous = {queue: share.member for share in now.shares for queue in share.queues}
+        situation = msgspec.structs.replace(situation, previous=previous)
         count = sum(topic.queues for topic in now.topics)
         topic_spread = max(topic.spread for topic in now.topics)
         unowned = len(now.unowned)
@@ -196,6 +200,51 @@ def test_every_group_gets_the_numbers_it_gets_alone(
     stories = measure(estate, strategy, happening)
     for name, story in zip(estate.groups, stories, strict=True):
         assert story == numbers_alone(estate, name, strategy, happening)
+
+
+def test_sticky_goes_from_owner_to_owner_through_a_fleet_of_events() -> None:
+    """Each event starts from the owners that the one before left, also where it means several."""
+    members = ("c1", "c2", "c3", "c4")
+    estate = Estate({"t": {"a": 5, "b": 6}, "u": {"a": 3}}, {"g": Group(("t", "u"), members)})
+    happening: list[FleetEvent] = [Join("c0"), AddQueues(2), Leave("c2"), LoseBroker("b")]
+    queues = [MessageQueue("t", "a", n) for n in range(5)]
+    queues += [MessageQueue("t", "b", n) for n in range(6)]
+    queues += [MessageQueue("u", "a", n) for n in range(3)]
+    more = [MessageQueue("t", "a", n) for n in (5, 6)] + [MessageQueue("t", "b", n) for n in (6, 7)]
+    more += [MessageQueue("u", "a", n) for n in (3, 4)]
+    kept = [queue for queue in queues + more if queue.broker_name == "a"]
+    changes = [
+        (queues, ["c0", *members]),
+        (queues + more, ["c0", *members]),
+        (queues + more, ["c0", "c1", "c3", "c4"]),
+        (kept, ["c0", "c1", "c3", "c4"]),
+    ]
+    owners = assign(by_topic(queues), members, {})
+    expected = []
+    for now, present in changes:
+        topics = by_topic(now)
+        fewest, before = minimum_moves(topics, present, owners), owners
+        owners = assign(topics, present, before)
+        assert sum(before.get(queue, owner) != owner for queue, owner in owners.items()) == fewest
+        expected.append((fewest, fewest))
+    [story] = measure(estate, Sticky(), happening)
+    assert [(numbers.moved, numbers.minimum) for numbers in story[1:]] == expected
+    assert all(max(numbers.spread, numbers.topic_spread) <= 1 for numbers in story)
+
+
+def by_topic(queues: list[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    return {topic: [queue for queue in queues if queue.topic == topic] for topic in ("t", "u")}
+
+
+def test_the_estate_shows_what_sticky_saves() -> None:
+    estate = uniform_estate(groups=50, queues=16, members=5)
+    happening: list[FleetEvent] = [Join("0"), Leave(1), LoseBroker("broker-2")]
+    average, sticky = fleet(estate, [Average(), Sticky()], happening).strategies
+    assert average.moved > average.minimum
+    assert sticky.moved == sticky.minimum <= average.minimum
+    assert {step.strategy for step in sticky.steps} == {"STICKY"}
+    assert all(step.uneven == 0 for step in sticky.steps)
+    assert not any(worst.moved > worst.minimum for step in sticky.steps for worst in step.worst)
 
 
 member_lists = st.lists(st.text(min_size=1, max_size=70), max_size=6)
@@ -374,7 +423,13 @@ def test_the_estate_of_a_running_cluster(cluster: Cluster) -> None:
 def test_spark_computes_the_same(spark: "SparkSession") -> None:
     estate = uniform_estate(groups=2100, queues=6, members=4)
     here, there = (
-        fleet(estate, [Average(), ConsistentHash()], [Leave(-1)], spark=session)
+        fleet(
+            estate,
+            [Average(), ConsistentHash(), Sticky()],
+            [Leave(-1), Join("zz"), LoseBroker("broker-1"), SwitchTo(Sticky())],
+            spark=session,
+        )
         for session in (None, spark)
     )
     assert msgspec.structs.replace(there, seconds=here.seconds) == here
+    assert there.strategies[2].moved == there.strategies[2].minimum > 0

@@ -10,17 +10,22 @@ from hypothesis import strategies as st
 
 from pocketmq import MessageQueue, RebalanceEvent
 from pocketmq.balance.story.spans import overlaps, rest, total, union
+from pocketmq.cli.pipeline.health import print_report
 from pocketmq.errors import InvalidInput
+from pocketmq.model.rebalance_event import Handover
 from pocketmq.pipelines.health import (
     DeliveryRecord,
     GroupHealth,
+    HealthReport,
     Observations,
     OffsetSample,
     QueueName,
     examine,
     read_events,
 )
+from pocketmq.pipelines.health.handovers import Quantiles, quantiles
 from pocketmq.pipelines.health.observed import AND_MORE, BadLine
+from pocketmq.pipelines.health.page import page
 
 
 def queues(*names: str) -> tuple[MessageQueue, ...]:
@@ -304,6 +309,122 @@ def test_spans_add_up_second_by_second(some: list[tuple[float, float]]) -> None:
     assert total(union(some)) == sum(count > 0 for count in held)
     assert total(rest((0.0, 30.0), some)) == sum(count == 0 for count in held)
     assert total(overlaps(some)) == sum(count > 1 for count in held)
+
+
+M1, M2, FAR = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.2@1@pm1"
+
+
+def sticky(member: str, at: float, after: Sequence[str], *records: Handover) -> RebalanceEvent:
+    """Return an event of version 2, written by its own encoder."""
+    plain = event(member, at, (), after, took=0.05)
+    told = msgspec.structs.replace(plain, strategy="STICKY", mode="sticky", handovers=records)
+    return RebalanceEvent.from_json(told.to_json())
+
+
+def part(name: str, kind: str = "overlap", heir: str | None = M2, **told: float) -> Handover:
+    [queue] = queues(name)
+    return Handover(queue=queue, kind=kind, giver=M1, heir=heir, offset=5, **told)
+
+
+HANDED_OVER = (
+    sticky(M1, 10.0, ALL),
+    sticky(M2, 20.0, ("b0",), part("b0", started=20.008)),
+    sticky(M1, 20.0, ("a0", "a1", "b1"), part("b0", stopped=20.0, drained=20.3)),
+    sticky(FAR, 30.0, ("b1",), part("b1", heir=FAR, started=29.97)),
+    sticky(M1, 30.0, ("a0", "a1"), part("b1", heir=FAR, stopped=30.0)),
+    sticky(M1, 40.0, ("a0",), part("a1", "lost", heir=None, stopped=40.0)),
+)
+
+
+def test_hand_overs_are_counted_by_kind_with_the_time_without_owner() -> None:
+    health = group(*HANDED_OVER)
+    figures = health.figures
+    assert health.modes == ["sticky"]
+    assert figures.kinds == {"lost": 1, "overlap": 2}
+    assert figures.lost == 1
+    assert figures.without_owner is not None
+    assert figures.without_owner.count == 2
+    assert figures.without_owner.p50 == 0.0
+    assert figures.without_owner.p99 == pytest.approx(0.008)
+    assert figures.by_kind == {"overlap": figures.without_owner}
+    assert figures.draining is not None
+    assert figures.draining.longest == pytest.approx(0.3)
+    first, second = health.handovers
+    assert (first.left, first.took, first.kind, first.offset) == (M1, M2, "overlap", 5)
+    assert first.overlap == 0.0
+    assert second.overlap == pytest.approx(0.03)
+
+
+def test_two_owners_between_machines_are_counted_and_called_doubtful() -> None:
+    figures = group(*HANDED_OVER).figures
+    assert figures.two_owners == pytest.approx(0.03)
+    assert figures.doubtful == pytest.approx(0.03)
+    near = [
+        RebalanceEvent.from_json(each.to_json().replace(FAR.encode(), b"10.0.0.1@9@pm1"))
+        for each in HANDED_OVER
+    ]
+    figures = group(*near).figures
+    assert figures.two_owners == pytest.approx(0.03)
+    assert figures.doubtful == 0.0
+
+
+def test_events_of_both_versions_stand_side_by_side() -> None:
+    old = [msgspec.json.decode(each.to_json()) for each in JOIN]
+    for each in old:
+        for name in ("mode", "handovers", "moved", "minimum"):
+            del each[name]
+        each["version"] = 1
+    plain = [RebalanceEvent.from_json(msgspec.json.encode(each)) for each in old]
+    health = group(*plain)
+    assert health == group(*JOIN)
+    assert (health.modes, health.figures.kinds, health.figures.by_kind) == (["java"], {}, {})
+    assert health.figures.without_owner is not None
+    both = group(*plain, *[msgspec.structs.replace(e, started=e.started + 90) for e in HANDED_OVER])
+    assert both.modes == ["java", "sticky"]
+
+
+def test_a_queue_at_a_foreign_member_is_not_without_owner() -> None:
+    away = sticky(M1, 20.0, ("a0", "a1", "b0"), part("b1", "foreign", heir=None, stopped=20.0))
+    [queue] = queues("b1")
+    record = Handover(queue=queue, kind="foreign", heir=M1, offset=9, started=25.0)
+    health = group(sticky(M1, 10.0, ALL), away, sticky(M1, 25.0, ALL, record))
+    [away_queue] = [one for one in health.queues if one.untold]
+    assert away_queue.untold == [(20.0, 25.0)]
+    assert away_queue.unowned == [(9.95, 10.0)]  # while its first owner started
+    assert health.figures.kinds == {"foreign": 2}
+    assert "b:1 with a foreign member for 5 s" in page(HealthReport([health], []))
+
+
+def test_quantiles_are_by_nearest_rank() -> None:
+    found = quantiles([float(n) for n in range(200, 0, -1)])
+    assert found == Quantiles(200, 100.0, 198.0, 200.0)
+    assert quantiles([3.0]) == Quantiles(1, 3.0, 3.0, 3.0)
+    assert quantiles([]) is None
+
+
+def test_the_page_shows_hand_overs_by_kind_and_doubts_clocks() -> None:
+    html = page(examine(Observations(list(HANDED_OVER))))
+    assert "Hand-overs by kind" in html
+    assert f"{M1} → {M2}" in html
+    assert "mode sticky" in html
+    assert "their clocks may differ" in html
+    assert "queues lost to a refused lock" in html
+    plain = page(examine(Observations(list(JOIN))))
+    assert "Hand-overs by kind" not in plain
+    assert "mode java" not in plain
+
+
+def test_the_command_prints_how_queues_changed_hands(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(examine(Observations(list(HANDED_OVER))))
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "mode sticky",
+        "hand-overs 1 lost, 2 overlap",
+        "without owner, a moved queue p50 0 ms, p99 8 ms",
+        "two owners in doubt 0.03 s of it between machines, whose clocks may differ",
+        "givers' last messages p50 300 ms, p99 300 ms",
+    ):
+        assert words in printed
 
 
 def test_the_page_stands_alone_and_shows_names_as_they_are() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pocketmq as mq
 from pocketmq.pipelines.health import Observations, examine
 from pocketmq.pipelines.health.observed import OffsetSampler, read_topics, watch_offsets
-from tests.pipelines.test_health import JOIN
+from tests.pipelines.test_health import HANDED_OVER, JOIN, group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,20 @@ def test_events_and_deliveries_are_read_from_topics(
     assert observed.bad[0].where.startswith(f"{topic} broker-")
     [group] = examine(observed).groups
     assert (group.moved, group.minimum, group.deliveries, group.duplicates) == (4, 4, 2, 1)
+
+
+def test_hand_overs_are_read_from_a_topic(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str
+) -> None:
+    with mq.Producer(cluster.address, group="members") as producer:
+        producer.send_batch([mq.Message(topic, event.to_json()) for event in HANDED_OVER])
+    observed = read_topics(
+        spark, Observations([]), name_server=cluster.address, topics={"events": topic}
+    )
+    assert (len(observed.events), observed.bad) == (len(HANDED_OVER), [])
+    [found] = examine(observed).groups
+    assert found == group(*HANDED_OVER)
+    assert (found.modes, found.figures.kinds) == (["sticky"], {"lost": 1, "overlap": 2})
 
 
 def test_offsets_are_sampled_from_the_brokers(cluster: mq.Cluster, topic: str) -> None:

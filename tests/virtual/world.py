@@ -15,7 +15,8 @@ from random import Random
 
 import pytest
 
-from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.balance.allocation import allocate
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.client import sessions

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Iterable
 
+from pocketmq.admin.balance_reports import balance_reports
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.groups import GroupProgress, Groups, Running
+from pocketmq.admin.situations import situation_of
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
-from pocketmq.errors import Absent, MQError, RouteNotFound
+from pocketmq.errors import MQError, RouteNotFound
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.requests.groups import ConsumerConnections
@@ -37,15 +39,17 @@ class Balance:
         )
         topics = _topics_of(views, running)
         routes = await asyncio.gather(*(self._queues(topic) for topic in topics))
+        queues = dict(zip(topics, routes, strict=True))
         return GroupFacts(
             group=group,
             views={each.place.broker: each.value for each in views},
             unseen_brokers={each.place.broker: str(each.error) for each in views.missing},
             running=running.members,
             silent={member: str(error) for member, error in running.silent.items()},
-            queues=dict(zip(topics, routes, strict=True)),
+            queues=queues,
             progress=progress.queues,
             now_ms=self._wire.now_ms(),
+            reports=balance_reports(running.members, queues),
         )
 
     async def explain(self, group: str) -> Explanation:
@@ -60,11 +64,8 @@ class Balance:
         return what_if(await self.situation(group, strategy), events)
 
     async def situation(self, group: str, strategy: Strategy) -> Situation:
-        """Return the group as it is now, for `pocketmq.balance.what_if`."""
-        facts = await self.facts(group)
-        if not facts.members():
-            raise Absent("online member of group", group)
-        return Situation.of(facts.queues, facts.members(), strategy, group)
+        """Return the group as it is now, for `pocketmq.balance.what_if`; see `situation_of`."""
+        return situation_of(await self.facts(group), strategy)
 
     async def rebalance(self, group: str) -> Gathered[None]:
         """Ask all members of a group to rebalance now, through every broker.

@@ -1,15 +1,27 @@
 """Why each queue has its owner: the strategy inferred from the assignment.
 
 Pure, over facts. Java's members do not report their strategy; it is inferred by trying all that
-need no settings, first the one that some member reports.
+need no settings, first the one that some member reports. Groups with hand-over (STICKY) are
+recognised by their members' ids, and explained by `sticky_story`.
 """
+
+from collections.abc import Iterator
 
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
-from pocketmq.balance.allocation import Strategy, strategy_by_name
+from pocketmq.admin.sticky_story import (
+    STICKY,
+    StickyStory,
+    hands_over,
+    sticky_story,
+    why_sticky,
+)
+from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model.group_balance import BalanceMode, QueueStage
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues
 
@@ -26,6 +38,8 @@ class QueueStory(msgspec.Struct, frozen=True):
     expected: str | None
     lag: int | None
     why: str
+    stages: dict[str, QueueStage] = {}
+    """Where it is on its way, by member, in groups with hand-over."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,47 +50,92 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...]
     silent: tuple[str, ...]
     strategy: str | None
-    """The strategy that gives this assignment, None if none fits."""
+    """The strategy that gives this assignment, None if none fits; STICKY also on the way."""
     queues: tuple[QueueStory, ...]
     findings: tuple[GroupFinding, ...]
+    sticky: StickyStory | None = None
+    """The mode of a group with hand-over, and how far it is; None for all others."""
+
+    @property
+    def fits(self) -> str | None:
+        """The strategy, if this is exactly the assignment that it gives."""
+        if self.sticky is not None and self.strategy == STICKY:
+            return self.strategy if self.sticky.balanced else None
+        return self.strategy
 
 
 def explain(facts: GroupFacts) -> Explanation:
     """Explain the owner of every queue."""
+    sticky = None
+    shared = facts.model() is not MessageModel.BROADCASTING
+    if shared and hands_over(facts):
+        sticky, target = sticky_story(facts)
+        if sticky.mode is not BalanceMode.JAVA:
+            return _explained(facts, STICKY, tuple(_sticky_queues(facts, sticky, target)), sticky)
     members = facts.members()
-    holders = facts.holders()
-    strategy = None
-    if facts.model() is not MessageModel.BROADCASTING:
-        strategy = fitting_strategy(facts, members)
+    strategy = fitting_strategy(facts, members) if shared else None
+    stories = tuple(_queues(facts, members, strategy))
+    return _explained(facts, None if strategy is None else strategy.name, stories, sticky)
+
+
+def _explained(
+    facts: GroupFacts,
+    strategy: str | None,
+    queues: tuple[QueueStory, ...],
+    sticky: StickyStory | None,
+) -> Explanation:
+    return Explanation(
+        group=facts.group,
+        model=facts.model(),
+        members=tuple(facts.members()),
+        silent=tuple(sorted(facts.silent)),
+        strategy=strategy,
+        queues=queues,
+        findings=tuple(findings(facts)),
+        sticky=sticky,
+    )
+
+
+def _queues(
+    facts: GroupFacts, members: list[str], strategy: Strategy | None
+) -> Iterator[QueueStory]:
     name = "" if strategy is None else strategy.name
-    why = _why_not(facts, members, strategy)
-    stories = []
+    why, holders = _why_not(facts, members, strategy), facts.holders()
     for queues in facts.queues.values():
         ordered = sort_queues(queues)
         owners = _owners(strategy, ordered, members, facts.group)
         for position, queue in enumerate(ordered):
-            progress = facts.progress.get(queue)
             place = f"{position + 1} of {len(ordered)}"
-            stories.append(
-                QueueStory(
-                    queue=queue,
-                    holders=tuple(holders.get(queue, ())),
-                    expected=owners[position],
-                    lag=None
-                    if progress is None
-                    else progress.broker_offset - progress.consumer_offset,
-                    why=why or _by_strategy(name, owners[position], place, members),
-                )
+            yield QueueStory(
+                queue=queue,
+                holders=tuple(holders.get(queue, ())),
+                expected=owners[position],
+                lag=_lag(facts, queue),
+                why=why or _by_strategy(name, owners[position], place, members),
             )
-    return Explanation(
-        group=facts.group,
-        model=facts.model(),
-        members=tuple(members),
-        silent=tuple(sorted(facts.silent)),
-        strategy=None if strategy is None else strategy.name,
-        queues=tuple(stories),
-        findings=tuple(findings(facts)),
-    )
+
+
+def _sticky_queues(
+    facts: GroupFacts, story: StickyStory, target: dict[MessageQueue, str]
+) -> Iterator[QueueStory]:
+    holders, stages = facts.holders(), facts.stages()
+    for queues in facts.queues.values():
+        for queue in sort_queues(queues):
+            owners, expected = holders.get(queue, ()), target.get(queue)
+            its = stages.get(queue, {})
+            yield QueueStory(
+                queue=queue,
+                holders=tuple(owners),
+                expected=expected,
+                lag=_lag(facts, queue),
+                why=why_sticky(story, owners[0] if owners else None, expected, its),
+                stages=its,
+            )
+
+
+def _lag(facts: GroupFacts, queue: MessageQueue) -> int | None:
+    progress = facts.progress.get(queue)
+    return None if progress is None else progress.broker_offset - progress.consumer_offset
 
 
 def fitting_strategy(facts: GroupFacts, members: list[str]) -> Strategy | None:

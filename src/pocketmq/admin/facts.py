@@ -2,6 +2,8 @@
 
 import msgspec
 
+from pocketmq.admin.balance_reports import BalanceReport
+from pocketmq.model.group_balance import QueueStage
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import (
@@ -30,6 +32,8 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The queues of every subscribed topic."""
     progress: dict[MessageQueue, QueueProgress]
     now_ms: int
+    reports: dict[str, BalanceReport] = {}
+    """What members report of their hand-overs, of those that do."""
 
     def members(self) -> list[str]:
         """Return the members that any broker lists, in the order that members use themselves."""
@@ -43,11 +47,16 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def holders(self) -> dict[MessageQueue, list[str]]:
-        """Return the owners of each queue, as members report them; dropped queues do not count."""
+        """Return the owners of each queue, as members report them.
+
+        Dropped queues do not count, nor those that a member drains, or does not have yet.
+        """
         holders: dict[MessageQueue, list[str]] = {}
         for member, info in sorted(self.running.items()):
+            report = self.reports.get(member)
+            not_owned = () if report is None else report.not_owned()
             for queue, held in info.mq_table.items():
-                if not held.dropped:
+                if not held.dropped and queue not in not_owned:
                     holders.setdefault(queue, []).append(member)
             for queue, popped in info.mq_pop_table.items():
                 if not popped.dropped:
@@ -58,6 +67,14 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Return the message model, None if no broker reports it."""
         models = [view.message_model for view in self.views.values() if view.connection_set]
         return next((model for model in models if model is not None), None)
+
+    def stages(self) -> dict[MessageQueue, dict[str, QueueStage]]:
+        """Return the stages of each queue that is not simply running, by member."""
+        stages: dict[MessageQueue, dict[str, QueueStage]] = {}
+        for member, report in sorted(self.reports.items()):
+            for queue, stage in report.stages.items():
+                stages.setdefault(queue, {})[member] = stage
+        return stages
 
     def held(self, member: str, queue: MessageQueue) -> ProcessQueueBody | None:
         """Return what a member reports of a queue, None if nothing."""

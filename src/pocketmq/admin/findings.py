@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pocketmq.admin.balance_reports import ON_THEIR_WAY
 from pocketmq.admin.facts import GroupFacts, is_orderly, is_push
+from pocketmq.model.group_balance import BalanceMode, QueueStage
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model.queue import MessageQueue, sort_queues
 
 STALE_PULL_MS = 120_000
 """A queue not pulled for this long counts as abandoned, as in the member itself."""
@@ -31,7 +33,10 @@ class GroupFinding(msgspec.Struct, frozen=True):
 
 def findings(facts: GroupFacts) -> list[GroupFinding]:
     """Return all problems found."""
-    checks = (_absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled)
+    checks = (
+        _absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled,
+        _not_handing_over, _fenced,
+    )  # fmt: skip
     return [finding for check in checks for finding in check(facts)]
 
 
@@ -127,6 +132,10 @@ def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
     known = not facts.silent and not facts.unseen_brokers
     for queues in facts.queues.values():
         unowned = [queue for queue in queues if queue not in holders]
+        taking = [queue for queue in unowned if _takers(facts, queue)]
+        if taking and known:
+            yield _being_taken(facts, taking)
+            unowned = [queue for queue in unowned if not _takers(facts, queue)]
         if unowned and facts.members():
             yield _unowned(unowned, known=known)
         for queue in queues:
@@ -147,8 +156,23 @@ def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
         )  # fmt: skip
 
 
+def _takers(facts: GroupFacts, queue: MessageQueue) -> list[str]:
+    """Return the members that are on their way to own a queue."""
+    return [m for m, report in facts.reports.items() if report.stages.get(queue) in ON_THEIR_WAY]
+
+
+def _being_taken(facts: GroupFacts, queues: list[MessageQueue]) -> GroupFinding:
+    takers = sorted({member for queue in queues for member in _takers(facts, queue)})
+    are = "is" if len(takers) == 1 else "are"
+    return GroupFinding(
+        "unowned queues", _names(queues), f"{_some(takers)} {are} to own them",
+        "a hand-over takes milliseconds, up to 65 s after a member that hangs; if it persists, "
+        "check the log of the member that takes them",
+    )  # fmt: skip
+
+
 def _unowned(queues: list[MessageQueue], *, known: bool) -> GroupFinding:
-    names = ", ".join(map(_name, queues[:8])) + (f" and {len(queues) - 8} more" * (len(queues) > 8))
+    names = _names(queues)
     if not known:
         return GroupFinding(
             "ownership unknown", names, "no member that answered owns them",
@@ -190,6 +214,40 @@ def _stalled(facts: GroupFacts) -> Iterator[GroupFinding]:
                     f"{consumed // 1000} s ago",
                     "a handler is stuck: check the member's threads (consumerStatus -s)",
                 )  # fmt: skip
+
+
+def _not_handing_over(facts: GroupFacts) -> Iterator[GroupFinding]:
+    for member, report in sorted(facts.reports.items()):
+        if report.reason and report.mode is BalanceMode.JAVA:
+            yield GroupFinding(
+                "no hand-over", member, report.reason,
+                "it shares queues as Java does until that is repaired and it is restarted",
+            )  # fmt: skip
+        if report.unclear:
+            yield GroupFinding(
+                "unclear report", member, "its report of hand-overs cannot be read",
+                "the stages of its queues are unknown; it may run another version",
+            )  # fmt: skip
+
+
+def _fenced(facts: GroupFacts) -> Iterator[GroupFinding]:
+    for member, report in sorted(facts.reports.items()):
+        fenced = [queue for queue, stage in report.stages.items() if stage is QueueStage.FENCED]
+        if fenced:
+            yield GroupFinding(
+                "fenced queues", f"{member} {_names(sort_queues(fenced))}",
+                "its lease is in doubt, so it starts and commits nothing",
+                "it resumes when the broker renews its locks, or drops the queues when they are "
+                "refused; if it persists, check its connection to the broker",
+            )  # fmt: skip
+
+
+def _names(queues: list[MessageQueue]) -> str:
+    return _some([_name(queue) for queue in queues])
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" * (len(names) > 8))
 
 
 def _name(queue: MessageQueue) -> str:

@@ -1,11 +1,12 @@
 """Consumer and producer groups: settings, members, progress."""
 
-import asyncio
+from functools import partial
 
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
+from pocketmq.admin.relayed import RelayedCall, RelayedCalls
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
@@ -58,6 +59,7 @@ class Groups:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
+        self._relayed = RelayedCalls()
 
     # Settings
 
@@ -182,32 +184,37 @@ class Groups:
         return await self._wire.read_each(places, rows.GET_PRODUCER_CONNECTION_LIST, header)
 
     async def running_info(
-        self, group: str, client_id: str, *, stacks: bool = False
+        self, group: str, client_id: str, *, stacks: bool = False, patience: float | None = None
     ) -> RunningInfo:
         """Return what a member reports, through the first broker that reaches it.
 
-        With `stacks` it includes its thread stacks. Raises the last broker's error if none can.
+        With `stacks` it includes its thread stacks. A broker is asked for one member at a time;
+        `patience` is the time in seconds for each. Raises the last broker's error if none can.
         """
         header = GET_CONSUMER_RUNNING_INFO.header(
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
         failure: MQError = Absent("member", client_id, f"in group {group!r}")
+        code = GET_CONSUMER_RUNNING_INFO.code
+        wanted = RelayedCall(client_id, code.name, (group, stacks))
         for place in await self.places(group):
+            ask = partial(
+                self._wire.read, place.address, GET_CONSUMER_RUNNING_INFO, header, timeout=_PATIENCE
+            )
             try:
-                return await self._wire.read(
-                    place.address,
-                    GET_CONSUMER_RUNNING_INFO,
-                    header,
-                    timeout=_PATIENCE,
-                )
+                return await self._relayed.call(place.address, wanted, ask, patience)
             except MQError as error:
                 failure = error
+                if isinstance(error, RequestTimedOut) and error.address == client_id:
+                    break  # patience has ended
         raise failure
 
     async def running(
         self, group: str, *, stacks: bool = False, patience: float | None = None
     ) -> Running:
-        """Return what every member reports; those slower than `patience` seconds are silent.
+        """Return what every member reports, asked one after another.
+
+        Those slower than `patience` seconds are silent.
 
         Raises `Absent` if no broker has the group.
         """
@@ -215,12 +222,7 @@ class Groups:
         clients = sorted({client for view in seen.values() for client in client_ids(view)})
 
         async def ask(client: str) -> RunningInfo:
-            try:
-                async with asyncio.timeout(patience):
-                    return await self.running_info(group, client, stacks=stacks)
-            except TimeoutError as error:
-                name = GET_CONSUMER_RUNNING_INFO.code.name
-                raise RequestTimedOut(client, name, patience or 0.0) from error
+            return await self.running_info(group, client, stacks=stacks, patience=patience)
 
         outcomes = await self._wire.together(clients, ask)
         members: dict[str, RunningInfo] = {}

@@ -8,7 +8,8 @@ broker that assigns queues itself, the admin's previews and the pipelines. Read 
 |---|---|
 | `profile` | what differs between the client lines 4.x and 5.x: every rule and time, as one value |
 | `allocation` | strategies: which member owns which queue, given the sorted queues and members |
-| `sticky` | the even assignment of all topics that moves the fewest queues (not yet a strategy) |
+| `sticky` | the even assignment of all topics that moves the fewest queues |
+| `strategies` | all strategies by name |
 | `consumer` | what a member does with its share: rebalance, locks, offsets, pulling, handlers |
 | `producer` | the queue of a message: round robin, keys, slow brokers, retries, transactions |
 | `what_if` | what would move if a member joined, a broker failed, the strategy changed |

@@ -2,7 +2,9 @@
 
 A decision takes the profile as a value, so one process can run a 4.x member and a 5.x member of
 the same group. Times are seconds. Scale them with `msgspec.structs.replace`, which is what Java's
-`rocketmq.client.*` system properties are for. What producers do differently is a table of its own,
+`rocketmq.client.*` system properties are for. Where all members of a group are known to release
+queues at once, because all are clients of ours, Java's pauses serve no purpose; `prompt_pause`
+stands in for them then (not with `JAVA_V5`). What producers do differently is a table of its own,
 chosen by the profile's `line`; it is kept exactly, because operators compare: a Python producer
 avoids a slow broker for as long as a Java producer of the same line does.
 """
@@ -46,6 +48,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_on_route_change: bool = False
     """Java waits for its timer; a client may opt to rebalance at once."""
 
+    # While every member of the group releases queues at once.
+    looks_at_members: bool = True
+    """Whether brokers are asked if that is so; else Java's times hold."""
+    prompt_pause: float = 0.02
+    """Stands in for `rebalance_min_interval` and `pull_start_delay` where those are longer.
+
+    It is one time for both: an owner is that late at most, so a new one that waits as long finds
+    the queue released and its offset stored."""
+    prompt_pause_per_member: float = 0.0005
+    """The least for each member: when many join at once, all of them ask brokers at every change,
+    and this bounds how often they do so together, however large the group is."""
+
     # When to rebalance.
     rebalance_min_interval: float
     unbalanced_interval: float
@@ -65,6 +79,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     drop_before_release: bool
     """Whether all lost queues are dropped before the first is released, or one after another."""
     pull_start_delay: float
+    """Seconds between taking a queue and its first pull, for its last owner to release it."""
     missing_route_notifies: bool
     push_listener: bool
     """Whether push consumers notify a listener of changed queues."""
@@ -87,6 +102,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     exhausted_reconsume_step: int
     """Added to the reconsume count of an orderly message that goes to the retry topic."""
     lite_pull_marks_pull: bool
+
+    def pause_among(self, members: int) -> float:
+        """Return the pause in a group of so many members that all release queues at once."""
+        return max(self.prompt_pause, self.prompt_pause_per_member * members)
 
 
 V4 = Profile(
@@ -137,6 +156,8 @@ V5 = Profile(
     exhausted_reconsume_step=1,
     lite_pull_marks_pull=True,
 )
+JAVA_V5 = msgspec.structs.replace(V5, looks_at_members=False)
+"""5.x with Java's pauses in groups of any members, to compare with."""
 
 
 class ProducerRules(msgspec.Struct, frozen=True, kw_only=True):

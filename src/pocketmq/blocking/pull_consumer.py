@@ -13,6 +13,7 @@ from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
 from pocketmq.client.pull.cache import PulledBatch
+from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -103,6 +104,11 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     def resume(self, what: str | Iterable[MessageQueue] | None = None) -> None:
         """Resume pulling a topic, queues, or everything."""
         self._do(self._client.resume, what)
+
+    @property
+    def balance(self) -> GroupBalance:
+        """The balance of the group as this member sees it; raises `ClientClosed`."""
+        return self._client.balance
 
     def on_assigned(self, listener: QueueListener) -> QueueListener:
         """Call a function with queues that were assigned to this member."""

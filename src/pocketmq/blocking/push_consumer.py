@@ -18,6 +18,7 @@ from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
 from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -181,6 +182,11 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
         """Return the queues that this member owns now, by topic."""
         return self._do(self._client.assignment)
+
+    @property
+    def balance(self) -> GroupBalance:
+        """The balance of the group as this member sees it; raises `ClientClosed`."""
+        return self._client.balance
 
     @property
     def history(self) -> tuple[RebalanceEvent, ...]:

@@ -52,6 +52,11 @@ _GRACE = 10.0
     metavar="NAME",
     help="Another host name that browsers may use; repeatable.",
 )
+@click.option(
+    "--events-topic",
+    metavar="TOPIC",
+    help="Topic that members publish their history to, for metrics of hand-overs.",
+)
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
 @servers.logging_options
@@ -63,6 +68,7 @@ def command(
     allow_actions: bool,
     password_file: Path | None,
     names: tuple[str, ...],
+    events_topic: str | None,
     with_parent: bool,
     **given: Any,
 ) -> None:
@@ -81,6 +87,7 @@ def command(
         password=_password(password_file),
         allow_actions=allow_actions,
         names=names,
+        events_topic=events_topic,
     )
     log = set_up_logging(servers.log_settings(given))
     if with_parent:

@@ -3,12 +3,16 @@
 Times are seconds, sizes bytes; flow control is in `balance.consumer.limits`.
 """
 
+from typing import Literal, get_args
+
 import msgspec
 
-from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
+from pocketmq.balance.allocation import Strategy, StrategySettings
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
 from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
+from pocketmq.balance.sticky import Sticky
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.client.checks import (
     DamageWord,
     ModelWord,
@@ -17,7 +21,8 @@ from pocketmq.client.checks import (
     check_seconds,
     settle_kinds,
 )
-from pocketmq.client.options import ClientSettings
+from pocketmq.client.identity import DEFAULT_INSTANCE
+from pocketmq.client.options import ClientOptions, ClientSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
@@ -26,6 +31,7 @@ LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 MOST_MESSAGES = 32
 """The most messages that a broker returns for one pop."""
+HandoverWord = Literal["auto", "overlap", "drain", "java"]
 LATEST = 1e11
 """No start is later than the year 5138: a larger number is most likely milliseconds."""
 
@@ -42,9 +48,23 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     start_at: float | None = None
     """With `timestamp`: the time, in seconds since 1970. None: half an hour before the start."""
     strategy: str | Strategy = "AVG"
-    """The allocation strategy, by Java's name, or one of your own."""
+    """The allocation strategy, by Java's name, `STICKY`, or one of your own."""
     strategy_settings: StrategySettings = StrategySettings()
     """What some strategies need besides their name: machine rooms, or the queues of CONFIG."""
+    handover: str = "auto"
+    """How queues change hands with STICKY: `overlap` lets the next owner start while the last
+    messages of the one before are being handled, `drain` waits for them. `auto` overlaps, except
+    for orderly and pull consumers. With Java's strategies it is Java's way, `java`."""
+    commit_interval: float = 0.1
+    """STICKY: seconds between two commits of a queue's offset, if it has changed."""
+    settle: float = 0.2
+    """STICKY: seconds for which a new member waits for others that join with it."""
+    drain_wait: float = 60.0
+    """STICKY: seconds for the last handlers of a queue that was given away. Then the next owner
+    handles their messages as well."""
+    return_within: float = 0.0
+    """STICKY: seconds for which the queues of a member that was closed wait for it to be back.
+    Needs an `instance_name` of its own, by which the group recognises it."""
     unit_mode: bool = False
     """Mark the group as part of a unit in heartbeats."""
     offsets_dir: str = ""
@@ -61,7 +81,22 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_consumer_group(self.group)
         self._check_start()
         check_range("history_size", self.history_size, 1, 100_000)
-        self.allocation()
+        check_seconds("commit_interval", self.commit_interval, at_least=0.001)
+        check_seconds("settle", self.settle)
+        check_seconds("drain_wait", self.drain_wait)
+        check_seconds("return_within", self.return_within)
+        self._check_handover(sticky=isinstance(self.allocation(), Sticky))
+
+    @property
+    def sticky(self) -> Sticky | None:
+        """The strategy, if it is STICKY."""
+        strategy = self.allocation()
+        return strategy if isinstance(strategy, Sticky) else None
+
+    @property
+    def drains(self) -> bool:
+        """Whether STICKY gives a queue away only when its last messages are done."""
+        return self.handover == "drain"
 
     def allocation(self) -> Strategy:
         """Return the strategy; raises `StrategyUnknown` or `AllocationInputInvalid`."""
@@ -70,6 +105,29 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         if not callable(getattr(self.strategy, "allocate", None)):
             raise InvalidInput(f"strategy is a name such as 'AVG', not {self.strategy!r}")
         return self.strategy
+
+    def _check_handover(self, *, sticky: bool) -> None:
+        if self.handover not in get_args(HandoverWord):
+            words = ", ".join(repr(word) for word in get_args(HandoverWord))
+            raise InvalidInput(f"handover is one of {words}, not {self.handover!r}")
+        if not sticky:
+            if self.handover not in ("auto", "java"):
+                raise InvalidInput(
+                    f"handover={self.handover!r} needs strategy='STICKY'; with Java's strategies "
+                    "queues change hands as in Java"
+                )
+            if self.return_within:
+                raise InvalidInput("return_within needs strategy='STICKY'")
+            return
+        if self.handover == "java":
+            raise InvalidInput(
+                "handover='java' is for Java's strategies; STICKY takes 'auto', 'overlap' or "
+                "'drain'"
+            )
+        if self.model is MessageModel.BROADCASTING:
+            raise InvalidInput(
+                "strategy='STICKY' shares queues; with model='broadcasting' every member has all"
+            )
 
     def _check_start(self) -> None:
         at = self.start_at
@@ -141,6 +199,22 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_range("pop_limit", self.pop_limit, 1, 1000)
         check_seconds("stop_wait", self.stop_wait)
         check_topic(self.trace_topic)
+        if self.sticky is not None:
+            if not self.client_rebalance:
+                raise InvalidInput(
+                    "strategy='STICKY' needs client_rebalance=True: members share queues, "
+                    "not the broker"
+                )
+            if self.orderly and self.handover == "overlap":
+                raise InvalidInput(
+                    "handover='overlap' lets two members handle messages of a queue at the same "
+                    "time; orderly=True needs 'auto' or 'drain'"
+                )
+
+    @property
+    def drains(self) -> bool:
+        """Whether STICKY gives a queue away only when its last messages are done."""
+        return self.orderly or super().drains
 
 
 class ConsumerSettings(ClientSettings, total=False):
@@ -151,6 +225,11 @@ class ConsumerSettings(ClientSettings, total=False):
     start_at: float | None
     strategy: str | Strategy
     strategy_settings: StrategySettings
+    handover: HandoverWord
+    commit_interval: float
+    settle: float
+    drain_wait: float
+    return_within: float
     unit_mode: bool
     damaged: OnDamage | DamageWord
 
@@ -209,6 +288,13 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend", self.suspend)
         check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
         check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
+        if self.handover == "overlap":
+            raise InvalidInput("handover='overlap' is for push consumers; pull consumers drain")
+
+    @property
+    def drains(self) -> bool:
+        """Whether STICKY gives a queue away only when its last messages are done."""
+        return True
 
 
 class PullSettings(ConsumerSettings, total=False):
@@ -260,3 +346,12 @@ class PopSettings(ClientSettings, total=False):
     max_messages: int
     invisible: float
     receive_timeout: float
+
+
+def check_return(client: ClientOptions, own: ConsumerOptions) -> None:
+    """Raise `InvalidInput` if a member is to be waited for that cannot be recognised."""
+    if own.return_within and client.instance_name == DEFAULT_INSTANCE:
+        raise InvalidInput(
+            "return_within needs an instance_name of your own: without one, a consumer has "
+            "another client id after a restart, and nobody recognises it"
+        )

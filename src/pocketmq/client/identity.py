@@ -1,6 +1,8 @@
-"""RocketMQ's client id: `<ip>@<instance name>[@unit][@STREAM]`.
+"""RocketMQ's client id: `<ip>@<instance name>[@unit][@STREAM][@pm1]`.
 
-It identifies a client to brokers and to the members of a group, and strategies sort by it.
+It identifies a client to brokers and to the members of a group, and strategies sort by it. Brokers
+and Java clients read nothing out of it. The last part marks members that hand queues over
+(STICKY): it is in every member list, so all members see alike who does.
 """
 
 import os
@@ -8,9 +10,12 @@ import socket
 from ipaddress import ip_address
 
 from pocketmq.client.clock import Clock
+from pocketmq.model.group_balance import HANDOVER_MARK
 
 DEFAULT_INSTANCE = "DEFAULT"
 STREAM = "STREAM"
+HANDOVER_VERSION = 1
+"""The version of the hand-over protocol that is spoken here."""
 
 # Reserved for documentation: no host has them, and nothing is sent. The kernel's choice of our own
 # address for such a connection is the address that other hosts see.
@@ -21,14 +26,17 @@ _NOWHERE = (
 _LOOPBACK = "127.0.0.1"
 
 
-def client_id(ip: str, instance: str, unit: str = "", *, stream: bool = False) -> str:
+def client_id(
+    ip: str, instance: str, unit: str = "", *, stream: bool = False, hands_over: bool = False
+) -> str:
     """Return a client id; `stream` marks pull consumers, as in Java."""
     parts = [ip, instance]
     if unit.strip():
         parts.append(unit)
     if stream:
         parts.append(STREAM)
-    return "@".join(parts)
+    mark = f"{HANDOVER_MARK}{HANDOVER_VERSION}" if hands_over else ""
+    return "@".join(parts) + mark
 
 
 def instance_name(configured: str, clock: Clock, *, shared: bool = False) -> str:

@@ -62,6 +62,9 @@ class ConsumerMember(SessionMember, Protocol):
     def on_broker_active(self, address: str) -> None:
         """Take note of a fresh connection to a broker."""
 
+    def on_broker_lost(self, address: str) -> None:
+        """Take note of a connection to a broker that closed."""
+
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
         """Resume from these offsets."""
 

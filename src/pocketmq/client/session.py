@@ -198,7 +198,11 @@ class Session:
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:  # noqa: ARG002 - the transport's
         """Forget what the broker at the other end knew of this client."""
-        self.heartbeats.forget(connection.remote_address)
+        address = connection.remote_address
+        self.heartbeats.forget(address)
+        if address in self.addresses:
+            for consumer in self.roll.consumers:
+                _notify(consumer, consumer.on_broker_lost, address)
 
     # Timers and notices
 

@@ -60,6 +60,7 @@ async def lease_session(
     *,
     shared_name: bool = False,
     stream: bool = False,
+    hands_over: bool = False,
     clock: Clock | None = None,
     random: Random | None = None,
     limits: Limits | None = None,
@@ -67,14 +68,21 @@ async def lease_session(
     """Lease the session with the client id that follows from `options`, started if it is new.
 
     `shared_name` keeps the default instance name (consumers that broadcast), `stream` marks pull
-    consumers. `clock` and `random` are the session's sources of time and random numbers.
+    consumers, `hands_over` members with STICKY. `clock` and `random` are the session's sources of
+    time and random numbers.
 
     Raises `InvalidInput` if there is a session of this id with other options, and
     `NameServersUnreachable` if no name server answers and the options do not allow for that.
     """
     clock = clock or SystemClock()
     name = instance_name(options.instance_name, clock, shared=shared_name)
-    own_id = client_id(options.client_ip or local_ip(), name, options.unit_name, stream=stream)
+    own_id = client_id(
+        options.client_ip or local_ip(),
+        name,
+        options.unit_name,
+        stream=stream,
+        hands_over=hands_over,
+    )
     entries = _entries.setdefault(asyncio.get_running_loop(), {})
     entry = entries.get(own_id)
     if entry is None:

@@ -9,7 +9,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -92,12 +92,16 @@ async def _known(desk: Desk) -> ClusterFigures:
     """Collect the figures; scrapes are rare, so stale answers are refreshed first."""
     views = desk.views
     pollers = (views.cluster(), views.groups(), views.producers(), views.figures())
-    await asyncio.gather(*(poller.fresh(_PATIENCE) for poller in pollers))
+    balances, handovers = views.balances(), views.handovers()
+    polled: list[Poller[Any]] = [*pollers, balances, *([handovers] if handovers else [])]
+    await asyncio.gather(*(poller.fresh(_PATIENCE) for poller in polled))
     return ClusterFigures(
         brokers=_current(views.cluster()),
         groups=_current(views.groups()),
         producers=_current(views.producers()),
         figures=_current(views.figures()),
+        balances=_current(balances),
+        handovers=None if handovers is None else _current(handovers),
     )
 
 

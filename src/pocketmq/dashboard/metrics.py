@@ -15,7 +15,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pocketmq.admin.overview import Glance
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.balance.story.totals import HandoverTotals
+from pocketmq.dashboard.handover_metrics import handover_metrics
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import DLQ_PREFIX, is_dead_letter_topic, is_retry_topic, is_system_topic
@@ -25,7 +28,7 @@ from pocketmq.protocol.requests.stats import QueueProgress
 Labels: TypeAlias = dict[str, str]
 Value: TypeAlias = tuple[Labels, float]
 Family: TypeAlias = tuple[str, str, Iterable[Value]]
-"""Name, description and values; all are gauges."""
+"""Name, description and values of gauges."""
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _MODES = {
@@ -42,6 +45,10 @@ class ClusterFigures(msgspec.Struct, frozen=True, kw_only=True):
     groups: GroupsView | None
     producers: ProducersView | None
     figures: dict[str, TopicStatus | None] | None
+    balances: dict[str, StickyStory] | None = None
+    """Groups with hand-over."""
+    handovers: HandoverTotals | None = None
+    """What members published of their hand-overs."""
 
 
 def metrics_text(known: ClusterFigures) -> bytes:
@@ -58,9 +65,10 @@ class _Collected(Collector):
     def collect(self) -> Iterator[Metric]:
         known = self._known
         clusters = {view.place.broker: view.place.cluster for view in known.brokers or ()}
+        groups = known.groups.groups if known.groups is not None else []
         for families in (
             _brokers(known.brokers or ()),
-            _groups(known.groups.groups if known.groups is not None else (), clusters),
+            _groups(groups, clusters),
             _producers(known.producers),
             _topics(known.figures or {}, clusters),
         ):
@@ -70,6 +78,7 @@ class _Collected(Collector):
                     made.add_sample(name, labels, value)
                 if made.samples:
                     yield made
+        yield from handover_metrics(groups, known.balances, known.handovers)
 
 
 def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Family]:

@@ -23,7 +23,7 @@ class Dashboard:
     def __init__(self, admin: Admin, settings: DashboardSettings) -> None:
         self._admin = admin
         self._settings = settings
-        self._views = Views(admin)
+        self._views = Views(admin, settings.events_topic)
         self._serving: Serving | None = None
 
     async def start(self) -> str:

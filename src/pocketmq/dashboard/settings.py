@@ -22,6 +22,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pages may change the cluster."""
     names: tuple[str, ...] = ()
     """Further host names that browsers may use, such as the name of this machine."""
+    events_topic: str | None = None
+    """The topic that members publish their history to, for metrics of hand-overs."""
 
     def __post_init__(self) -> None:
         if self.password is not None and len(self.password) < SHORTEST_PASSWORD:
@@ -36,7 +38,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
         shown = None if self.password is None else HIDDEN
         return (
             f"DashboardSettings(host={self.host!r}, port={self.port}, password={shown!r}, "
-            f"allow_actions={self.allow_actions}, names={self.names!r})"
+            f"allow_actions={self.allow_actions}, names={self.names!r}, "
+            f"events_topic={self.events_topic!r})"
         )
 
 

@@ -7,6 +7,7 @@ never as 0.
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -16,10 +17,14 @@ from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.overview import Glance
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.balance.story.totals import HandoverTotals
 from pocketmq.dashboard.charts import Rate, Rates
-from pocketmq.dashboard.polling import Poller, Pollers
+from pocketmq.dashboard.event_reader import EventReader
+from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.errors import MQError
+from pocketmq.model.group_balance import handover_version
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import (
     DLQ_PREFIX,
@@ -30,6 +35,9 @@ from pocketmq.model.names import (
 from pocketmq.model.route import TopicRoute
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.requests.groups import ProducerInfo
+
+PATIENCE = 2.0
+"""Seconds for a member to report its hand-overs to a monitor."""
 
 
 class BrokerView(msgspec.Struct, frozen=True):
@@ -83,8 +91,9 @@ class GroupView(msgspec.Struct, frozen=True):
 class Views:
     """The queries. Each returns a `Poller`; pages call its `want` while they are open."""
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, events_topic: str | None = None) -> None:
         self._admin = admin
+        self._events = None if events_topic is None else EventReader(admin, events_topic)
         self.pollers = Pollers()
         self.rates = Rates()
 
@@ -103,6 +112,16 @@ class Views:
     def groups(self) -> Poller[GroupsView]:
         """Poll all groups: members and lag."""
         return self.pollers.of(("groups",), self._groups)
+
+    def balances(self) -> Poller[dict[str, StickyStory]]:
+        """Poll the groups with hand-over: their members are asked, one after another."""
+        return self.pollers.of(("balances",), self._balances, WANTED_FOR)  # once for each scrape
+
+    def handovers(self) -> Poller[HandoverTotals] | None:
+        """Poll the topic of rebalance events; None if the dashboard has none."""
+        if self._events is None:
+            return None
+        return self.pollers.of(("handovers",), self._events.read)
 
     def group_configs(self) -> Poller[dict[str, dict[str, GroupConfig]]]:
         """Poll the settings of all groups, by broker."""
@@ -164,6 +183,19 @@ class Views:
         names = {name for table in told.values() for name in table}
         wanted = sorted(name for name in names - SYSTEM_GROUPS if not is_system_group(name))
         return GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+
+    async def _balances(self) -> dict[str, StickyStory]:
+        known = self.groups().value or await self._groups()
+        found = {}
+        for glance in known.groups:
+            ids = [each.client_id or "" for each in glance.members or ()]
+            if any(handover_version(each) is not None for each in ids):
+                with suppress(MQError):  # left out, never shown as 0
+                    facts = await self._admin.balance.facts(glance.group, patience=PATIENCE)
+                    story = explain(facts).sticky
+                    if story is not None:
+                        found[glance.group] = story
+        return found
 
     async def _group_configs(self) -> dict[str, dict[str, GroupConfig]]:
         configs: dict[str, dict[str, GroupConfig]] = {}

@@ -95,9 +95,10 @@ def test_a_push_consumer_stops_in_javas_order() -> None:
     )
 
 
-def test_an_orderly_consumer_unlocks_before_its_offsets_are_persisted() -> None:
+def test_an_orderly_consumer_stores_its_offsets_before_it_unlocks_queues() -> None:
+    """An heir reads the offset as soon as it has the lock. Java's order is the other one."""
     steps = stop_steps(msgspec.structs.replace(PUSH, orderly=True))
-    assert steps[:3] == (StopConsuming(0.0), UnlockAll(), PersistAllOffsets())
+    assert steps[:4] == (StopConsuming(0.0), PersistAllOffsets(), UnlockAll(), Unregister())
     broadcasting = msgspec.structs.replace(PUSH, orderly=True, model=MessageModel.BROADCASTING)
     assert UnlockAll() not in stop_steps(broadcasting)
 

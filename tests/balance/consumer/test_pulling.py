@@ -78,6 +78,12 @@ BEFORE: list[tuple[str, dict[str, object], BeforePull]] = [
         {"orderly": True, "locked": True, "start_checked": True},
         PullNow(),
     ),
+    ("the offset is read again after a start delay", {"delayed": True}, ReadOffset(A)),
+    (
+        "but not while pulls are put off",
+        {"delayed": True, "paused": True},
+        PullLater(1.0, WaitReason.PAUSED),
+    ),
     ("no subscription", {"subscribed": False}, PullLater(1.0, WaitReason.NOT_SUBSCRIBED)),
     (
         "the delay after errors can be set",

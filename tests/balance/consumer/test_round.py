@@ -328,6 +328,29 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("profile", "prompt", "delay"),
+    [(V5, False, 0.5), (V5, True, 0.02), (V4, False, 0.0), (V4, True, 0.0)],
+)
+def test_the_first_pull_waits_less_where_all_members_are_prompt(
+    profile: Profile, prompt: bool, delay: float
+) -> None:
+    known = msgspec.structs.replace(facts(profile, A), prompt=prompt)
+    steps, _ = drive(known)
+    assert [step for step in steps if isinstance(step, StartPulling)] == [
+        StartPulling(A, 100, delay)
+    ]
+
+
+@pytest.mark.parametrize(("prompt", "delay"), [(False, 0.0), (True, 0.02)])
+def test_a_pull_consumer_waits_where_it_did_not_wait_before_its_first_run(
+    prompt: bool, delay: float
+) -> None:
+    known = facts(V5, A, consume_type=LITE, start=StartRule(consume_type=LITE))
+    steps, _ = drive(msgspec.structs.replace(known, prompt=prompt))
+    assert AssignQueues("T", (A,), delay) in steps
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.rule for row in ROWS])
 def test_rule(row: Row) -> None:
     steps, outcome = drive(row.facts, world=row.world)
@@ -468,3 +491,13 @@ def test_a_round_holds_what_it_says_and_is_balanced_only_at_its_target(
     assert outcome.changed is (bool(outcome.released) or bool(outcome.acquired))
     started = [step.queue for step in steps if isinstance(step, StartPulling)]
     assert started == list(outcome.acquired)
+
+
+def test_the_pause_of_prompt_members_grows_with_the_group() -> None:
+    """So that the requests of all members together are bounded when many join at once."""
+    members = tuple(f"c{number}" for number in range(400))
+    known = msgspec.structs.replace(facts(V5, A), members=members, prompt=True)
+    assert known.pause == known.start_delay == pytest.approx(0.2)
+    crowd = msgspec.structs.replace(known, members=members * 10)
+    assert crowd.start_delay == V5.pull_start_delay
+    assert msgspec.structs.replace(known, prompt=False).pause is None

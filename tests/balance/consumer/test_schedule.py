@@ -27,7 +27,7 @@ from pocketmq.balance.consumer.schedule import (
     advance,
     new_schedule,
 )
-from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.balance.profile import JAVA_V5, V4, V5, Profile
 
 RUN = RunRebalance()
 Story = list[tuple[float, ScheduleEvent, list[Instruction]]]
@@ -58,6 +58,52 @@ STORIES: dict[str, tuple[Profile, Story]] = {
             (1.0, TimerElapsed(), [RUN]),
             (1.2, RunFinished(True), [WakeAt(2.2)]),
         ],
+    ),
+    "5.x runs right after its heartbeat where all members are prompt": (
+        V5,
+        [
+            (0.1, Started(pause=0.05), [RUN]),
+            (0.12, RunFinished(True, pause=0.05), [WakeAt(20.12)]),
+        ],
+    ),
+    "5.x with Java's pauses does not ask whether they are, and waits": (
+        JAVA_V5,
+        [(0.1, Started(), [WakeAt(1.0)])],
+    ),
+    "prompt members fold a burst of notifications into a run each 0.05 s": (
+        V5,
+        [
+            (5.0, Started(pause=0.05), [RUN]),
+            (5.01, IdsChanged(), []),
+            (5.5, RunFinished(True, pause=0.05), [WakeAt(5.55)]),
+            (5.52, IdsChanged(), []),
+            (5.55, TimerElapsed(), [RUN]),
+            (5.6, RunFinished(True, pause=0.05), [WakeAt(25.6)]),
+            (5.7, IdsChanged(), [RUN]),
+        ],
+    ),
+    "the second is back as soon as another member is found": (
+        V5,
+        [
+            (5.0, Started(pause=0.05), [RUN]),
+            (5.02, RunFinished(True, pause=None), [WakeAt(25.02)]),
+            (5.2, IdsChanged(), [WakeAt(6.02)]),
+            (6.02, TimerElapsed(), [RUN]),
+            (6.03, RunFinished(True, pause=0.05), [WakeAt(26.03)]),
+            (6.1, IdsChanged(), [RUN]),
+        ],
+    ),
+    "a prompt member of 4.x runs at every wake-up, as any": (
+        V4,
+        [
+            (1.0, Started(pause=0.05), [RUN]),
+            (1.1, RunFinished(True, pause=0.05), [WakeAt(21.1)]),
+            (1.1, IdsChanged(), [RUN]),
+        ],
+    ),
+    "prompt members without a heartbeat wait for their timer, too": (
+        V5,
+        [(0.1, Started(heartbeat_sent=False, pause=0.05), [WakeAt(20.0)])],
     ),
     "5.x comes back after a second until it is balanced": (
         V5,
@@ -189,6 +235,15 @@ def test_story(name: str) -> None:
 def test_a_client_may_choose_to_follow_the_route_at_once() -> None:
     eager = msgspec.structs.replace(V5, rebalance_on_route_change=True)
     assert advance(new_schedule(eager, 0.0), RouteChanged(), 9.0).instructions == (RUN,)
+
+
+def test_a_topic_that_appears_brings_a_run_at_once_where_all_members_are_prompt() -> None:
+    eager = msgspec.structs.replace(V5, rebalance_on_route_change=True)
+    fresh = new_schedule(eager, 0.0)
+    assert advance(fresh, RouteChanged(), 0.3).instructions == (WakeAt(1.0),)
+    assert advance(fresh, RouteChanged(pause=0.05), 0.3).instructions == (RUN,)
+    known = msgspec.structs.replace(fresh, pause=0.02, ran=True, last_run=0.2)
+    assert advance(known, RouteChanged(), 0.3).instructions == (RUN,)
 
 
 events = st.sampled_from(

@@ -6,13 +6,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
 from pocketmq.balance.story.recorded import rebalances
 from pocketmq.balance.story.timeline import (
     HELD,
-    OwnersAt,
     OwnershipFold,
     OwnershipTimeline,
-    OwnersOverTime,
     finished,
     timeline,
 )

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.balance.allocation import allocate
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.broker.balancing.assignment import RequestModeTable, share
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -38,7 +39,7 @@ def test_pulling_members_get_what_they_would_compute_themselves(
         assert share(mode(), name, member, all_queues, members) == expected
 
 
-@pytest.mark.parametrize("name", ["CONSISTENT_HASH", "MACHINE_ROOM", "", None])
+@pytest.mark.parametrize("name", ["CONSISTENT_HASH", "MACHINE_ROOM", "STICKY", "", None])
 def test_a_strategy_only_clients_know_gives_no_answer(name: str | None) -> None:
     assert share(mode(), name, "m", queues(0), ["m"]) is None
 

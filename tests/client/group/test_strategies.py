@@ -5,13 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pocketmq.balance.allocation import (
-    OwnRule,
-    RoomTable,
-    Strategy,
-    StrategySettings,
-    strategy_by_name,
-)
+from pocketmq.balance.allocation import OwnRule, RoomTable, Strategy, StrategySettings
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
 from pocketmq.model.queue import MessageQueue
 from tests.client.group.groups import Member, cluster, member, members, queues_of, shared

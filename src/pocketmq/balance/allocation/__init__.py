@@ -1,7 +1,8 @@
 """Allocation: which member of a consumer group consumes which queue of a topic.
 
 The same answers as Java's strategies, computed by every member for itself. `allocate` is the way
-in; strategies are values, made directly or by `strategy_by_name`.
+in; strategies are values, made directly or by `balance.strategies.strategy_by_name`. STICKY, which
+Java does not have, is in `balance.sticky`; here is only what such a strategy is: `GroupStrategy`.
 """
 
 from pocketmq.balance.allocation.average import Average, AverageByCircle
@@ -12,6 +13,7 @@ from pocketmq.balance.allocation.consistent_hash import (
     md5_hashes,
     md5_nodes,
 )
+from pocketmq.balance.allocation.group_strategy import GroupStrategy, is_group_strategy
 from pocketmq.balance.allocation.machine_room import (
     MachineRoom,
     MachineRoomNearby,
@@ -20,10 +22,10 @@ from pocketmq.balance.allocation.machine_room import (
     RoomTable,
 )
 from pocketmq.balance.allocation.registry import (
-    STRATEGY_NAMES,
+    JAVA_STRATEGY_NAMES,
     StrategySettings,
     by_position,
-    strategy_by_name,
+    java_strategy_by_name,
 )
 from pocketmq.balance.allocation.strategy import (
     AllocationFunction,
@@ -32,15 +34,18 @@ from pocketmq.balance.allocation.strategy import (
     OwnRule,
     Strategy,
     allocate,
+    check_input,
+    may_own,
 )
 
 __all__ = [
-    "STRATEGY_NAMES",
+    "JAVA_STRATEGY_NAMES",
     "AllocationFunction",
     "Average",
     "AverageByCircle",
     "Configured",
     "ConsistentHash",
+    "GroupStrategy",
     "HashFunction",
     "MachineRoom",
     "MachineRoomNearby",
@@ -53,8 +58,11 @@ __all__ = [
     "StrategySettings",
     "allocate",
     "by_position",
+    "check_input",
+    "is_group_strategy",
+    "java_strategy_by_name",
+    "may_own",
     "md5_hash",
     "md5_hashes",
     "md5_nodes",
-    "strategy_by_name",
 ]

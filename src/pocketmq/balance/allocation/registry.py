@@ -1,4 +1,4 @@
-"""Strategies by name, for options and the command line."""
+"""Java's strategies by name. `balance.strategies` knows all, STICKY included."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ from pocketmq.model.queue import MessageQueue
 
 NEARBY = "MACHINE_ROOM_NEARBY"
 _PLAIN_NAMES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM")
-STRATEGY_NAMES = (*_PLAIN_NAMES, *(f"{NEARBY}-{name}" for name in _PLAIN_NAMES))
+JAVA_STRATEGY_NAMES = (*_PLAIN_NAMES, *(f"{NEARBY}-{name}" for name in _PLAIN_NAMES))
 
 
 class StrategySettings(msgspec.Struct, frozen=True):
@@ -26,23 +26,30 @@ class StrategySettings(msgspec.Struct, frozen=True):
     rooms: frozenset[str] = frozenset()
     resolver: RoomResolver = RoomInName()
     queues: tuple[MessageQueue, ...] = ()
+    mixed: str = "AVG"
+    """STICKY: the strategy of foreign members, which do not know STICKY."""
 
 
 _NO_SETTINGS = StrategySettings()
 
 
-def strategy_by_name(name: str, settings: StrategySettings = _NO_SETTINGS) -> Strategy:
+def java_strategy_by_name(
+    name: str,
+    settings: StrategySettings = _NO_SETTINGS,
+    known: tuple[str, ...] = JAVA_STRATEGY_NAMES,
+) -> Strategy:
     """Return the strategy with the name that Java's `getName()` returns; case does not matter.
 
     `MACHINE_ROOM_NEARBY` alone stands for `MACHINE_ROOM_NEARBY-AVG`. Raises `StrategyUnknown`,
-    and `AllocationInputInvalid` for MACHINE_ROOM without rooms or a negative number of nodes.
+    which offers the `known` names, and `AllocationInputInvalid` for MACHINE_ROOM without rooms or a
+    negative number of nodes.
     """
     wanted = name.upper()
     if wanted == NEARBY:
         return MachineRoomNearby(Average(), settings.resolver)
     inner_name = wanted.removeprefix(NEARBY + "-")
     if inner_name not in _PLAIN_NAMES:
-        raise StrategyUnknown(name, STRATEGY_NAMES, _nearest(wanted))
+        raise StrategyUnknown(name, known, _nearest(wanted, known))
     inner = _plain(inner_name, settings)
     return inner if inner_name == wanted else MachineRoomNearby(inner, settings.resolver)
 
@@ -65,10 +72,10 @@ def _plain(name: str, settings: StrategySettings) -> Strategy:
             return MachineRoom(settings.rooms)
 
 
-def _nearest(name: str) -> str | None:
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     from difflib import get_close_matches  # slow to import, and only mistakes need it
 
-    matches = get_close_matches(name[:100], STRATEGY_NAMES, n=1)
+    matches = get_close_matches(name[:100], known, n=1)
     return matches[0] if matches else None
 
 

@@ -97,6 +97,27 @@ class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] | None
     owned: tuple[OwnedQueue, ...]
     now: float
+    prompt: bool = False
+    """Whether every member, those that have just left included, releases queues at once."""
+
+    @property
+    def pause(self) -> float | None:
+        """What suffices where every member releases queues at once; None leaves Java's pauses."""
+        if not self.prompt:
+            return None
+        return self.member.profile.pause_among(0 if self.members is None else len(self.members))
+
+    @property
+    def start_delay(self) -> float:
+        """Seconds between taking a queue and its first pull.
+
+        Java's pull consumers have none; theirs is hidden in the wait before the first rebalance.
+        """
+        delay = self.member.profile.pull_start_delay
+        if self.pause is not None:
+            return min(self.pause, delay)
+        passive = self.member.consume_type is ConsumeType.CONSUME_PASSIVELY
+        return delay if passive else 0.0
 
 
 class QueueChange(msgspec.Struct, frozen=True):
@@ -111,6 +132,8 @@ class QueueChange(msgspec.Struct, frozen=True):
     mine: tuple[MessageQueue, ...]
     owned_count: int
     now: float
+    start_delay: float = 0.0
+    """Seconds until new queues are pulled, for a pull consumer."""
 
 
 def follow_change(
@@ -123,7 +146,7 @@ def follow_change(
     """
     notify = NotifyListener(change.topic, change.queues, change.mine)
     if consume_type is ConsumeType.CONSUME_ACTIVELY:
-        return AssignQueues(change.topic, change.mine), notify
+        return AssignQueues(change.topic, change.mine, change.start_delay), notify
     steps: list[Instruction] = [BumpSubscription(change.topic, int(change.now * 1000))]
     new_limits = spread_topic_limits(limits, change.owned_count)
     if new_limits is not None:

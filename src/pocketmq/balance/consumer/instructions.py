@@ -216,7 +216,11 @@ class ForgetOffset(Instruction, frozen=True):
 
 
 class StartPulling(Instruction, frozen=True):
-    """Pull the queue from this offset, first in `after` seconds."""
+    """Pull the queue from this offset, first in `after` seconds.
+
+    After such a wait the stored offset is read again, and counts if there is one: the last owner
+    may have committed meanwhile, and what it handled would be handled twice. (Java does not.)
+    """
 
     queue: MessageQueue
     offset: int
@@ -268,11 +272,12 @@ class AssignQueues(Instruction, frozen=True):
     """Let a pull consumer's assignment of the topic be exactly these.
 
     Others are dropped and their pull tasks cancelled; new ones use the process queue that exists
-    for them (or a new one) and start a pull task.
+    for them (or a new one) and start a pull task in `after` seconds.
     """
 
     topic: str
     queues: tuple[MessageQueue, ...]
+    after: float = 0.0
 
 
 class NotifyListener(Instruction, frozen=True):

@@ -117,6 +117,13 @@ class ProcessQueue(Generic[M]):
         self._dispatched = True
         return True
 
+    def put_before(self, messages: Sequence[M]) -> bool:
+        """Cache messages that precede what was pulled already; return as `put` does."""
+        newest = self._newest
+        dispatch = self.put(messages)
+        self._newest = max(newest, self._newest)
+        return dispatch
+
     def remove(self, messages: Iterable[CachedMessage], now: float) -> int:
         """Remove consumed messages; return the offset to commit, or −1 if nothing was cached.
 
@@ -201,6 +208,29 @@ class ProcessQueue(Generic[M]):
         self._order.clear()
         self._head = 0
         self.count = self.size = self._newest = 0
+
+    def cut(self, end: int) -> None:
+        """Discard what is at offset `end` or above: its next owner handles it.
+
+        `remove` returns `end` when nothing is left.
+        """
+        cached, gone = self._messages, []
+        order = self._order
+        while order and order[-1] >= end:
+            message = cached.pop(order.pop(), None)
+            if message is not None:
+                gone.append(message)
+        gone += [self._consuming.pop(offset) for offset in list(self._consuming) if offset >= end]
+        self._head = min(self._head, len(order))
+        self.count -= len(gone)
+        self.size -= sum(message.body_size for message in gone)
+        self._newest = end - 1
+
+    def settled_below(self, end: float) -> bool:
+        """Return whether nothing below an offset is cached or being consumed."""
+        if self._messages and self.first_offset() < end:
+            return False
+        return not self._consuming or min(self._consuming) >= end
 
     def first_offset(self) -> int:
         """Return the lowest cached offset. Call it only if something is cached."""

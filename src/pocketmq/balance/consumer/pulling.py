@@ -123,6 +123,8 @@ class PullFacts(msgspec.Struct, frozen=True, kw_only=True):
     locked: bool = False
     start_checked: bool = False
     """Orderly: whether the offset was read again after the queue was locked."""
+    delayed: bool = False
+    """Concurrent: whether the offset is from before a start delay."""
     subscribed: bool = True
     retry_after_error: float = RETRY_AFTER_ERROR
 
@@ -149,7 +151,8 @@ def before_pull(facts: PullFacts) -> BeforePull:
 
     `ReadOffset` asks an orderly consumer to read its start offset again before the first pull
     under the lock (through `offsets.start_step`), to set `start_checked` and call again;
-    if that fails: `start_check_failed`.
+    if that fails: `start_check_failed`. It asks a concurrent one to do so after a start delay;
+    without a stored offset that one starts where it would have started without the delay.
     """
     if facts.dropped:
         return StopPulling()
@@ -165,7 +168,7 @@ def before_pull(facts: PullFacts) -> BeforePull:
         return PullLater(RETRY_WHEN_FULL, WaitReason.SPAN_TOO_LONG)
     if facts.orderly and not facts.locked:
         return PullLater(facts.retry_after_error, WaitReason.NOT_LOCKED)
-    if facts.orderly and not facts.start_checked:
+    if (facts.orderly and not facts.start_checked) or facts.delayed:
         return ReadOffset(facts.queue)
     if not facts.subscribed:
         return PullLater(facts.retry_after_error, WaitReason.NOT_SUBSCRIBED)

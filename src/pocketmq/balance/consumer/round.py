@@ -226,7 +226,7 @@ class RebalanceRound:
         if denied and profile.lock_denied_interval is not None:
             steps.append(RebalanceAgain(profile.lock_denied_interval))
         acquired = {q: self._acquired[q] for q in decision.assigned if q in self._acquired}
-        delay = profile.pull_start_delay
+        delay = self._facts.start_delay
         if member.consume_type is ConsumeType.CONSUME_PASSIVELY:
             steps += [StartPulling(queue, offset, delay) for queue, offset in acquired.items()]
         from_first = member.start.consume_from is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -237,7 +237,12 @@ class RebalanceRound:
         if changed:
             owned_count = len(self._owned) + len(acquired)
             change = QueueChange(
-                decision.topic, decision.all_queues, decision.target, owned_count, self._facts.now
+                decision.topic,
+                decision.all_queues,
+                decision.target,
+                owned_count,
+                self._facts.now,
+                delay,
             )
             steps += follow_change(profile, member.consume_type, member.limits, change)
         self.outcome = RoundOutcome(

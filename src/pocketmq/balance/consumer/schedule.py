@@ -1,7 +1,10 @@
 """When a client rebalances: its timer, what wakes it, and how bursts become one run.
 
-4.x runs at every wake-up. 5.x leaves at least a second between runs, and runs again after a second
-when a run did not reach its target. The shell reports events with the time, arms one timer for
+4.x runs at every wake-up. 5.x leaves at least a second between runs and before the first one, and
+runs again after a second when a run did not reach its target. The second is Java's, and stays where
+a member of another kind may be in the group: it releases queues up to a second after it was
+notified, and a member of ours that turned faster than its fellows would pull queues they still
+have. Where all members are prompt there is no such wait. The shell reports events with the time, arms one timer for
 `WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
 """
 
@@ -30,6 +33,8 @@ class Started(msgspec.Struct, frozen=True):
     """The consumer is up; `heartbeat_sent` says whether any broker accepted its heartbeat."""
 
     heartbeat_sent: bool = True
+    pause: float | None = None
+    """What suffices where every member releases queues at once; None if that is not known."""
 
 
 class TimerElapsed(msgspec.Struct, frozen=True):
@@ -41,7 +46,10 @@ class IdsChanged(msgspec.Struct, frozen=True):
 
 
 class RouteChanged(msgspec.Struct, frozen=True):
-    """The name server returned other queues of a subscribed topic."""
+    """The name server returned other queues of a subscribed topic, or its first ones."""
+
+    pause: float | None = None
+    """As in `RunFinished`."""
 
 
 class SubscriptionChanged(msgspec.Struct, frozen=True):
@@ -79,6 +87,8 @@ class RunFinished(msgspec.Struct, frozen=True):
     """A run is over; `balanced` if every topic reached its target."""
 
     balanced: bool
+    pause: float | None = None
+    """What suffices where every member releases queues at once; None if that is not known."""
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -108,6 +118,10 @@ class RebalanceSchedule(msgspec.Struct, frozen=True):
     last_run: float
     """When the last run ended, or the client was created."""
     due: float
+    ran: bool = False
+    """Whether there was a run."""
+    pause: float | None = None
+    """Of `RunFinished`: None leaves Java's."""
     woken_at: float | None = None
     """While a run is in progress: the earliest time another one was requested."""
     running: bool = False
@@ -134,9 +148,10 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
     match event:
         case TimerElapsed():
             return _tick(schedule, now)
-        case RunFinished(balanced):
-            return _finished(schedule, now, balanced=balanced)
-        case Started(heartbeat_sent):
+        case RunFinished(balanced, pause):
+            return _finished(replace(schedule, pause=pause), now, balanced=balanced)
+        case Started(heartbeat_sent, pause):
+            schedule = replace(schedule, pause=pause)
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
                 return Next(schedule, (WakeAt(schedule.due),))
             woken = _wake(schedule, now, now)
@@ -159,8 +174,9 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
 def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
     """Handle events that do not concern the timer, at least not in Java."""
     match event:
-        case RouteChanged() if schedule.profile.rebalance_on_route_change:
-            return _wake(schedule, now, now)
+        case RouteChanged(pause) if schedule.profile.rebalance_on_route_change:
+            known = schedule if pause is None else replace(schedule, pause=pause)
+            return _wake(known, now, now)
         case SubscriptionChanged(added=True, pull_consumer=pull):
             # Brokers notify a group's members when a heartbeat has another subscription.
             beat = SendHeartbeats()
@@ -177,12 +193,21 @@ def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
         return Next(replace(schedule, woken_at=earliest))
     # Wake-ups come in bursts (every broker notifies of the same change): the first one sets the
     # time of the next run, at least the minimal interval after the last; the others fall into it.
-    allowed = schedule.last_run + schedule.profile.rebalance_min_interval
-    due = min(schedule.due, max(when, allowed))
+    due = min(schedule.due, max(when, _allowed(schedule, now)))
     woken = replace(schedule, due=due)
     if due <= now:
         return _run(woken, now)
     return Next(woken, (WakeAt(due),)) if due != schedule.due else Next(schedule)
+
+
+def _allowed(schedule: RebalanceSchedule, now: float) -> float:
+    """Return the earliest time of the next run."""
+    interval = schedule.profile.rebalance_min_interval
+    if schedule.pause is None:
+        return schedule.last_run + interval
+    if not schedule.ran:  # the others were notified by the heartbeat, and release queues now
+        return now
+    return schedule.last_run + min(schedule.pause, interval)
 
 
 def _tick(schedule: RebalanceSchedule, now: float) -> Next:
@@ -202,7 +227,7 @@ def _run(schedule: RebalanceSchedule, now: float) -> Next:
 def _finished(schedule: RebalanceSchedule, now: float, *, balanced: bool) -> Next:
     profile = schedule.profile
     wait = profile.rebalance_interval if balanced else profile.unbalanced_interval
-    ended = replace(schedule, running=False, woken_at=None, last_run=now, due=now + wait)
+    ended = replace(schedule, running=False, woken_at=None, last_run=now, ran=True, due=now + wait)
     if schedule.woken_at is not None:
         woken = _wake(ended, now, max(now, schedule.woken_at))
         if woken.instructions:

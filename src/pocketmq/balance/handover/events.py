@@ -36,10 +36,11 @@ class Routed(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """Another member told something on a broker's bus."""
+    """Another member told something on a broker's bus; another one is one with another boot."""
 
     broker: str
     sender: str
+    boot: str
     message: BusMessage
 
 
@@ -67,6 +68,24 @@ class OffsetRead(msgspec.Struct, frozen=True):
 
     queue: MessageQueue
     offset: int | None
+    stored: bool = True
+    """False: nothing is stored for the group yet."""
+
+
+class OffsetStored(msgspec.Struct, frozen=True):
+    """The answer to `StoreOffset`; `done` is False if the broker did not confirm it."""
+
+    queue: MessageQueue
+    done: bool
+
+
+class Overtaken(msgspec.Struct, frozen=True):
+    """`Recheck` or `Resume` found an offset above all that this stay ever committed.
+
+    Another member had the queue meanwhile, or an operator skipped messages.
+    """
+
+    queue: MessageQueue
 
 
 class StartingStopped(msgspec.Struct, frozen=True):
@@ -130,6 +149,8 @@ HandoverEvent = (
     | Locked
     | Unlocked
     | OffsetRead
+    | OffsetStored
+    | Overtaken
     | StartingStopped
     | Drained
     | HoleFilled

@@ -3,7 +3,8 @@
 Instructions of one answer are carried out in order as far as they start: a request is written
 before the next instruction is looked at, its answer comes later as an event. Requests of the same
 kind to the same broker may travel together. A shell reports exactly one answer for each instruction
-that has one, also when the request fails.
+that has one, also when the request fails; only `Drop` voids `StopStarting`, `Drain` and `FillHole`
+of its queue, which are not answered after it.
 """
 
 from enum import Enum
@@ -57,6 +58,26 @@ class ReadOffset(Instruction, frozen=True):
     queue: MessageQueue
 
 
+class StoreOffset(Instruction, frozen=True):
+    """Store where a queue starts that has no offset yet, and wait for it; report `OffsetStored`.
+
+    Otherwise an heir that comes before the first commit would start at the end of the queue.
+    """
+
+    queue: MessageQueue
+    offset: int
+
+
+class Recheck(Instruction, frozen=True):
+    """Read the stored offset, after the commit in flight, and compare it with this stay's commits.
+
+    Lower than the last one: commit that again. Higher than any, failed ones included, and higher
+    than where the stay started: report `Overtaken`. Otherwise nothing is reported.
+    """
+
+    queue: MessageQueue
+
+
 class Run(Instruction, frozen=True):
     """Take a queue: pull from `offset`, start handlers.
 
@@ -93,7 +114,10 @@ class StopStarting(Instruction, frozen=True):
 
 
 class Drain(Instruction, frozen=True):
-    """Wait for messages in flight, commit, and report `Drained`; the queue stays in the table."""
+    """Wait for messages in flight, commit, and report `Drained`; the queue stays in the table.
+
+    A fenced queue's commit waits for `Resume`. `Drain` may come again after a commit that failed.
+    """
 
     queue: MessageQueue
 
@@ -111,7 +135,11 @@ class Fence(Instruction, frozen=True):
 
 
 class Resume(Instruction, frozen=True):
-    """The lease is granted again: go on."""
+    """The lease is granted again: read the stored offset, then go on.
+
+    If it is above where the stay started, its barrier and all its commits, failed ones included,
+    another member had the queue meanwhile: report `Overtaken` and stay fenced.
+    """
 
     queue: MessageQueue
 

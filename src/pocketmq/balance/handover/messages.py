@@ -1,40 +1,53 @@
 """What members tell each other on the bus, and how it is written.
 
 The bus is queue 0 of topic `POCKETMQ_BALANCE` on each broker; a message's tag is the group. One
-record carries what a member has to tell at one time: a JSON list of messages. Members of later
-versions may tell what this one does not know; it is skipped.
+notice carries what a member has to tell at one time. Members of later versions may tell what this
+one does not know; it is skipped. Nothing that is read here is trusted: sizes and numbers have
+limits, and no message can make a member lose messages (see `group`).
 """
+
+from typing import Annotated
 
 import msgspec
 
 from pocketmq.model.queue import MessageQueue
 
 BUS_TOPIC = "POCKETMQ_BALANCE"
+PROTOCOL_VERSION = 1
+MEMBER_SUFFIX = f"@pm{PROTOCOL_VERSION}"
+"""How the client ids of members end that speak this protocol."""
+
+_LONGEST_NOTICE = 4 << 20
+
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+Name = Annotated[str, msgspec.Meta(max_length=512)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
+Queues = Annotated[tuple[MessageQueue, ...], msgspec.Meta(max_length=20_000)]
 
 
 class Hello(msgspec.Struct, frozen=True, tag="HELLO", tag_field="kind"):
     """A member has started and listens; all others answer with `State`."""
 
-    boot: str
-
 
 class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     """Which queues a member has. `number` grows with each state of a boot; older ones are void."""
 
-    boot: str
-    number: int
-    held: tuple[MessageQueue, ...] = ()
-    draining: tuple[MessageQueue, ...] = ()
-    table: dict[str, tuple[MessageQueue, ...]] = {}
-    """What the sender knows of others; the first in rank adds it for those who have just come."""
+    number: Number
+    held: Queues = ()
+    draining: Queues = ()
+    table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=1_000)] = {}
+    """What the sender knows of others, by lock owner (`client id#boot`); the first in rank adds it
+    for those who have just come."""
+    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=1_000)] = {}
+    """Of these, who has left and will be back, and for how long queues still wait for it."""
 
 
 class Claim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):
     """The sender is to have these queues, which `to` has: it shall give them."""
 
-    to: str
-    queues: tuple[MessageQueue, ...]
-    number: int
+    to: Name
+    queues: Queues
+    number: Number
 
 
 class Give(msgspec.Struct, frozen=True, tag="GIVE", tag_field="kind"):
@@ -43,17 +56,69 @@ class Give(msgspec.Struct, frozen=True, tag="GIVE", tag_field="kind"):
     It answers claim `number` and is void for any other.
     """
 
-    to: str
+    to: Name
     queue: MessageQueue
-    offset: int
-    number: int
+    offset: Number
+    number: Number
 
 
 class Bye(msgspec.Struct, frozen=True, tag="BYE", tag_field="kind"):
     """A member leaves. With `back_within` seconds its queues wait for it; 0: claim them now."""
 
-    boot: str
-    back_within: float = 0.0
+    back_within: Seconds = 0.0
 
 
 BusMessage = Hello | State | Claim | Give | Bye
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What one member tells at one time: the body of one message on the bus."""
+
+    sender: Name
+    boot: Name
+    messages: tuple[BusMessage, ...]
+
+
+class _RawNotice(msgspec.Struct, frozen=True):
+    sender: Name
+    boot: Name
+    messages: Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(max_length=20_000)]
+
+
+_notice_decoder = msgspec.json.Decoder(_RawNotice)
+_message_decoder: msgspec.json.Decoder[BusMessage] = msgspec.json.Decoder(BusMessage)
+
+
+def write_notice(notice: Notice) -> bytes:
+    """Return the body that carries a notice."""
+    return msgspec.json.encode(notice)
+
+
+def read_notice(body: bytes) -> Notice | None:
+    """Return what a body carries; None if it is not a notice at all.
+
+    Messages of unknown kinds, or with values out of range, are skipped.
+    """
+    if len(body) > _LONGEST_NOTICE:
+        return None
+    try:
+        raw = _notice_decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    messages = []
+    for item in raw.messages:
+        try:
+            messages.append(_message_decoder.decode(item))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue
+    return Notice(raw.sender, raw.boot, tuple(messages))
+
+
+def is_ours(client_id: str) -> bool:
+    """Return whether a member speaks this protocol; all others are foreign."""
+    return client_id.endswith(MEMBER_SUFFIX)
+
+
+def lock_owner(client_id: str, boot: str) -> str:
+    """Return the name under which a member locks: two processes with one id never share a lock."""
+    return f"{client_id}#{boot}"

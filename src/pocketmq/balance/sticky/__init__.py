@@ -5,6 +5,7 @@
 | `assignment` | `assign`: the owner of every queue; `minimum_moves`: how many had to move |
 | `extras` | which members get one queue more of which topic: the exact optimum, by min-cost flow |
 | `mixed` | the same beside foreign members, which use one of Java's strategies |
+| `strategy` | `Sticky`: all of it as the strategy that options and commands name |
 | `scores` | the fixed hashes that decide between equally good assignments |
 
 The members' numbers of queues differ by one at most, in every topic and over all topics. Unlike
@@ -14,5 +15,6 @@ way must still come to the same result. They do, and `assignment` explains why.
 
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
 from pocketmq.balance.sticky.mixed import Division, assign_mixed, divide
+from pocketmq.balance.sticky.strategy import Sticky
 
-__all__ = ["Division", "Topics", "assign", "assign_mixed", "divide", "minimum_moves"]
+__all__ = ["Division", "Sticky", "Topics", "assign", "assign_mixed", "divide", "minimum_moves"]

@@ -11,6 +11,7 @@ import msgspec
 from pocketmq.balance.story.observation import LEFT, SILENT, UNEXPLAINED, Cause
 from pocketmq.balance.what_if import Move
 from pocketmq.balance.what_if.movement import LastOwners, moves_between
+from pocketmq.model.group_balance import handover_version
 from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
@@ -117,9 +118,11 @@ class Episode:
         self._cached = None
 
     def compare(self, known: LastOwners[MessageQueue], members: Iterable[str]) -> None:
-        """Work out what has moved since the start."""
+        """Work out what has moved since the start; members that hand over are even over all."""
         assert self._start is not None
-        moves, self.minimum = moves_between(self._start, known, members)
+        members = tuple(members)
+        over_all = all(handover_version(member) is not None for member in members)
+        moves, self.minimum = moves_between(self._start, known, members, over_all=over_all)
         self.moves = tuple([Move(*move) for move in moves])
         self.moved = len(moves)
         self._cached = None

@@ -6,21 +6,22 @@ with how few would have had to.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
 
+from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
+from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
 from pocketmq.balance.story.timeline import (
     DIED,
     HELD,
-    OwnersAt,
     OwnershipTimeline,
-    OwnersOverTime,
     finished,
 )
 from pocketmq.balance.what_if import spread
 from pocketmq.balance.what_if.movement import moves_between
+from pocketmq.model.group_balance import handover_version
 from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -31,11 +32,12 @@ SETTLED_QUIET = 0.3
 _JUST_AFTER = 1e-6
 
 
-class Handover(msgspec.Struct, frozen=True):
+class ChangeOfHands(msgspec.Struct, frozen=True):
     """A queue that went from one member to another.
 
     `pause` is the time without an owner, `overlap` the time with both; `duplicates` counts messages
-    that both handled, None where handled messages were not recorded.
+    that both handled, None where handled messages were not recorded. `kind`, `offset` and
+    `draining` are what members told of the hand-over, None where they did not.
     """
 
     queue: QueueName
@@ -46,6 +48,13 @@ class Handover(msgspec.Struct, frozen=True):
     overlap: float
     died: bool
     duplicates: int | None = None
+    kind: str | None = None
+    offset: int | None = None
+    draining: float | None = None
+    """Seconds until the giver had finished its last message."""
+    one_clock: bool = True
+    """Whether both ran on one machine, by their ids; else the times include their clocks'
+    difference."""
 
 
 class Evenness(msgspec.Struct, frozen=True):
@@ -69,6 +78,8 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
     brokers_back: list[str]
     moved: int
     minimum: int
+    """The fewest moves to an assignment as even as the one reached: topic by topic, or over all
+    topics where members told it."""
     first_taken: int
     after: Evenness
 
@@ -89,24 +100,36 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
         return ", ".join(parts) or ", ".join(self.triggers) or "unknown"
 
 
-def handovers(story: OwnershipTimeline) -> list[Handover]:
-    """List every change of hands, in order of time."""
+def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list[ChangeOfHands]:
+    """List every change of hands, in order of time, with what members told of it.
+
+    Those to and from foreign members that record no events are unknown, and left out.
+    """
+    known = {(one.queue, one.heir, one.started): one for one in told}
     found = []
     for queue, spans in story.owned.items():
         for earlier, later in pairwise(spans):
             if earlier.member == later.member:
+                continue
+            untold = story.untold.get(queue, ())
+            if any(earlier.until <= since and until <= later.since for since, until in untold):
                 continue
             gap = later.since - earlier.until
             away = sum(
                 max(0.0, min(until, later.since) - max(since, earlier.until))
                 for since, until in story.absent.get(queue, ())
             )
+            one = known.get((queue, later.member, later.since))
             found.append(
-                Handover(
+                ChangeOfHands(
                     queue, earlier.member, later.member, later.since,
                     pause=max(0.0, gap - away),
                     overlap=max(0.0, min(earlier.until, later.until) - later.since),
                     died=earlier.ended == DIED,
+                    kind=None if one is None else one.kind,
+                    offset=None if one is None else one.offset,
+                    draining=None if one is None else one.draining,
+                    one_clock=on_one_machine(earlier.member, later.member),
                 )
             )  # fmt: skip
     return sorted(found, key=lambda move: (move.at, move.queue))
@@ -128,12 +151,12 @@ def rebalances(
     Goes through the story once, in order of time.
     """
     owners = OwnersOverTime(story)
-    triggers_of = _Triggers(events)
+    told_by = _Tellers(events)
     found: list[RecordedRebalance] = []
     before: OwnersAt = {}
     for gathered, after in _gathered(story, owners, quiet):
-        triggers = triggers_of.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
-        found.append(_measured(gathered, before, after, triggers))
+        told = told_by.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
+        found.append(_measured(gathered, before, after, told))
         before = after
     return found
 
@@ -170,28 +193,53 @@ def _changes(story: OwnershipTimeline) -> list[tuple[float, set[str]]]:
     return sorted(times.items(), key=lambda change: change[0])
 
 
-class _Triggers:
-    """The triggers of events, read for one stretch of time after another."""
+class _Tellers:
+    """The events that changed something, read for one stretch of time after another."""
 
     def __init__(self, events: Sequence[RebalanceEvent]) -> None:
-        self._events = sorted([e for e in events if e.changed], key=finished)
+        self._events = sorted([(_last_change(e), e) for e in events if e.changed], key=_time)
         self._next = 0
 
-    def between(self, since: float, until: float) -> list[str]:
-        """Return the triggers of that time, the most frequent first."""
-        triggers: Counter[str] = Counter()
+    def between(self, since: float, until: float) -> list[RebalanceEvent]:
+        """Return the events whose last change was in that time."""
+        told = []
         while self._next < len(self._events):
-            event = self._events[self._next]
-            if finished(event) > until:
+            at, event = self._events[self._next]
+            if at > until:
                 break
-            if finished(event) >= since:
-                triggers.update(event.trigger.split(", "))
+            if at >= since:
+                told.append(event)
             self._next += 1
-        return [name for name, _ in triggers.most_common()]
+        return told
+
+
+def _last_change(event: RebalanceEvent) -> float:
+    """Return when a member last took or released a queue in an event.
+
+    An event that tells of hand-overs ends later than they do: it waits for what is drained.
+    """
+    me = event.client_id
+    told = [
+        at
+        for each in event.handovers
+        for who, at in ((each.giver, each.stopped), (each.heir, each.started))
+        if who == me and at is not None
+    ]
+    return max(told, default=finished(event))
+
+
+def _time(pair: tuple[float, RebalanceEvent]) -> float:
+    return pair[0]
+
+
+def _triggers(told: Iterable[RebalanceEvent]) -> list[str]:
+    """Return the triggers of events, the most frequent first."""
+    triggers = Counter([name for event in told for name in event.trigger.split(", ")])
+    return [name for name, _ in triggers.most_common()]
 
 
 def _measured(
-    gathered: _Gathered, before: OwnersAt, after: OwnersAt, triggers: list[str]
+    gathered: _Gathered, before: OwnersAt, after: OwnersAt, told: Sequence[RebalanceEvent]
 ) -> RecordedRebalance:
     members = {owner for owner in after.values() if owner is not None}
     old_members = {owner for owner in before.values() if owner is not None}
@@ -199,12 +247,17 @@ def _measured(
     # left to move a queue to.
     had = {queue: (owner,) for queue, owner in before.items() if owner is not None}
     has = {queue: () if owner is None else (owner,) for queue, owner in after.items()}
-    moves, minimum = moves_between(had, has, members) if members else ([], 0)
+    over_all = all(handover_version(member) is not None for member in members)
+    moves, minimum = moves_between(had, has, members, over_all=over_all) if members else ([], 0)
+    # Members know the owners at the time of each change, so they know of moves that the first and
+    # the last state do not show. What they expect is not what had to be where less was done.
+    known = max((event.minimum or 0 for event in told), default=0)
+    minimum = min(max(minimum, known), len(moves))
     had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
     return RecordedRebalance(
         since=gathered.since,
         until=gathered.until,
-        triggers=triggers,
+        triggers=_triggers(told),
         joined=sorted(members - old_members),
         left=sorted(old_members - members - gathered.dead),
         died=sorted((old_members - members) & gathered.dead),
@@ -228,7 +281,7 @@ def _balance(owners: OwnersAt) -> Evenness:
     return Evenness(topics, spread(total, members), total[None])
 
 
-def returned(moves: Sequence[Handover], within: float) -> list[Handover]:
+def returned(moves: Sequence[ChangeOfHands], within: float) -> list[ChangeOfHands]:
     """Return the moves by which a queue came back to a member that had lost it shortly before."""
     lost: dict[tuple[QueueName, str], float] = {}
     found = []

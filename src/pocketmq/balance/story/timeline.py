@@ -1,9 +1,9 @@
 """Who owned which queue from when to when, read from one group's events.
 
-A member's event lists what it owns afterwards, which counts from the end of that rebalance on. A
-member that dies reports nothing any more: its queues end when another member's event lists the
-group without it, or at its last sign of life before that if one was recorded. `OwnersOverTime`
-walks a timeline and returns the owners at each time.
+A member's event lists what it owns afterwards, which counts from the end of that rebalance on;
+where the event tells of hand-overs (version 2), from and to the times that it tells. A member that
+dies reports nothing any more: its queues end when another member's event lists the group without
+it, or at its last sign of life before that if one was recorded.
 """
 
 from collections import defaultdict
@@ -11,16 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from pocketmq.model.group_balance import handover_version
 from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
+_FOREIGN = "foreign"
 RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
 """How an ownership ended; `HELD`: not yet. The values stand in reports."""
-OwnersAt = dict[QueueName, str | None]
-"""The owner of each existing queue, the later of two at once; None for an unowned queue."""
-# What happens to a queue. At one time queues appear before they go, owners take before they
-# release.
-_KNOWN, _BACK, _GONE, _TAKES, _RELEASES = range(5)
 
 
 class Owned(msgspec.Struct, frozen=True):
@@ -47,6 +44,8 @@ class OwnershipTimeline(msgspec.Struct, frozen=True):
     absent: dict[QueueName, list[tuple[float, float]]]
     began: float
     ended: float
+    untold: dict[QueueName, list[tuple[float, float]]] = {}
+    """When a queue was with foreign members that record no events, so its owner is unknown."""
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -54,6 +53,26 @@ class _Open(msgspec.Struct, frozen=True):
 
     since: float
     start_offset: int | None
+
+
+class _HandoverTimes:
+    """When a member stopped and started queues, by the hand-overs that its event tells."""
+
+    def __init__(self, event: RebalanceEvent) -> None:
+        self.topic = event.topic
+        self.stopped: dict[QueueName, float] = {}
+        self.started: dict[QueueName, float] = {}
+        self.to_foreign: dict[QueueName, float] = {}
+        for each in event.handovers:
+            queue = name_of(each.queue)
+            if queue.topic != event.topic:
+                continue
+            if each.giver == event.client_id and each.stopped is not None:
+                self.stopped[queue] = each.stopped
+                if each.kind == _FOREIGN:
+                    self.to_foreign[queue] = each.stopped
+            if each.heir == event.client_id and each.started is not None:
+                self.started[queue] = each.started
 
 
 class OwnershipFold:
@@ -72,6 +91,9 @@ class OwnershipFold:
         self._last_closed: dict[tuple[QueueName, str], int] = {}
         self._first_known: dict[str, dict[QueueName, float]] = {}  # by topic
         self._gone_since: dict[QueueName, float] = {}
+        self._foreign_since: dict[QueueName, float] = {}
+        self._untold: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
+        self._given: dict[str, set[QueueName]] = defaultdict(set)  # by member, while it drains
         self._absent: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
         self._began: float | None = None
         self._ended = 0.0
@@ -86,18 +108,51 @@ class OwnershipFold:
         self._bury(event, at)
         after = dict.fromkeys(map(name_of, event.after))  # in the order that the event has
         before = {name_of(queue) for queue in event.before}
+        times = _HandoverTimes(event)
         for queue in before:
             self._revive(me, queue)
         mine = self._owned_by(me, event.topic)
+        self._give(me, times, after)
         for queue in [queue for queue in mine if queue not in after]:
-            self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
-        for queue in [queue for queue in after if queue not in mine]:
+            stopped = times.stopped.get(queue, at)
+            until = stopped if stopped >= mine[queue].since else at  # else told before it took it
+            self._close(me, queue, until, STOPPED if event.trigger == "stop" else RELEASED)
+        given = self._given.get(me, ())
+        for queue in [queue for queue in after if queue not in mine and queue not in given]:
             since = at if queue not in before else event.started
-            opened = _Open(since, event.assigned.get(str(queue)))
+            opened = _Open(times.started.get(queue, since), event.assigned.get(str(queue)))
             self._owned_by(me, queue.topic)[queue] = opened
+            self._back_from_foreign(me, queue, opened.since)
+        for queue, stopped in times.to_foreign.items():
+            self._foreign_since.setdefault(queue, stopped)
         if not mine:
             del self._owned[event.topic][me]
         self._last_event[me] = at
+
+    def _back_from_foreign(self, me: str, queue: QueueName, at: float) -> None:
+        """End the time of which nothing is known; a foreign member that records tells it itself."""
+        since = self._foreign_since.pop(queue, None)
+        if since is not None and since < at and handover_version(me) is not None:
+            self._untold[queue].append((since, at))
+
+    def _give(self, me: str, times: "_HandoverTimes", after: Mapping[QueueName, None]) -> None:
+        """End the ownership of queues that were given away, although they are still listed.
+
+        A member that drains a queue lists it until its last message is finished, but the heir
+        starts messages already.
+        """
+        given = self._given[me]
+        given.difference_update(times.started.keys())
+        given.difference_update([q for q in given if q.topic == times.topic and q not in after])
+        mine = self._owned_by(me, times.topic)
+        for queue, stopped in times.stopped.items():
+            since = mine[queue].since if queue in mine else stopped
+            if queue in after and stopped >= max(since, times.started.get(queue, stopped)):
+                given.add(queue)
+                if queue in mine:
+                    self._close(me, queue, stopped, RELEASED)
+        if not given:
+            del self._given[me]
 
     def finish(self, until: float = 0.0) -> OwnershipTimeline:
         """Return the timeline up to a time, or the last event if later; open spans stay open."""
@@ -114,7 +169,10 @@ class OwnershipFold:
         for one in sorted(everything, key=lambda o: (o.since, o.until)):
             owned.setdefault(one.queue, []).append(one)
         known = {queue: (first_known.get(queue, began), ended) for queue in owned}
-        return OwnershipTimeline(owned, known, absent, began, ended)
+        untold = {queue: list(spans) for queue, spans in self._untold.items()}
+        for queue, since in self._foreign_since.items():
+            untold.setdefault(queue, []).append((since, max(since, ended)))
+        return OwnershipTimeline(owned, known, absent, began, ended, untold)
 
     def _still_owned(self, ended: float) -> Iterable[Owned]:
         for members in self._owned.values():
@@ -167,7 +225,7 @@ class OwnershipFold:
 
     def _close(self, member: str, queue: QueueName, at: float, how: str) -> None:
         opened = self._owned[queue.topic][member].pop(queue)
-        until, noticed = at, None
+        until, noticed = max(opened.since, at), None
         if how == DIED:
             until, noticed = max(opened.since, min(at, self._signs.get(member, at))), at
         self._count += 1
@@ -201,57 +259,3 @@ def finished(event: RebalanceEvent) -> float:
 def name_of(queue: MessageQueue) -> QueueName:
     """Return a queue's name."""
     return QueueName(queue.topic, queue.broker_name, queue.queue_id)
-
-
-class OwnersOverTime:
-    """Walks through a timeline once: requested times must not go back."""
-
-    def __init__(self, story: OwnershipTimeline) -> None:
-        edges: list[tuple[float, int, float, QueueName, Owned | None]] = []
-        for queue, (since, _) in story.known.items():
-            edges.append((since, _KNOWN, 0.0, queue, None))
-            for gone, back in story.absent.get(queue, ()):
-                if gone < back:
-                    edges += [(gone, _GONE, 0.0, queue, None), (back, _BACK, 0.0, queue, None)]
-        for queue, spans in story.owned.items():
-            for one in spans:
-                if one.ended == HELD:  # it lasts beyond the end
-                    edges.append((one.since, _TAKES, one.until, queue, one))
-                elif one.since < one.until:
-                    edges.append((one.since, _TAKES, one.until, queue, one))
-                    edges.append((one.until, _RELEASES, 0.0, queue, one))
-        edges.sort(key=lambda edge: edge[:3])
-        self._edges = edges[::-1]  # the next one last; those of one time stay in their order
-        self._owned: dict[QueueName, list[Owned]] = defaultdict(list)
-        self._there: dict[QueueName, int] = defaultdict(int)  # 1 if it exists
-        self._unsettled: set[QueueName] = set()
-
-    def owners_at(self, time: float) -> OwnersAt:
-        """Return the owner of each queue that exists."""
-        self._advance(time)
-        return {
-            queue: self._owned[queue][-1].member if self._owned[queue] else None
-            for queue, there in self._there.items()
-            if there > 0
-        }
-
-    def settled_at(self, time: float) -> bool:
-        """Return whether every queue has exactly one owner."""
-        self._advance(time)
-        return not self._unsettled
-
-    def _advance(self, time: float) -> None:
-        while self._edges and self._edges[-1][0] <= time:
-            _, kind, _, queue, one = self._edges.pop()
-            if kind in (_KNOWN, _BACK):
-                self._there[queue] += 1
-            elif kind == _GONE:
-                self._there[queue] -= 1
-            elif one is not None and kind == _TAKES:
-                self._owned[queue].append(one)
-            elif one is not None:
-                self._owned[queue].remove(one)
-            if self._there[queue] > 0 and len(self._owned[queue]) != 1:
-                self._unsettled.add(queue)
-            else:
-                self._unsettled.discard(queue)

@@ -15,19 +15,18 @@ from pocketmq.balance.what_if.events import (
     MemberJoined,
     MemberLeft,
     QueuesAdded,
-    Situation,
     StrategyChanged,
 )
+from pocketmq.balance.what_if.minimum import fewest_moves
 from pocketmq.balance.what_if.movement import (
     Move,
     Movement,
     Numbers,
-    fewest_moves,
+    first_movement,
     movement,
     numbers,
 )
 from pocketmq.balance.what_if.ownership import (
-    Owners,
     Ownership,
     Share,
     TopicBalance,
@@ -35,6 +34,7 @@ from pocketmq.balance.what_if.ownership import (
     owners_in,
     spread,
 )
+from pocketmq.balance.what_if.situation import Owners, Situation
 
 __all__ = [
     "BrokerAdded",
@@ -73,13 +73,17 @@ class WhatIfStep(msgspec.Struct, frozen=True):
     movement: Movement
 
 
-class WhatIf(msgspec.Struct, frozen=True):
-    """The answer: the state before, each event with its effect, and the movement over all."""
+class WhatIf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer: the state before, each event with its effect, and the movement over all.
+
+    `start` is what the strategy moves before any event, if the owners up to now are known.
+    """
 
     strategy: str
     before: Ownership
     steps: list[WhatIfStep]
     overall: Movement
+    start: Movement | None = None
 
 
 def preview(situation: Situation) -> Ownership:
@@ -90,6 +94,9 @@ def preview(situation: Situation) -> Ownership:
 def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
     """Apply events one after the other, with a complete rebalance after each.
 
+    A strategy that uses the owners up to now gets those of the rebalance before; at the start, and
+    for the movement there, those that the situation brings along.
+
     Raises `AllocationInputInvalid` for an event that cannot happen (an unknown member
     leaves, an unknown broker fails) and where the strategy itself refuses.
     """
@@ -97,7 +104,7 @@ def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
     now, owned_now = first, owned_first
     steps = []
     for event in events:
-        later = event.apply(now)
+        later = event.apply(now).after(now, owned_now)
         owned_later = owners_in(later)
         steps.append(
             WhatIfStep(
@@ -114,4 +121,5 @@ def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
         before=describe(first, owned_first),
         steps=steps,
         overall=movement(first, owned_first, now, owned_now),
+        start=first_movement(first, owned_first) if first.previous else None,
     )

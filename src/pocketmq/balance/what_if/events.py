@@ -1,57 +1,18 @@
-"""A group's situation, and the events that may happen to it.
+"""The events that may happen to a group, and how each changes its situation.
 
-Owns what a situation is and how each event changes it. Independent of shares: who owns what in
-a situation is computed elsewhere.
+Independent of shares: who owns what in a situation is computed elsewhere. The owners that a
+situation brings along are those before the event.
 """
 
-from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import msgspec
 
 from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.what_if.situation import Situation, in_order
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
-
-
-class Situation(msgspec.Struct, frozen=True):
-    """A group whose members all subscribe to the same topics; make one with `Situation.of`."""
-
-    topics: dict[str, tuple[MessageQueue, ...]]
-    members: tuple[str, ...]
-    strategy: Strategy
-    group: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        topics: Mapping[str, Collection[MessageQueue]],
-        members: Collection[str],
-        strategy: Strategy,
-        group: str = "",
-    ) -> "Situation":
-        """Bring queues and members into Java's order; a repeated member id stays repeated.
-
-        Raises `AllocationInputInvalid` for an empty member id or a queue of another topic.
-        """
-        if "" in members:
-            raise AllocationInputInvalid("a member id must not be empty")
-        for topic, queues in topics.items():
-            if any(queue.topic != topic for queue in queues):
-                raise AllocationInputInvalid(
-                    f"the queues of topic {topic} include one of another topic"
-                )
-        return cls(
-            topics={topic: _sorted(topics[topic]) for topic in java_sorted(tuple(topics))},
-            members=tuple(java_sorted(tuple(members))),
-            strategy=strategy,
-            group=group,
-        )
-
-    def brokers(self) -> set[str]:
-        """Return the brokers that have any queue."""
-        return {queue.broker_name for queues in self.topics.values() for queue in queues}
+from pocketmq.model.queue import MessageQueue
 
 
 class MemberJoined(msgspec.Struct, frozen=True):
@@ -94,7 +55,10 @@ class MemberLeft(msgspec.Struct, frozen=True):
 
 
 class BrokerDown(msgspec.Struct, frozen=True):
-    """A broker and its queues vanish from the routes."""
+    """A broker and its queues vanish from the routes, for good.
+
+    Members that use STICKY wait a while for a broker to come back before they move anything.
+    """
 
     kind: ClassVar[str] = "broker_down"
     broker: str
@@ -178,10 +142,6 @@ class StrategyChanged(msgspec.Struct, frozen=True):
 Event = MemberJoined | MemberLeft | BrokerDown | BrokerAdded | QueuesAdded | StrategyChanged
 
 
-def _sorted(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
-    return tuple(sort_queues(set(queues)))
-
-
 def _with_queues(situation: Situation, topic: str, broker: str, count: int) -> Situation:
     if topic not in situation.topics:
         raise AllocationInputInvalid(f"the group does not subscribe to topic {topic}")
@@ -192,5 +152,5 @@ def _with_queues(situation: Situation, topic: str, broker: str, count: int) -> S
     queues = situation.topics[topic]
     first = max((queue.queue_id + 1 for queue in queues if queue.broker_name == broker), default=0)
     more = [MessageQueue(topic, broker, number) for number in range(first, first + count)]
-    topics = situation.topics | {topic: _sorted([*queues, *more])}
+    topics = situation.topics | {topic: in_order([*queues, *more])}
     return msgspec.structs.replace(situation, topics=topics)

@@ -12,8 +12,15 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from pocketmq.balance.what_if.events import Situation
-from pocketmq.balance.what_if.ownership import Owners, spread
+from pocketmq.balance.allocation import is_group_strategy
+from pocketmq.balance.what_if.minimum import (
+    fewest_known,
+    fewest_moves,
+    fewest_moves_of,
+    fewest_over_all,
+)
+from pocketmq.balance.what_if.ownership import owners_from, spread
+from pocketmq.balance.what_if.situation import Owners, Situation
 from pocketmq.model.queue import MessageQueue
 
 
@@ -29,8 +36,7 @@ class Movement(msgspec.Struct, frozen=True):
     """All that changed between two situations.
 
     `moves` holds the queues that exist in both and have another owner now (`moved` of them).
-    `minimum` is the fewest that had to move for a spread as even as the one reached, topic by
-    topic: the same numbers of queues, but it does not matter which member has which number. `added`
+    `minimum` is how few had to move, as the module `minimum` says. `added`
     and `removed` hold queues that exist in one situation only.
     """
 
@@ -62,7 +68,14 @@ def movement(
             went = zip(old_queues, old_owners, strict=True)
             removed += [Move(queue, owner, None) for queue, owner in went if queue not in staying]
         minimum += fewest_moves(had, new_owners, after.members)
+    if is_group_strategy(after.strategy):
+        minimum = fewest_over_all(after.strategy, before, owned_before, after, owned_after)
     return Movement(len(moves), minimum, moves, added, removed)
+
+
+def first_movement(situation: Situation, owned: Owners) -> Movement:
+    """Compare the owners that a situation brought along with those that it has."""
+    return movement(situation, owners_from(situation.topics, situation.previous), situation, owned)
 
 
 def kept_queues(
@@ -78,28 +91,6 @@ def kept_queues(
     new = dict(zip(new_queues, new_owners, strict=True))
     kept = [queue for queue in old_queues if queue in new]
     return kept, [old[queue] for queue in kept], [new[queue] for queue in kept]
-
-
-def fewest_moves(
-    kept_owners: Sequence[str | None], new_owners: Sequence[str | None], members: Iterable[str]
-) -> int:
-    """Return how few of the kept queues must move to reach a spread like that of `new_owners`.
-
-    A member can keep no more than it had and no more than it shall have. Giving the largest new
-    numbers to those that had most keeps the most in all; queues of members gone must all move.
-    """
-    return fewest_moves_of(Counter(kept_owners), Counter(new_owners), members)
-
-
-def fewest_moves_of(
-    had: Counter[str | None], has: Counter[str | None], members: Iterable[str]
-) -> int:
-    """Return the same from the number of kept queues each had, and of all queues each has."""
-    staying = set(members)
-    before = sorted([had.get(member, 0) for member in staying])
-    after = sorted([has.get(member, 0) for member in staying])
-    may_stay = sum(map(min, before, after)) + min(had[None], has[None])
-    return had.total() - may_stay
 
 
 class Numbers(NamedTuple):
@@ -150,6 +141,8 @@ def _moved(
         minimum += fewest_moves_of(Counter(had), counts[topic], now.members)
         added += len(new_queues) - len(kept)
         removed += len(old_queues) - len(kept)
+    if is_group_strategy(now.strategy):
+        minimum = fewest_over_all(now.strategy, earlier, owned_earlier, now, owned)
     return moved, minimum, added, removed
 
 
@@ -168,12 +161,14 @@ LastOwners = Mapping[Q, tuple[str, ...]]
 
 
 def moves_between(
-    before: LastOwners[Q], after: LastOwners[Q], members: Iterable[str]
+    before: LastOwners[Q], after: LastOwners[Q], members: Iterable[str], *, over_all: bool = False
 ) -> tuple[list[tuple[Q, str | None, str | None]], int]:
     """Return the queues that changed hands, with old and new owner, and how few had to.
 
     Only queues known both times can have moved. The owner of a queue of `after` that members who
-    left owned last is unknown: such queues do not count at all.
+    left owned last is unknown: such queues do not count at all. `over_all` is for groups that use
+    STICKY: how few had to for numbers that are even over all topics, too; halfway these are more
+    than have moved.
     """
     pairs: dict[str, tuple[list[str | None], list[str | None]]] = {}
     moves = []
@@ -191,6 +186,9 @@ def moves_between(
         old.append(previous)
         if previous != owner:
             moves.append((queue, previous, owner))
+    if over_all:
+        changed = sum((previous is None) != (owner is None) for _, previous, owner in moves)
+        return moves, changed + fewest_known(pairs, staying)
     return moves, sum(fewest_moves(old, new, staying) for old, new in pairs.values())
 
 

@@ -4,15 +4,13 @@ Describes one situation; how it differs from the next is in `movement`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from pocketmq.balance.what_if.events import Situation
+from pocketmq.balance.allocation import GroupStrategy, is_group_strategy
+from pocketmq.balance.what_if.situation import Owners, Situation
 from pocketmq.model.queue import MessageQueue
-
-# For each topic the owner of each of its queues, position by position.
-Owners = dict[str, list[str | None]]
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -46,13 +44,25 @@ class Ownership(msgspec.Struct, frozen=True):
     topics: list[TopicBalance]
     spread: int
 
+    @property
+    def worst_topic(self) -> int:
+        """The largest spread within a topic."""
+        return max((topic.spread for topic in self.topics), default=0)
+
+    @property
+    def idle(self) -> int:
+        """The number of members without any queue."""
+        return sum(share.total == 0 for share in self.shares)
+
 
 def owners_in(situation: Situation) -> Owners:
-    """Ask the situation's strategy for every owner.
+    """Ask the situation's strategy for every owner; one that works over all topics is asked once.
 
     A topic without queues and a group without members raise nothing here: no member
     could ask. Other errors of the strategy pass through.
     """
+    if is_group_strategy(situation.strategy):
+        return _owners_over_all(situation, situation.strategy)
     owners: Owners = {}
     for topic, queues in situation.topics.items():
         if queues and situation.members:
@@ -61,6 +71,20 @@ def owners_in(situation: Situation) -> Owners:
         else:
             owners[topic] = [None] * len(queues)
     return owners
+
+
+def _owners_over_all(situation: Situation, strategy: GroupStrategy) -> Owners:
+    ours, foreign = situation.sides()
+    topics, previous, group = situation.topics, situation.previous, situation.group
+    owner_of = strategy.assign(topics, ours, previous, foreign, group=group)
+    return owners_from(topics, owner_of)
+
+
+def owners_from(
+    topics: Mapping[str, Sequence[MessageQueue]], owner_of: Mapping[MessageQueue, str]
+) -> Owners:
+    """Return owners position by position."""
+    return {topic: [owner_of.get(q) for q in queues] for topic, queues in topics.items()}
 
 
 def describe(situation: Situation, owners: Owners) -> Ownership:

@@ -21,7 +21,8 @@ ANY_QUEUE = -1
 _STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy for strategy in (Average(), AverageByCircle())
 }
-"""The rules a broker offers; the others need knowledge only clients have."""
+"""The rules a broker offers, as Java's does; the others need knowledge only clients have, STICKY
+that of all topics' owners."""
 
 
 def share(

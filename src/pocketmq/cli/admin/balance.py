@@ -4,17 +4,24 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
-from pocketmq.balance.allocation import strategy_by_name
-from pocketmq.balance.what_if import Event, StrategyChanged
+from pocketmq.admin.explaining import explain as explain_facts
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.situations import settings_of, situation_of
+from pocketmq.admin.sticky_story import StickyStory
+from pocketmq.balance.allocation import StrategySettings, is_group_strategy
+from pocketmq.balance.strategies import STICKY, strategy_by_name
+from pocketmq.balance.what_if import Event, Situation, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, table_lines, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
+from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.allocate.reading import read_event
 from pocketmq.cli.allocate.tables import answer_lines
 from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent
+from pocketmq.model.group_balance import BalanceMode
 
 _QUEUES = (
     TableColumn("#Topic", least=40),
@@ -30,8 +37,9 @@ _QUEUES = (
 async def explain(admin: Admin, *, group: str) -> Shown:
     """Explain a group's assignment and its problems.
 
-    Finds unowned queues, brokers that list different members, colliding client ids, different
-    subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
+    Finds unowned and fenced queues, brokers that list different members, colliding client ids,
+    different subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
+    Of STICKY groups it shows the mode, foreign members, and how many queues have to move.
     """
     story = await admin.balance.explain(group)
     return Shown(_story(story), story)
@@ -41,7 +49,13 @@ def _story(story: Explanation) -> list[str]:
     model = "?" if story.model is None else story.model.value
     strategy = story.strategy or "none that fits"
     lines = [f"group {story.group}: {len(story.members)} members, {model}, strategy {strategy}"]
-    lines += [f"  {m}{' (silent)' if m in story.silent else ''}" for m in story.members]
+    if story.sticky is not None:
+        lines += sticky_lines(story.sticky)
+    foreign = () if story.sticky is None else story.sticky.foreign
+    for member in story.members:
+        marks = [mark for mark, some in (("silent", story.silent), ("foreign", foreign))
+                 if member in some]  # fmt: skip
+        lines.append(f"  {member} ({', '.join(marks)})" if marks else f"  {member}")
     if story.queues:
         rows = [_queue(each, unsure=bool(story.silent)) for each in story.queues]
         lines += ["", *table_lines(_QUEUES, rows)]
@@ -50,6 +64,32 @@ def _story(story: Explanation) -> list[str]:
     for number, finding in enumerate(story.findings, 1):
         lines += ["", f"{number}. {finding.kind}: {finding.subject}"]
         lines += [f"   seen: {finding.evidence}", f"   cure: {finding.cure}"]
+    return lines
+
+
+def sticky_lines(story: StickyStory) -> list[str]:
+    """Return the mode of a group with hand-over, and how far its members are."""
+    share = f"the share that {story.foreign_strategy or 'their strategy'} gives them"
+    number = len(story.foreign)
+    foreign = f"{number} foreign {'member' if number == 1 else 'members'}"
+    lines = [
+        {
+            BalanceMode.STICKY: "mode sticky: every member hands queues over",
+            BalanceMode.MIXED: f"mode mixed: {foreign} with {share}; the others divide the rest",
+            BalanceMode.JAVA: "mode java: no member hands queues over",
+        }[story.mode]
+    ]
+    if story.mode is BalanceMode.JAVA:
+        return lines
+    if story.moves is None:
+        lines.append("balanced: unknown, since not every member and broker has responded")
+    elif story.balanced:
+        lines.append("balanced: yes, no queue has to move")
+    else:
+        lines.append(f"balanced: no, {story.moves} to move, {story.unowned} without owner")
+    if story.stages:
+        stages = ", ".join(f"{count} {stage}" for stage, count in story.stages.items())
+        lines.append(f"on the way: {stages}")
     return lines
 
 
@@ -85,21 +125,54 @@ async def rebalance(admin: Admin, *, group: str) -> Shown:
     event_option("--add-broker", "BROKER*N", "A broker joins with N queues of every topic."),
     event_option("--add-queues", "TOPIC:BROKER*N", "A topic gets N more queues on a broker."),
     event_option("--switch-to", "NAME", "All members change to this strategy."),
+    click.option(
+        "--foreign",
+        metavar="ID,...",
+        default="",
+        help="STICKY: more members that use a Java strategy, such as one that joins.",
+    ),
+    click.option(
+        "--mixed",
+        metavar="NAME",
+        help="STICKY: the strategy of foreign members.  [default: inferred, or AVG]",
+    ),
     cls=EventsInOrder,
 )
-async def what_if(admin: Admin, *, group: str, strategy: str | None) -> Shown:
+async def what_if(
+    admin: Admin, *, group: str, strategy: str | None, foreign: str, mixed: str | None
+) -> Shown:
     """Simulate events on a live group.
 
     Shows which member would consume which queues, and which queues would move. Events happen in the
     given order. Nothing is changed.
     """
-    if strategy is None:
-        strategy = (await admin.balance.explain(group)).strategy or "AVG"
-    situation = await admin.balance.situation(group, strategy_by_name(strategy))
     given: list[tuple[str, str]] = click.get_current_context().meta["events"]
+    changes = [text for kind, text in given if kind == "switch_to"]
+    for each in (mixed, strategy, *changes):
+        if each is not None:
+            strategy_by_name(each)  # a mistake is told before any server is asked
+    facts = await admin.balance.facts(group)
+    name = strategy or explain_facts(facts).strategy or "AVG"
+    if (foreign or mixed) and STICKY not in {each.upper() for each in (name, *changes)}:
+        raise click.UsageError("--foreign and --mixed have a meaning for STICKY only")
+    known = settings_of(facts) if mixed is None else StrategySettings(mixed=mixed)
+    more = split_names("--foreign", foreign) if foreign else []
+    situation = situation_of(facts, strategy_by_name(name, known), more)
     events: list[Event] = []
     for kind, text in given:
         event = read_event(kind, text, tuple(situation.topics))
-        events.append(StrategyChanged(strategy_by_name(event)) if isinstance(event, str) else event)
+        if isinstance(event, str):
+            event = StrategyChanged(strategy_by_name(event, known))
+        events.append(event)
     answer = try_events(situation, events)
-    return Shown(answer_lines(answer), answer)
+    return Shown(answer_lines(answer), answer, _unsure(facts, situation))
+
+
+def _unsure(facts: GroupFacts, situation: Situation) -> tuple[str, ...]:
+    """Return whose queues are not known, where the strategy starts from the owners of now."""
+    if not is_group_strategy(situation.strategy):
+        return ()
+    return tuple(
+        f"no answer from member {member}: its queues are taken for queues without an owner"
+        for member in sorted(facts.silent)
+    )

@@ -1,7 +1,8 @@
 """`pocketmq allocate`: which member would consume which queues, without a cluster.
 
-Owns the options. Their values are read in `reading`, the tables are in `tables`, the check of
-vector files is in `vectors`; the answers come from `pocketmq.balance`.
+Owns the options. Their values are read in `reading`, and there in `described` and `previous`; the
+tables are in `tables`, the check of vector files is in `vectors`; the answers come from
+`pocketmq.balance`.
 """
 
 from collections.abc import Callable
@@ -69,7 +70,12 @@ def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     "strategies",
     multiple=True,
     metavar="NAME,...",
-    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
+    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH,STICKY]",
+)
+@click.option(
+    "--previous",
+    metavar="FILE",
+    help="Owners up to now, as CSV or JSON; topics and members, if not given, are those it names.",
 )
 @event_option("--join", "ID", "Event: a member joins.")
 @event_option("--leave", "ID", "Event: a member leaves.")
@@ -98,6 +104,15 @@ def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     show_default=True,
     help="CONSISTENT_HASH: points of each member on the ring.",
 )
+@click.option(
+    "--foreign",
+    metavar="ID,...",
+    default="",
+    help="STICKY: members that use a Java strategy; the others divide the rest.",
+)
+@click.option(
+    "--mixed", metavar="NAME", help="STICKY: the strategy of foreign members.  [default: AVG]"
+)
 @json_option()
 @click.option(
     "--vectors",
@@ -111,16 +126,19 @@ def command(
     topics: tuple[str, ...],
     members: str | None,
     strategies: tuple[str, ...],
+    previous: str | None,
     rooms: str,
     room_items: tuple[str, ...],
     virtual_nodes: int,
+    foreign: str,
+    mixed: str | None,
     as_json: bool,
     vectors: str | None,
 ) -> int:
     """Preview and compare allocations, without a cluster.
 
-    Shows which member would consume which queues under each strategy and, if events are given,
-    which queues move and how few would have had to.
+    Shows which member would consume which queues under each strategy and, if events or the owners
+    up to now are given, which queues move and how few would have had to.
     """
     events: list[tuple[str, str]] = ctx.meta["events"]
     if vectors is not None:
@@ -128,10 +146,27 @@ def command(
             raise click.UsageError(
                 "--vectors cannot be combined with topics, members, strategies or events"
             )
+        if previous is not None or foreign or mixed is not None:
+            raise click.UsageError(
+                "--vectors are of Java's strategies: they have no --previous, --foreign or --mixed"
+            )
         return _check_vectors(vectors, rooms, virtual_nodes, as_json)
     plan = make_plan(
-        AllocateOptions(topics, members, strategies, events, rooms, room_items, virtual_nodes)
+        AllocateOptions(
+            topics=topics,
+            members=members,
+            strategies=strategies,
+            events=events,
+            rooms=rooms,
+            room_items=room_items,
+            virtual_nodes=virtual_nodes,
+            previous=previous,
+            foreign=foreign,
+            mixed=mixed,
+        )
     )
+    if plan.left_out:
+        click.echo(f"pocketmq: not compared: {plan.left_out}", err=True)
     answers = [what_if(situation, plan.events) for situation in plan.situations]
     if as_json:
         print_json(_report(plan, answers))
@@ -149,7 +184,7 @@ def _report(plan: AllocationPlan, answers: list[WhatIf]) -> Report:
 
 
 def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> int:
-    from pocketmq.cli.allocate.reading import split_names
+    from pocketmq.cli.allocate.described import split_names
     from pocketmq.cli.allocate.vectors import bounded_lines, check_lines, print_tallies
 
     settings = StrategySettings(

@@ -1,23 +1,16 @@
-"""Reading the options of `pocketmq allocate` into situations and events.
+"""Reading the options of `pocketmq allocate` into situations and events; `described` has the group.
 
 Every mistake becomes a `click.UsageError` of one sentence that says what to write instead.
 """
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import click
 import msgspec
 
-from pocketmq.balance.allocation import (
-    Average,
-    RoomInName,
-    RoomTable,
-    StrategySettings,
-    strategy_by_name,
-)
+from pocketmq.balance.allocation import Average, RoomInName, RoomTable, StrategySettings
 from pocketmq.balance.allocation.registry import NEARBY
+from pocketmq.balance.strategies import STICKY, strategy_by_name
 from pocketmq.balance.what_if import (
     BrokerAdded,
     BrokerDown,
@@ -28,19 +21,22 @@ from pocketmq.balance.what_if import (
     Situation,
     StrategyChanged,
 )
-from pocketmq.model.names import check_topic
-from pocketmq.model.queue import MessageQueue
+from pocketmq.cli.allocate.described import (
+    MAX_MEMBERS,
+    DescribedGroup,
+    check_queues,
+    read_broker,
+    read_group,
+    split_names,
+)
 
-COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-# Far beyond any real group, and still computed within a minute.
-MAX_QUEUES = 1_000_000
-MAX_MEMBERS = 10_000
+COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", STICKY)
+_MIXED = "AVG"
 MAX_RING = 1_000_000
+MAX_STICKY = 100_000_000
+"""Queues times members: at the start STICKY looks at nearly every pair."""
 MAX_SHOWN = 10_000_000
 """Members and queues after every event, summed over all events."""
-
-_NUMBER = re.compile(r"-?[0-9]+\Z")
-_COUNT = re.compile(r"[0-9]{1,9}\Z")
 
 
 class AllocateOptions(msgspec.Struct, frozen=True):
@@ -53,6 +49,9 @@ class AllocateOptions(msgspec.Struct, frozen=True):
     rooms: str
     room_items: tuple[str, ...]
     virtual_nodes: int
+    previous: str | None = None
+    foreign: str = ""
+    mixed: str | None = None
 
 
 class AllocationPlan(msgspec.Struct, frozen=True):
@@ -60,99 +59,71 @@ class AllocationPlan(msgspec.Struct, frozen=True):
 
     situations: list[Situation]
     events: list[Event]
+    left_out: str | None = None
+    """Why a strategy that is compared by default is not."""
 
 
 def make_plan(options: AllocateOptions) -> AllocationPlan:
     """Read all options; raises `click.UsageError`, or `InvalidInput` from the rules themselves."""
-    if not options.topics:
-        raise click.UsageError("no topic; give --topic, such as orders:broker-a*8,broker-b*8")
-    if options.members is None:
-        raise click.UsageError(
-            "no members; give --members with their number, or ids separated by commas"
-        )
-    sizes = _read_topics(options.topics)
-    members = _read_members(options.members)
-    changes = [read_event(kind, text, tuple(sizes)) for kind, text in options.events]
-    _check_sizes(sizes, members, changes, options.virtual_nodes)
-    names = [
-        name
-        for text in options.strategies or COMPARED_BY_DEFAULT
-        for name in split_names("--strategy", text)
-    ]
+    group = read_group(options.topics, options.members, options.previous)
+    changes = [read_event(kind, text, tuple(group.sizes)) for kind, text in options.events]
+    _check_sizes(group, changes, options.virtual_nodes)
+    names, left_out = _compared(options.strategies, group, changes)
     all_names = _check_strategies([*names, *(name for name in changes if isinstance(name, str))])
-    settings = _settings(options, all_names, sizes, members, changes)
+    foreign = _foreign(options, all_names, group, changes)
+    settings = _settings(options, all_names, group, changes)
     events: list[Event] = [
         StrategyChanged(strategy_by_name(change, settings)) if isinstance(change, str) else change
         for change in changes
     ]
     strategies = {name.upper(): strategy_by_name(name, settings) for name in names}
-    topics = {
-        topic: [
-            MessageQueue(topic, broker, number)
-            for broker, count in brokers.items()
-            for number in range(count)
-        ]
-        for topic, brokers in sizes.items()
-    }
-    first = Situation.of(topics, members, Average())
+    first = Situation.of(
+        group.queues, group.members, Average(), previous=group.previous, foreign=foreign
+    )
     situations = [
         msgspec.structs.replace(first, strategy=strategy) for strategy in strategies.values()
     ]
-    return AllocationPlan(situations, events)
+    return AllocationPlan(situations, events, left_out)
 
 
-def split_names(option: str, text: str) -> list[str]:
-    """Split at commas; raises for empty names and for unprintable characters."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if not name:
-            raise click.UsageError(f"{option} {text!r} contains an empty name")
-        if not name.isprintable():
-            raise click.UsageError(f"{option} {name!r} contains unprintable characters")
-    return names
+def _compared(
+    given: tuple[str, ...], group: DescribedGroup, changes: Sequence[Event | str]
+) -> tuple[list[str], str | None]:
+    """Return the names of the strategies to compare, and why STICKY is not among them.
+
+    STICKY is compared by default where it is feasible; where it is not, it must not be asked for.
+    """
+    names = [name for text in given for name in split_names("--strategy", text)]
+    switched = [change for change in changes if isinstance(change, str)]
+    queues, members = _largest(group, changes)
+    if queues * members <= MAX_STICKY:
+        return names or list(COMPARED_BY_DEFAULT), None
+    reason = f"{queues} queues times {members} members are too many: at most {MAX_STICKY}"
+    if STICKY in {name.upper() for name in (*names, *switched)}:
+        raise click.UsageError(f"STICKY: {reason}")
+    if names:
+        return names, None
+    return [name for name in COMPARED_BY_DEFAULT if name != STICKY], f"STICKY: {reason}"
 
 
-def _read_topics(texts: Iterable[str]) -> dict[str, dict[str, int]]:
-    sizes: dict[str, dict[str, int]] = {}
-    for text in texts:
-        topic, colon, brokers = text.partition(":")
-        if not colon or not brokers:
-            raise click.UsageError(f"--topic {text!r} must look like orders:broker-a*8,broker-b*8")
-        check_topic(topic)
-        if topic in sizes:
-            raise click.UsageError(f"--topic {topic} is given twice")
-        sizes[topic] = {}
-        for part in split_names("--topic", brokers):
-            broker, count = _read_broker("--topic", part)
-            if broker in sizes[topic]:
-                raise click.UsageError(f"--topic {topic} names {broker} twice")
-            sizes[topic][broker] = count
-    return sizes
-
-
-def _read_broker(option: str, text: str) -> tuple[str, int]:
-    """Read `broker-a*8`."""
-    broker, _, count = text.rpartition("*")
-    broker = split_names(option, broker)[0] if broker else ""
-    if not broker or not _COUNT.match(count) or int(count) == 0:
-        raise click.UsageError(f"{option} {text!r} must look like broker-a*8, with 1 queue or more")
-    return broker, int(count)
-
-
-def _read_members(text: str) -> list[str]:
-    if _NUMBER.match(text):
-        if text.startswith("-") or not text.strip("0"):
-            raise click.UsageError(f"--members {text}: a group needs at least one member")
-        if not _COUNT.match(text) or int(text) > MAX_MEMBERS:
-            raise click.UsageError(f"--members: at most {MAX_MEMBERS} members can be shown")
-        count = int(text)
-        width = len(str(count))  # members are sorted as text: c02 comes before c10, c2 would not
-        return [f"c{number:0{width}}" for number in range(1, count + 1)]
-    members = split_names("--members", text)
-    for member, times in Counter(members).items():
-        if times > 1:
-            raise click.UsageError(f"--members: {member} is given twice")
-    return members
+def _foreign(
+    options: AllocateOptions,
+    names: Iterable[str],
+    group: DescribedGroup,
+    changes: Sequence[Event | str],
+) -> list[str]:
+    """Return the foreign members; raises if there is nothing that they would mean."""
+    for option, value in (("--foreign", options.foreign), ("--mixed", options.mixed)):
+        if value and STICKY not in names:
+            raise click.UsageError(f"{option} has a meaning for STICKY only")
+    if options.mixed and not options.foreign:
+        raise click.UsageError("--mixed is the strategy of foreign members; name them: --foreign")
+    foreign = split_names("--foreign", options.foreign) if options.foreign else []
+    everyone = _everyone(group, changes)
+    for member in foreign:
+        if member not in everyone:
+            raise click.UsageError(f"--foreign: {member} neither is a member nor joins")
+    return foreign
 
 
 def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
@@ -171,13 +142,13 @@ def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
         case "broker_down":
             return BrokerDown(names[0])
         case "add_broker":
-            broker, count = _read_broker(option, names[0])
+            broker, count = read_broker(option, names[0])
             return BrokerAdded(broker, dict.fromkeys(topics, count))
         case "add_queues":
             topic, colon, rest = names[0].partition(":")
             if not colon:
                 raise click.UsageError(f"{option} {text!r} must look like orders:broker-a*4")
-            return QueuesAdded(topic, *_read_broker(option, rest))
+            return QueuesAdded(topic, *read_broker(option, rest))
         case _:
             return names[0]
 
@@ -193,19 +164,26 @@ def _check_strategies(names: Iterable[str]) -> list[str]:
     return known
 
 
-def _check_sizes(
-    sizes: dict[str, dict[str, int]],
-    members: list[str],
-    changes: Sequence[Event | str],
-    virtual_nodes: int,
-) -> None:
-    queues = sum(count for brokers in sizes.values() for count in brokers.values())
+def _largest(group: DescribedGroup, changes: Sequence[Event | str]) -> tuple[int, int]:
+    """Return the number of queues and of members, if no event takes any away."""
+    queues = sum(map(len, group.queues.values()))
     queues += sum(change.count for change in changes if isinstance(change, QueuesAdded))
     queues += sum(
         sum(change.queues.values()) for change in changes if isinstance(change, BrokerAdded)
     )
-    if queues > MAX_QUEUES:
-        raise click.UsageError(f"{queues} queues are too many: at most {MAX_QUEUES} can be shown")
+    return queues, len(_everyone(group, changes))
+
+
+def _everyone(group: DescribedGroup, changes: Sequence[Event | str]) -> set[str]:
+    """Return all members, and those that join."""
+    joiners = {change.member for change in changes if isinstance(change, MemberJoined)}
+    return set(group.members) | joiners
+
+
+def _check_sizes(group: DescribedGroup, changes: Sequence[Event | str], virtual_nodes: int) -> None:
+    members = group.members
+    queues, _ = _largest(group, changes)
+    check_queues(queues)
     if len(members) > MAX_MEMBERS:
         raise click.UsageError(f"--members: at most {MAX_MEMBERS} members can be shown")
     if len(members) * virtual_nodes > MAX_RING:
@@ -228,23 +206,25 @@ def _check_sizes(
 def _settings(
     options: AllocateOptions,
     names: list[str],
-    sizes: dict[str, dict[str, int]],
-    members: list[str],
+    group: DescribedGroup,
     changes: Sequence[Event | str],
 ) -> StrategySettings:
     rooms = frozenset(split_names("--rooms", options.rooms)) if options.rooms else frozenset()
+    mixed = options.mixed or _MIXED
+    names = [*names, *_check_strategies([mixed])] if options.foreign else names
     if not rooms and any(name.endswith("MACHINE_ROOM") for name in names):
         raise click.UsageError("MACHINE_ROOM needs --rooms, the rooms whose queues are allocated")
-    brokers = {broker for counts in sizes.values() for broker in counts}
+    brokers = {broker for counts in group.sizes.values() for broker in counts}
     brokers |= {change.broker for change in changes if isinstance(change, BrokerAdded)}
-    everyone = set(members)
-    everyone |= {change.member for change in changes if isinstance(change, MemberJoined)}
+    everyone = _everyone(group, changes)
     table = _room_table(options.room_items, brokers, everyone)
     if any(name.startswith(NEARBY) for name in names):
         for name in (*sorted(brokers - set(table.brokers)), *sorted(everyone - set(table.members))):
             reason = f"the room of {name} is unknown; add --room ROOM={name}"
             raise click.UsageError(reason)
-    return StrategySettings(virtual_nodes=options.virtual_nodes, rooms=rooms, resolver=table)
+    return StrategySettings(
+        virtual_nodes=options.virtual_nodes, rooms=rooms, resolver=table, mixed=mixed
+    )
 
 
 def _room_table(items: Iterable[str], brokers: set[str], members: set[str]) -> RoomTable:

@@ -39,7 +39,11 @@ def _page(answers: Sequence[WhatIf], *, styled: bool) -> TextPage:
     page = TextPage(styled=styled)
     for answer in answers:
         page.line(answer.strategy, "bold")
+        if answer.start is not None:
+            page.line(f"since the owners before: {_summary(answer.start)}")
         _add_ownership(page, answer.before)
+        if answer.start is not None:
+            _add_moves(page, answer.start, with_topic=len(answer.before.topics) > 1)
         for step in answer.steps:
             _add_step(page, step)
     if len(answers) > 1:
@@ -79,8 +83,7 @@ def _add_step(page: TextPage, step: WhatIfStep) -> None:
     change = step.movement
     page.line(f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
     _add_ownership(page, step.after)
-    if change.moves or change.added or change.removed:
-        _add_moves(page, change, with_topic=len(step.after.topics) > 1)
+    _add_moves(page, change, with_topic=len(step.after.topics) > 1)
 
 
 def _summary(change: Movement) -> str:
@@ -98,6 +101,8 @@ def _add_moves(page: TextPage, change: Movement, *, with_topic: bool) -> None:
         *_grouped(change.added, "new", "no owner"),
         *_grouped(change.removed, "no owner", "gone"),
     ]
+    if not groups:
+        return
     rows = [
         (previous, owner, len(queues), compact_topics(queues, with_topic=with_topic))
         for previous, owner, queues in groups[:MAX_ROWS]
@@ -120,19 +125,26 @@ def _grouped(
 
 
 def _add_comparison(page: TextPage, answers: Sequence[WhatIf]) -> None:
-    moving = bool(answers[0].steps)
-    names = ["spread", "unowned", *(["moved", "had to"] if moving else [])]
+    changes = [_changes(answer) for answer in answers]
+    several = len(answers[0].before.topics) > 1
+    names = ["spread", *(["in a topic"] if several else []), "unowned", "idle"]
+    names += ["moved", "had to"] if changes[0] else []
     rows: list[list[object]] = []
-    for answer in answers:
-        last = answer.steps[-1].after if moving else answer.before
-        counts = [last.spread, len(last.unowned)]
-        if moving:
-            changes = [step.movement for step in answer.steps]
-            counts.append(sum(change.moved for change in changes))
-            counts.append(sum(change.minimum for change in changes))
+    for answer, its_changes in zip(answers, changes, strict=True):
+        last = answer.steps[-1].after if answer.steps else answer.before
+        counts = [last.spread, *([last.worst_topic] if several else [])]
+        counts += [len(last.unowned), last.idle]
+        if its_changes:
+            counts.append(sum(change.moved for change in its_changes))
+            counts.append(sum(change.minimum for change in its_changes))
         rows.append([answer.strategy, *counts])
-    page.line("compared, after all events" if moving else "compared", "bold")
+    page.line("compared, after all events" if answers[0].steps else "compared", "bold")
     page.table([TableColumn("strategy"), *numbers(*names)], rows)
+
+
+def _changes(answer: WhatIf) -> list[Movement]:
+    first = [] if answer.start is None else [answer.start]
+    return [*first, *(step.movement for step in answer.steps)]
 
 
 def _add_rest(page: TextPage, rows: int, what: str) -> None:

@@ -20,7 +20,7 @@ from pocketmq.balance.allocation import (
     Strategy,
     StrategySettings,
     allocate,
-    strategy_by_name,
+    java_strategy_by_name,
 )
 from pocketmq.cli.allocate.tables import compact
 from pocketmq.cli.output import printable
@@ -133,7 +133,7 @@ def _strategy(name: str, question: Question, settings: StrategySettings) -> Stra
         rooms=rooms if question.rooms is None else frozenset(question.rooms),
         queues=_queues(question.topic, question.config),
     )
-    strategy = strategy_by_name(_ALIASES.get(name, name), settings)
+    strategy = java_strategy_by_name(_ALIASES.get(name, name), settings)
     members = len(question.cids)
     if "CONSISTENT_HASH" in strategy.name and members * settings.virtual_nodes > MAX_RING:
         reason = f"{members} members with {settings.virtual_nodes} virtual nodes each are too many"

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
+from pocketmq.balance.allocation import Strategy, StrategySettings
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.cli.allocate import EventsInOrder, event_option
-from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
+from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
@@ -39,6 +40,8 @@ from pocketmq.pipelines.fleet import (
     uniform_estate,
 )
 
+# Not STICKY: it computes every group by itself, which takes much longer for a large estate.
+_COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 MOST_UNIFORM = 100_000_000
 _UNIFORM = re.compile(r"([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})\Z")
 _QUEUES = re.compile(r"(?:([^:*]+):)?(?:([^:*]+)\*)?([1-9][0-9]{0,5})\Z")
@@ -68,7 +71,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
     "strategies",
     multiple=True,
     metavar="NAME,...",
-    help="Strategies to compare.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
+    help="Strategies to compare, such as AVG,STICKY.  [default: AVG,AVG_BY_CIRCLE,CONSISTENT_HASH]",
 )
 @event_option("--join", "ID", "Event: a member joins every group.")
 @event_option(
@@ -130,7 +133,7 @@ def command(
     )
     compared = [
         _strategy(name, settings)
-        for text in strategies or COMPARED_BY_DEFAULT
+        for text in strategies or _COMPARED_BY_DEFAULT
         for name in split_names("--strategy", text)
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]

@@ -223,6 +223,7 @@ def _facts(group: GroupHealth) -> list[tuple[str, str]]:
         ("time with two owners", f"{group.shared_seconds:.2f} s"),
         ("longest pause of a moved queue", f"{group.longest_pause:.2f} s"),
         ("changes of hands", str(len(group.handovers))),
+        *_handovers(group),
         ("moved, had to", f"{group.moved}, {group.minimum}"),
         ("flapping", str(len(group.flapping))),
     ]
@@ -235,4 +236,26 @@ def _facts(group: GroupHealth) -> list[tuple[str, str]]:
         lag = group.lag
         text = f"{lag.last:,} at the end, {lag.largest:,} at most, median {lag.median:,.0f}"
         facts.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
+    return facts
+
+
+def _handovers(group: GroupHealth) -> list[tuple[str, str]]:
+    """Return how queues changed hands; what only members of mode sticky tell, if they did."""
+    figures, facts = group.figures, []
+    if figures.without_owner is not None:
+        pause = figures.without_owner
+        text = f"p50 {1000 * pause.p50:.0f} ms, p99 {1000 * pause.p99:.0f} ms"
+        facts.append(("without owner, a moved queue", text))
+    if figures.doubtful:
+        text = f"{figures.doubtful:.2f} s of it between machines, whose clocks may differ"
+        facts.append(("two owners in doubt", text))
+    if set(group.modes) - {"java"}:
+        facts.append(("mode", ", ".join(group.modes)))
+    if figures.kinds:
+        kinds = [f"{count} {kind}" for kind, count in figures.kinds.items()]
+        facts.append(("hand-overs", ", ".join(kinds)))
+    if figures.draining is not None:
+        drained = figures.draining
+        text = f"p50 {1000 * drained.p50:.0f} ms, p99 {1000 * drained.p99:.0f} ms"
+        facts.append(("givers' last messages", text))
     return facts

@@ -6,6 +6,8 @@ asked, too, so that one lost broker does not keep a group from balancing.
 
 import logging
 
+import msgspec
+
 from pocketmq.balance.consumer.rebalance import BrokerAssignedQueue
 from pocketmq.client.calls import Fields
 from pocketmq.client.routes import KnownRoute
@@ -23,11 +25,20 @@ from pocketmq.protocol.requests.membership import ClientCheck, ConsumerIds, GetC
 
 logger = logging.getLogger("pocketmq.client")
 
+_CONNECTIONS = RequestCode.GET_CONSUMER_CONNECTION_LIST
 
-async def group_members(session: Session, topic: str, group: str) -> tuple[str, ...] | None:
+
+class ListedMembers(msgspec.Struct, frozen=True):
+    """The client ids of a group, and the address of the broker that has them connected."""
+
+    members: tuple[str, ...]
+    address: str
+
+
+async def group_members(session: Session, topic: str, group: str) -> ListedMembers | None:
     """Return the client ids of a group; None if no broker of the topic answers."""
     try:
-        answer = await _ask_any(
+        answer, address = await _ask_any(
             session,
             topic,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
@@ -40,7 +51,7 @@ async def group_members(session: Session, topic: str, group: str) -> tuple[str, 
             group, topic, error,
         )  # fmt: skip
         return None
-    return members or None
+    return ListedMembers(members, address) if members else None
 
 
 async def broker_assignment(
@@ -48,7 +59,7 @@ async def broker_assignment(
 ) -> tuple[BrokerAssignedQueue, ...] | None:
     """Return the queues a broker assigned to this member; None if it did not answer, or null."""
     try:
-        answer = await _ask_any(
+        answer, _ = await _ask_any(
             session, query.topic, RequestCode.QUERY_ASSIGNMENT, None, encode_body(query)
         )
         assigned = decode_body(answer.body, Assignments).message_queue_assignments
@@ -65,13 +76,25 @@ async def broker_assignment(
 
 async def group_connections(session: Session, topic: str, group: str) -> ConsumerConnections | None:
     """Return a broker's description of a group; None without an answer, or permission."""
+    header = GetConsumerConnectionsRequest(consumer_group=group)
     try:
-        answer = await _ask_any(
-            session,
-            topic,
-            RequestCode.GET_CONSUMER_CONNECTION_LIST,
-            GetConsumerConnectionsRequest(consumer_group=group),
-        )
+        answer, _ = await _ask_any(session, topic, _CONNECTIONS, header)
+        return decode_body(answer.body, ConsumerConnections)
+    except MQError as error:
+        logger.debug('describing the group failed: group=%s error="%s"', group, error)
+        return None
+
+
+async def connections_at(
+    session: Session,
+    address: str,
+    group: str,
+    timeout: float,  # noqa: ASYNC109 - of the request
+) -> ConsumerConnections | None:
+    """Return the same from the broker at one address, within `timeout` seconds."""
+    header = GetConsumerConnectionsRequest(consumer_group=group)
+    try:
+        answer = await session.brokers.call_at(address, _CONNECTIONS, header, timeout=timeout)
         return decode_body(answer.body, ConsumerConnections)
     except MQError as error:
         logger.debug('describing the group failed: group=%s error="%s"', group, error)
@@ -108,8 +131,8 @@ def assignment_query(
 
 async def _ask_any(
     session: Session, topic: str, code: RequestCode, fields: Fields, body: bytes = b""
-) -> Command:
-    """Ask a broker of a topic, chosen by chance; if it fails, the others.
+) -> tuple[Command, str]:
+    """Ask a broker of a topic, chosen by chance; if it fails, the others. Return its address, too.
 
     A refusal other than a failure inside the broker is an answer: it is raised at once.
     """
@@ -117,13 +140,15 @@ async def _ask_any(
     failure: MQError = RouteNotFound(topic)
     for address in _addresses(session, known):
         try:
-            return await session.brokers.call_at(address, code, fields, body)
+            answer = await session.brokers.call_at(address, code, fields, body)
         except ServerError as error:
             if not error.retryable:
                 raise
             failure = error
         except MQError as error:
             failure = error
+        else:
+            return answer, address
     raise failure
 
 

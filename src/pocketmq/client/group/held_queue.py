@@ -2,18 +2,20 @@
 
 All attributes belong to the event loop's thread, with two exceptions that handler threads may read
 without a lock: `may_start` and `process.locked`. Each is a single attribute that the loop alone
-writes, so a thread sees the old value or the new one, never something in between. Times are the
-loop's.
+writes, so a thread sees the old value or the new one, never something in between. `gate` has a lock
+of its own. Times are the loop's.
 """
 
 import asyncio
 from collections.abc import Sequence
 from enum import Enum
+from math import inf
 from typing import Protocol
 
 from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.client.damage import Suspicion
+from pocketmq.client.group.start_gate import StartGate
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.questions.pulling import PullTemplate
 from pocketmq.model.kinds import MessageRequestMode
@@ -28,19 +30,23 @@ def log_name(queue: MessageQueue) -> str:
 
 
 class HoldState(Enum):
-    """How far a queue is this member's; see `HeldQueue.enter` for what a state allows.
-
-    A state between owned and not owned (draining: finish what was started and commit it, but start
-    nothing) is one more value here and one more row there.
-    """
+    """How far a queue is this member's; see `HeldQueue.enter` for what a state allows."""
 
     READ = "read"
     """Read without being taken in a rebalance: assigned by hand, or its offset was not found."""
     OWNED = "owned"
     """Taken in a rebalance."""
+    DRAINING = "draining"
+    """Given away by STICKY: what was started is finished and committed, nothing else is started."""
+    FENCED = "fenced"
+    """The lease of a STICKY queue is in doubt: nothing is started or committed; the cache stays."""
     DROPPED = "dropped"
     """Ended: nothing is asked for, and late results of handlers are ignored. An orderly queue stays
     in the table in this state until its last handler call has ended and its lock is given back."""
+
+
+_LEAVING = frozenset({HoldState.DRAINING, HoldState.DROPPED})
+_STARTING = frozenset({HoldState.READ, HoldState.OWNED})
 
 
 class PoppedMessages(Protocol):
@@ -64,12 +70,16 @@ class HeldQueue:
 
     __slots__ = (
         "_idle",
+        "_settled",
         "at_work",
         "before",
+        "delayed",
         "failing",
+        "gate",
         "may_start",
         "mode",
         "next_offset",
+        "parked",
         "paused",
         "popped",
         "process",
@@ -105,6 +115,10 @@ class HeldQueue:
         self.state = HoldState.OWNED
         self.may_start = True
         """Whether messages may be asked for and handler calls begun; handler threads read it."""
+        self.gate: StartGate | None = None
+        """STICKY: where handler calls begin, in the place of `may_start`."""
+        self.parked: list[ReceivedMessage] = []
+        """Cached messages whose calls were turned away while the queue was fenced."""
         self.popped: PoppedMessages | None = None
         """Set if the queue is popped: settles its messages instead of an offset."""
         self.retries = is_retry_topic(queue.topic)
@@ -124,6 +138,8 @@ class HeldQueue:
         """The application wants no more pulls; cached messages are still handled."""
         self.start_checked = False
         """Orderly: whether the start offset was read again under the lock."""
+        self.delayed = False
+        """Whether `next_offset` is from before a start delay, and to be read again after it."""
         self.task: asyncio.Task[None] | None = None
         """The queue loop."""
         self.failing = False
@@ -137,6 +153,12 @@ class HeldQueue:
         self.before: HeldQueue | None = None
         """The stay before this one, as long as one of its handler calls may still be in flight."""
         self._idle: list[asyncio.Future[None]] = []
+        self._settled: list[tuple[float, asyncio.Future[None]]] = []
+
+    @property
+    def mine(self) -> bool:
+        """Whether it is this member's and stays so, as far as known."""
+        return self.state not in _LEAVING
 
     @property
     def dropped(self) -> bool:
@@ -150,8 +172,15 @@ class HeldQueue:
         second makes void what is finished. Dropping answers both at once, as Java does.
         """
         self.state = state
-        self.may_start = state is not HoldState.DROPPED
+        self.may_start = state in _STARTING
         self.process.dropped = state is HoldState.DROPPED
+        if self.gate is not None:
+            if state is HoldState.FENCED or state is HoldState.DROPPED:
+                self.gate.fence()
+            else:
+                self.gate.lift()
+        if self._settled:
+            self._report_settled()
 
     def begin_work(self) -> None:
         """Count a handler call in; the queue's lock is not released before `end_work`."""
@@ -170,12 +199,29 @@ class HeldQueue:
         """Wake a queue loop that waits for capacity; call it after messages left the cache."""
         if self.woken is not None and self.process.count <= self.wake_below:
             self.wake()
+        if self._settled:
+            self._report_settled()
 
     def wake(self) -> None:
         """Let a queue loop check again that waits for capacity, or because of a pause."""
         woken = self.woken
         if woken is not None and not woken.done():
             woken.set_result(None)
+
+    async def until_settled(self, end: float = inf) -> None:
+        """Wait until no message below an offset is cached or being handled, or it is dropped."""
+        if not self.dropped and not self.process.settled_below(end):
+            future = asyncio.get_running_loop().create_future()
+            self._settled.append((end, future))
+            await future
+
+    def _report_settled(self) -> None:
+        waiting, self._settled = self._settled, []
+        for end, future in waiting:
+            if not self.dropped and not self.process.settled_below(end):
+                self._settled.append((end, future))
+            elif not future.done():
+                future.set_result(None)
 
     async def until_idle(self, timeout: float) -> bool:  # noqa: ASYNC109 - not an error
         """Wait until no handler call is in flight, of the stay before either; False if longer."""

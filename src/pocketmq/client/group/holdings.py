@@ -84,6 +84,10 @@ class Holdings(Generic[Q]):
         held.enter(HoldState.DROPPED)  # first: handler threads begin no more calls from now on
         self._loop.end(held)
 
+    def end_loop(self, held: Q) -> None:
+        """Ask for no more messages of a queue; an answer in flight is ignored."""
+        self._loop.end(held)
+
     def drop_all(self) -> None:
         """Drop every queue and remove it."""
         for held in self._queues:

@@ -48,6 +48,12 @@ class QueueListeners:
         """Report lost queues."""
         self._report(self.on_revoked, queues, tasks)
 
+    async def revoked_and_done(self, queues: Sequence[MessageQueue], tasks: Tasks) -> None:
+        """Report lost queues, and wait until the listeners have returned."""
+        self.revoked(queues, tasks)
+        if self._calling is not None:
+            await asyncio.wait({self._calling})
+
     async def finish(self, patience: float) -> None:
         """Wait for pending callbacks, but not longer than `patience`."""
         if self._calling is not None:

@@ -16,6 +16,7 @@ from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.client.group.calls import check_filter
+from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.listeners import QueueListeners
 from pocketmq.client.group.parts import MemberParts
@@ -25,10 +26,17 @@ from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import NameServersUnreachable, ResponseCode, SystemFailure
+from pocketmq.model.group_balance import BalanceMode, GroupBalance, QueueStage, stages_text
 from pocketmq.model.groups import ConsumerData
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
+from pocketmq.protocol.requests.client_calls import (
+    PROP_BALANCE_MODE,
+    PROP_BALANCE_REASON,
+    PROP_BALANCE_STAGES,
+    DirectConsumeResult,
+    RunningInfo,
+)
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -138,6 +146,9 @@ class RunningMember:
     def on_broker_active(self, address: str) -> None:  # noqa: D102
         pass
 
+    def on_broker_lost(self, address: str) -> None:  # noqa: D102
+        pass
+
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: D102
         pass
 
@@ -158,19 +169,56 @@ class RunningMember:
 class SharingMember(RunningMember, Generic[Q]):
     """A consumer that shares the queues of its topics with its group: push or pull."""
 
-    rebalancing: Rebalancing[Q]
+    rebalancing: Rebalancing[Q] | StickyBalancing[Q]
 
-    def __init__(self, parts: MemberParts[Q], listeners: QueueListeners) -> None:
+    def __init__(self, parts: MemberParts[Q], listeners: QueueListeners, reason: str = "") -> None:
         super().__init__(parts.session, parts.group, parts.subscriptions, parts.tasks)
         self.parts = parts
         self.listeners = listeners
+        self._reason = reason
+
+    @property
+    def sticky(self) -> StickyBalancing[Q] | None:
+        """What hands queues over; None with Java's strategies."""
+        return self.rebalancing if isinstance(self.rebalancing, StickyBalancing) else None
+
+    def balance(self) -> GroupBalance:
+        """Return the balance of the group as this member sees it."""
+        if self.sticky is not None:
+            return self.sticky.balance()
+        events = self.rebalancing.history.events
+        listed = next((each.members for each in reversed(events) if each.members), ())
+        client_id = self.session.client_id
+        mine = [held.queue for held in self.parts.queues if held.mine]
+        return GroupBalance(
+            group=self.group,
+            client_id=client_id,
+            strategy=self.parts.options.allocation().name,
+            mode=BalanceMode.JAVA,
+            reason=self._reason,
+            members=listed,
+            owners=dict.fromkeys(mine, client_id),
+            stages=dict.fromkeys(mine, QueueStage.RUNNING),
+        )
+
+    def balance_properties(self) -> dict[str, str]:
+        """Return the balance as operators are told of it (307)."""
+        balance = self.balance()
+        found = {PROP_BALANCE_MODE: balance.mode.value}
+        if balance.reason:
+            found[PROP_BALANCE_REASON] = balance.reason
+        if self.sticky is not None:
+            found[PROP_BALANCE_STAGES] = stages_text(balance.stages)
+        return found
 
     async def start_step(self, step: Instruction) -> None:
         """Take a step."""
         if isinstance(step, life.LoadOffsets):
             self.parts.offsets.load()
-        else:
-            await super().start_step(step)
+            return
+        if isinstance(step, SendHeartbeats) and self.sticky is not None:
+            await self.sticky.listen()
+        await super().start_step(step)
 
     async def stop_step(self, step: Instruction) -> None:
         """Take a step."""
@@ -206,6 +254,10 @@ class SharingMember(RunningMember, Generic[Q]):
 
     def on_broker_active(self, address: str) -> None:  # noqa: D102
         self.rebalancing.tell(when.BrokerChannelActive(address))
+
+    def on_broker_lost(self, address: str) -> None:  # noqa: D102
+        if self.sticky is not None:
+            self.sticky.broker_lost(address)
 
     async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: D102
         return self.parts.offsets.table.of_topic(topic)

@@ -12,6 +12,7 @@ import msgspec
 from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer_options import ConsumerOptions
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
 from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
@@ -42,10 +43,8 @@ class QueueTable(Generic[Q]):
         return self.pulled if mode is MessageRequestMode.PULL else self.popped
 
     def working(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Return the queues of a topic that are not dropped, sorted."""
-        return tuple(
-            sort_queues({h.queue for h in self if h.queue.topic == topic and not h.dropped})
-        )
+        """Return the queues of a topic that are this member's, sorted."""
+        return tuple(sort_queues({h.queue for h in self if h.queue.topic == topic and h.mine}))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -79,6 +78,8 @@ def offset_store(session: Session, options: ConsumerOptions, group: str) -> Offs
     """Return where a member's offsets are kept: on its brokers, or in a file of its own."""
     if options.model is MessageModel.BROADCASTING:
         return LocalOffsets(offsets_file(options.offsets_dir, session.client_id, group))
+    if options.sticky is not None:
+        return ConfirmedOffsets(session, group)
     return RemoteOffsets(session, group, session.options.profile)
 
 

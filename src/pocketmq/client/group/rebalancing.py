@@ -31,10 +31,17 @@ from pocketmq.balance.consumer.rebalance import (
     unsubscribed,
 )
 from pocketmq.balance.consumer.round import RebalanceRound
-from pocketmq.client.group.calls import assignment_query, broker_assignment, group_members
+from pocketmq.client.group.calls import (
+    ListedMembers,
+    assignment_query,
+    broker_assignment,
+    group_members,
+)
+from pocketmq.client.group.fellows import Fellows
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import RebalanceHistory, described
 from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.missing_routes import MissingRoutes
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
@@ -89,10 +96,32 @@ class Rebalancing(Generic[Q]):
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
+        self._fellows = Fellows(parts.session, parts.group)
+        self._missing = MissingRoutes(parts.session, parts.tasks)
+        self._pauses: list[float | None] = []  # of the topics in the run in flight
         self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
 
     # When
+
+    def begin(self, *, heartbeat_sent: bool) -> None:
+        """Start to rebalance, right after the heartbeat of a start where members are prompt."""
+        self._parts.tasks.spawn(self._begin(heartbeat_sent), "first rebalance")
+
+    async def _begin(self, heartbeat_sent: bool) -> None:  # noqa: FBT001 - private
+        self._missing.watch(self._parts.subscriptions.topics())
+        pause = await self._first_pause() if heartbeat_sent else None
+        self.tell(when.Started(heartbeat_sent, pause))
+
+    async def _first_pause(self) -> float | None:
+        """Return what `RunFinished` tells of other runs, before the first one."""
+        profile = self._member.profile
+        if not profile.looks_at_members:
+            return None
+        if self._parts.options.model is not MessageModel.CLUSTERING:
+            return 0.0  # every member takes all queues: none has to release one
+        members = await self._fellows.learn()
+        return None if members is None else profile.pause_among(members)
 
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for a rebalance."""
@@ -110,8 +139,17 @@ class Rebalancing(Generic[Q]):
     def route_changed(self, known: KnownRoute) -> None:
         """Report a route; it calls for a rebalance if its queues differ from the last round's."""
         # A round that fetches the route itself decides with it; it needs no other round for that.
-        if known.topic != self._asking and known.subscribe_queues != self._seen.get(known.topic):
+        if known.topic == self._asking or known.subscribe_queues == self._seen.get(known.topic):
+            return
+        if known.topic in self._missing:
+            self._parts.tasks.spawn(self._topic_appeared(), f"first route of {known.topic}")
+        else:
             self.tell(when.RouteChanged())
+
+    async def _topic_appeared(self) -> None:
+        # Brokers that no route had before know nothing of this member, and list no group for it.
+        sent = await self._parts.session.heartbeats.beat(in_full=True)
+        self.tell(when.RouteChanged(await self._first_pause() if sent else None))
 
     async def stop(self, patience: float) -> None:
         """Start no more runs, and wait at most `patience` seconds for the one in flight."""
@@ -146,6 +184,7 @@ class Rebalancing(Generic[Q]):
         trigger = ", ".join(self._triggers) or TIMER
         self._triggers.clear()
         balanced = True
+        self._pauses.clear()
         try:
             for topic in self._parts.subscriptions.topics():
                 try:
@@ -156,18 +195,25 @@ class Rebalancing(Generic[Q]):
                     )
                     balanced &= is_retry_topic(topic)
             self._leave_topics()
+            self._missing.watch(self._parts.subscriptions.topics())
             self._ran()
         finally:
-            self.tell(when.RunFinished(balanced))
+            prompt = bool(self._pauses) and None not in self._pauses
+            pause = max(each or 0.0 for each in self._pauses) if prompt else None
+            self.tell(when.RunFinished(balanced, pause))
 
     async def _rebalance(self, topic: str, trigger: str) -> bool:
         loop = self._loop
         event = self.new_event(topic, trigger)
         began = loop.time()
-        facts, decision = await self._decide(topic)
+        facts, decision, listed = await self._decide(topic)
+        if decision.assigned:  # nothing is asked before a release: another member waits for it
+            facts = await self._with_fellows(facts, listed)
         asked = loop.time()
         round_ = RebalanceRound(facts, decision)
         await self._holdings.carry_out(round_)
+        if not decision.assigned:
+            await self._with_fellows(facts, listed)
         outcome = round_.outcome
         assert outcome is not None
         members = None if facts.members is None else tuple(java_sorted(facts.members))
@@ -197,7 +243,22 @@ class Rebalancing(Generic[Q]):
             before=parts.queues.working(topic),
         )
 
-    async def _decide(self, topic: str) -> tuple[RebalanceFacts, RebalanceDecision]:
+    async def _with_fellows(
+        self, facts: RebalanceFacts, listed: ListedMembers | None
+    ) -> RebalanceFacts:
+        """Add to the facts whether all members release queues at once, and note it for the run."""
+        if facts.route is None or not self._member.profile.looks_at_members:
+            return facts
+        prompt = self._parts.options.model is not MessageModel.CLUSTERING
+        if listed is not None:
+            prompt = await self._fellows.are_prompt(facts.topic, listed)
+        facts = msgspec.structs.replace(facts, prompt=prompt)
+        self._pauses.append(facts.pause)
+        return facts
+
+    async def _decide(
+        self, topic: str
+    ) -> tuple[RebalanceFacts, RebalanceDecision, ListedMembers | None]:
         parts, member = self._parts, self._member
         session = parts.session
         if member.asks_broker:
@@ -206,13 +267,13 @@ class Rebalancing(Generic[Q]):
             )
             answer = await broker_assignment(session, query)
             facts = self._facts(topic, None, None)
-            return facts, decide_assigned(facts, answer)
+            return facts, decide_assigned(facts, answer), None
         route = await self._route(topic)
-        members = None
+        listed = None
         if route is not None and parts.options.model is MessageModel.CLUSTERING:
-            members = await group_members(session, topic, parts.group)
-        facts = self._facts(topic, route, members)
-        return facts, decide(facts)
+            listed = await group_members(session, topic, parts.group)
+        facts = self._facts(topic, route, None if listed is None else listed.members)
+        return facts, decide(facts), listed
 
     async def _route(self, topic: str) -> tuple[MessageQueue, ...] | None:
         self._asking = topic
@@ -253,6 +314,7 @@ class Rebalancing(Generic[Q]):
                 parts.offsets.persist(step.queue)
             holdings.perform((DropQueue(step.queue, step.mode), RemoveQueue(step.queue, step.mode)))
             self._seen.pop(step.queue.topic, None)
+            self._fellows.forget(step.queue.topic)
         if gone:
             self._changed(tuple(step.queue for step in gone), ())
 

@@ -74,6 +74,7 @@ class PollCache:
         self._closed = False
         self.last: PullQueue | None = None
         """The queue that was polled last: its last batch may still be worked on."""
+        self._done: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -98,9 +99,31 @@ class PollCache:
         """Take the next batch of a queue that is still assigned, or what is left of it."""
         batch = self.first()
         if batch is not None:
-            self._batches.popleft()
+            self._batches.remove(batch)  # nearly always the first
             self.last = batch.assigned
         return batch
+
+    def polled(self) -> None:
+        """Note that the application asks for more: what it took before is done."""
+        self.last = None
+        if self._done:
+            waiting, self._done = self._done, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    async def until_polled(self, assigned: PullQueue, timeout: float) -> None:  # noqa: ASYNC109 - not an error
+        """Wait until what was taken last of a queue is done, but not longer than `timeout`."""
+        begun = any(each.at and each.assigned is assigned for each in self._batches)
+        if begun or self.last is assigned:
+            future = asyncio.get_running_loop().create_future()
+            self._done.append(future)
+            await asyncio.wait({future}, timeout=timeout)
+
+    def wake(self) -> None:
+        """Let a poll check again: batches may be taken that could not be before."""
+        if self.first() is not None:
+            self._wake()
 
     def settle(self, now: float) -> None:
         """Count as done what was taken of a batch one message after another."""
@@ -111,9 +134,14 @@ class PollCache:
     def first(self) -> PulledBatch | None:
         """Return the next batch of a queue that is still assigned, without taking it."""
         batches = self._batches
-        while batches and batches[0].assigned.dropped:
-            batches.popleft()
-        return batches[0] if batches else None
+        while batches and not batches[0].assigned.mine:
+            gone = batches.popleft()
+            if gone.at > gone.settled:  # STICKY gives the queue away: what was taken is done
+                gone.settle(asyncio.get_running_loop().time())
+        if not batches or batches[0].assigned.may_start:
+            return batches[0] if batches else None
+        # A fenced queue's batches wait until it is known whose they are.
+        return next((each for each in batches if each.assigned.may_start), None)
 
     async def wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - not an error
         """Wait until there may be a batch to take, or the cache is closed."""

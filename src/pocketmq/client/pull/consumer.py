@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from pocketmq.client.checks import check_seconds
-from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
+from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings, check_return
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.group.handover.joining import Joined, join_group
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.group.subscriptions import SubscribedTopic
@@ -22,6 +23,7 @@ from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -50,6 +52,8 @@ class PullConsumer(PullSteering):
         **settings: Unpack[PullSettings],
     ) -> None:
         client, own = sort_settings(PullConsumerOptions, group, name_servers, options, settings)
+        check_return(client, own)
+        self._joined: Joined[PullConsumerOptions] | None = None
         self._client_options = client
         self.options = own
         life = ConsumerLife(group, self._join, self._make_member)
@@ -69,11 +73,22 @@ class PullConsumer(PullSteering):
         await self._life.start()
 
     async def _join(self) -> Lease:
-        broadcasting = self.options.model is MessageModel.BROADCASTING
-        return await lease_session(self._client_options, shared_name=broadcasting, stream=True)
+        self._joined = await join_group(
+            self.options, self._setup.subscriptions.topics(), self._client_options, self._lease
+        )
+        return self._joined.lease
+
+    async def _lease(self, *, hands_over: bool) -> Lease:
+        return await lease_session(
+            self._client_options,
+            shared_name=self.options.model is MessageModel.BROADCASTING,
+            stream=True,
+            hands_over=hands_over,
+        )
 
     def _make_member(self, session: Session) -> PullMember:
-        return PullMember(session, self.options, self._setup)
+        assert self._joined is not None
+        return PullMember(session, self._joined.options, self._setup, self._joined.reason)
 
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
@@ -135,6 +150,8 @@ class PullConsumer(PullSteering):
         wanted = tuple(dict.fromkeys(self._setup.wire(queue) for queue in queues))
         if not wanted:
             raise InvalidInput("assign some queues; see queues(topic)")
+        if self.options.sticky is not None:
+            raise InvalidInput("strategy='STICKY' shares queues; to assign them, leave it out")
         if names.topics():
             raise InvalidInput("topics are subscribed; subscribe and assign exclude each other")
         for queue in wanted:
@@ -155,6 +172,11 @@ class PullConsumer(PullSteering):
             shown = self._setup.shown(held.queue)
             found.setdefault(shown.topic, set()).add(shown)
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
+
+    @property
+    def balance(self) -> GroupBalance:
+        """The balance of the group as this member sees it; raises `ClientClosed`."""
+        return self._life.running().balance()
 
     def on_assigned(self, listener: QueueListener) -> QueueListener:
         """Call a function with queues that were assigned to this member."""
@@ -188,6 +210,8 @@ class PullConsumer(PullSteering):
         check_seconds("timeout", patience)
         member.positions.note_if_due()
         cache, clock = member.parts.cache, asyncio.get_running_loop().time
+        if member.sticky is not None:
+            cache.polled()
         deadline = clock() + patience
         while True:
             # No await from taking to returning: a poll that is cancelled has taken nothing.
@@ -220,6 +244,8 @@ class PullConsumer(PullSteering):
         batch = cache.first()
         if batch is None or batch.at == 0:
             member.positions.note_if_due()
+        if member.sticky is not None:
+            cache.polled()
         while batch is None:
             await cache.wait(None)
             if self._life.current is not member:
@@ -240,4 +266,6 @@ class PullConsumer(PullSteering):
         They count `at` up for each, and leave the last one to `__anext__`.
         """
         member = self._life.current
-        return None if member is None else member.parts.cache.first()
+        if member is None or member.sticky is not None:
+            return None  # with STICKY the loop decides about each message whether it may start
+        return member.parts.cache.first()

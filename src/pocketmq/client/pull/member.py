@@ -12,6 +12,8 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
+from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.listeners import FIRST_LOOK
 from pocketmq.client.group.member import STOP_PATIENCE, SharingMember
 from pocketmq.client.group.offsets import persist_periodically
@@ -24,6 +26,7 @@ from pocketmq.client.group.parts import (
 )
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.cache import PollCache, PullQueue
+from pocketmq.client.pull.handing import PullHandled
 from pocketmq.client.pull.positions import Positions
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
@@ -49,7 +52,9 @@ class PullMember(SharingMember[PullQueue]):
     kind = "pull"
     parts: PullParts
 
-    def __init__(self, session: Session, options: PullConsumerOptions, setup: PullSetup) -> None:
+    def __init__(
+        self, session: Session, options: PullConsumerOptions, setup: PullSetup, reason: str = ""
+    ) -> None:
         group = wrap_namespace(session.options.namespace, options.group)
         parts = PullParts(
             session=session,
@@ -64,24 +69,43 @@ class PullMember(SharingMember[PullQueue]):
             cache=PollCache(),
             setup=setup,
         )
-        super().__init__(parts, setup.listeners)
+        super().__init__(parts, setup.listeners, reason)
         self._setup = setup
         pulling = LitePullLoop(parts)
         self.positions = Positions(parts, pulling)
         self.holdings = PullHoldings(parts, pulling)
+        self._handled: PullHandled | None = None
+        self.rebalancing = self._make_rebalancing(parts, pulling)
+        self._sharing = False
+
+    def _make_rebalancing(
+        self, parts: PullParts, pulling: LitePullLoop
+    ) -> Rebalancing[PullQueue] | StickyBalancing[PullQueue]:
+        if isinstance(parts.offsets, ConfirmedOffsets):
+            parts.offsets.held = parts.queues.pulled
+            self._handled = PullHandled(parts, pulling, self.listeners)
+            return StickyBalancing(
+                parts, self.holdings, self._handled, orderly=False, changed=self._sticky_changed
+            )
         member = GroupMember(
             profile=parts.profile,
-            group=group,
-            client_id=session.client_id,
-            strategy=options.allocation(),
-            model=options.model,
+            group=parts.group,
+            client_id=parts.session.client_id,
+            strategy=parts.options.allocation(),
+            model=parts.options.model,
             consume_type=ACTIVELY,
             start=parts.start,
         )
-        self.rebalancing = Rebalancing(
+        return Rebalancing(
             parts, self.holdings, member, changed=self.queues_changed, ran=lambda: None
         )
-        self._sharing = False
+
+    def _sticky_changed(
+        self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
+    ) -> None:
+        # The listener of a queue that is being given away is called, and awaited, by `PullHandled`.
+        lost = tuple(queue for queue in released if queue not in self.parts.queues.pulled)
+        self.queues_changed(lost, acquired)
 
     # Start and stop
 
@@ -113,12 +137,18 @@ class PullMember(SharingMember[PullQueue]):
 
     async def stop(self, wait: float = 0.0, *, commit: bool = False) -> None:
         """Leave the group gracefully; `commit` is whether what was polled last counts as done."""
-        await self.rebalancing.stop(STOP_PATIENCE)
+        if self.sticky is None:
+            await self.rebalancing.stop(STOP_PATIENCE)
         if commit:
             self.positions.note_polled()
         else:
             for held in self.parts.assigned():
                 self.parts.note_done(held)
+        if self.sticky is not None and self._handled is not None:
+            self.parts.cache.close()
+            self._handled.closing = True
+            await self.sticky.leave(STOP_PATIENCE)
+            await self.sticky.stop(STOP_PATIENCE)
         await super().stop(wait)
 
     async def start_step(self, step: Instruction) -> None:
@@ -127,7 +157,8 @@ class PullMember(SharingMember[PullQueue]):
         match step:
             case life.StartSession():
                 table, client = parts.offsets.table, self.session.options
-                persist_periodically(parts.tasks, table, client, self.persist_offsets)
+                if self.sticky is None:
+                    persist_periodically(parts.tasks, table, client, self.persist_offsets)
                 interval = parts.options.topic_check_interval
                 parts.tasks.every(
                     interval, self._look, "queues of topics", first_after=min(FIRST_LOOK, interval)
@@ -154,11 +185,13 @@ class PullMember(SharingMember[PullQueue]):
 
     async def _announce_first(self) -> None:
         """Announce the member; from the first subscription on, queues are shared out."""
+        if self.sticky is not None:
+            await self.sticky.listen()
         # Java leaves the first heartbeat to a timer, and the group to find out by it.
         sent = await self.announce()
         if self.subscriptions.topics() and not self._sharing:
             self._sharing = True
-            self.rebalancing.tell(when.Started(sent))
+            self.rebalancing.begin(heartbeat_sent=sent)
 
     # What the application asks for
 
@@ -176,6 +209,9 @@ class PullMember(SharingMember[PullQueue]):
 
     def leave(self, topic: str) -> None:
         """Release the queues of a topic that was unsubscribed."""
+        if self.sticky is not None:
+            self.sticky.tell(when.SubscriptionChanged(pull_consumer=True))
+            return
         self.holdings.leave(topic)
         self.session.heartbeats.beat_soon(in_full=True)
 
@@ -223,6 +259,7 @@ class PullMember(SharingMember[PullQueue]):
                 PROP_CONSUME_TYPE: ACTIVELY.value,
                 PROP_ORDERLY: "false",
                 PROP_START_TIMESTAMP: str(self.started_at_ms),
+                **self.balance_properties(),
             },
             subscription_set=list(self.subscriptions.all()),
             mq_table={held.queue: self._queue_info(held) for held in self.parts.assigned()},

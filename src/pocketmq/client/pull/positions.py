@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
 from pocketmq.balance.consumer.offsets import NO_OFFSET
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
@@ -70,6 +71,9 @@ class Positions:
         options = self._parts.options
         if not options.auto_commit:
             return
+        if isinstance(self._parts.offsets, ConfirmedOffsets):
+            self.note_polled()  # stored every `commit_interval`
+            return
         now = asyncio.get_running_loop().time()
         commit = auto_commit(self._commit_due, now, options.auto_commit_interval)
         self._commit_due = commit.deadline
@@ -125,6 +129,14 @@ class Positions:
                 raise outcome
 
     async def _store(self, queue: MessageQueue, offset: int) -> None:
+        store, held = self._parts.offsets, self._parts.queues.pulled.get(queue)
+        # After the one in flight, which could otherwise win.
+        if (
+            isinstance(store, ConfirmedOffsets)
+            and held is not None
+            and await store.settle(held, offset)
+        ):
+            return
         await ask_session(self._parts.session, commit(self._parts.group, queue, offset))
 
     async def committed(self, queue: MessageQueue) -> int | None:

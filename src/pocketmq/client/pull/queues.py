@@ -109,10 +109,15 @@ class PullHoldings(Holdings[PullQueue]):
     def __init__(self, parts: PullParts, loop: QueueLoop[PullQueue, PullResult]) -> None:
         super().__init__(parts, loop, PullQueue)
         self._parts: PullParts = parts
-        self._at_once |= {do.AssignQueues: lambda step: self.assign(step.queues, step.topic)}
+        self._at_once |= {do.AssignQueues: self._assign_shared}
 
-    def assign(self, queues: Iterable[MessageQueue], topic: str | None = None) -> None:
-        """Read exactly these queues (of one topic, if given), and pull the new ones."""
+    def _assign_shared(self, step: do.AssignQueues) -> None:
+        self.assign(step.queues, step.topic, step.after)
+
+    def assign(
+        self, queues: Iterable[MessageQueue], topic: str | None = None, after: float = 0.0
+    ) -> None:
+        """Read exactly these queues (of one topic, if given), and pull the new ones, in a while."""
         parts, table = self._parts, self._queues.pulled
         if topic is not None and parts.subscriptions.get(topic) is None:
             return  # unsubscribed while the rebalance was in flight
@@ -126,7 +131,9 @@ class PullHoldings(Holdings[PullQueue]):
             if not held.assigned:
                 held.assigned = True
                 held.change(paused=queue in parts.setup.pauses)
-                self._loop.begin(held)
+                if after:  # forget what was read: the last owner may commit more in the meantime
+                    parts.offsets.table.forget(queue)
+                self._loop.begin(held, after)
 
     def leave(self, topic: str) -> None:
         """Release the queues of a topic that was unsubscribed, by the wire's name."""

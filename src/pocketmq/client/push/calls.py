@@ -1,8 +1,9 @@
 """Handler calls as jobs: messages, the handler they are for, and its outcome.
 
 Made on the loop, done in a thread or by a task, settled on the loop by the work that made it. Where
-they are done they read `may_start` and `locked` of their queue, which the loop writes. A
-`DirectCall` is for one message on an operator's request (309), beside queues and offsets.
+they are done they read `may_start` and `locked` of their queue, which the loop writes, or pass its
+gate (STICKY). A `DirectCall` is for one message on an operator's request (309), beside queues and
+offsets.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ class Call(msgspec.Struct, eq=False):
     watch: HookCaller
     failure: Failure | None = None
     skipped: bool = False
-    """Whether the queue, or the popped messages, were lost before the call."""
+    """Whether the queue, or the popped messages, were lost before the call, or it is fenced."""
     took: int = 0
 
     def make(self) -> None:
@@ -59,7 +60,8 @@ class Call(msgspec.Struct, eq=False):
 
     def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
-        if self.held.popped is None and self.held.may_start and not self.watch.hooks:
+        held = self.held
+        if held.popped is None and held.gate is None and held.may_start and not self.watch.hooks:
             return self.handler.call_async(self.messages)  # as nearly always
         if self._lost():
             return self._skip()
@@ -67,6 +69,8 @@ class Call(msgspec.Struct, eq=False):
 
     def _lost(self) -> bool:
         held = self.held
+        if held.gate is not None:
+            return not held.gate.enter(self.messages[-1].queue_offset)
         if held.popped is None:
             return not held.may_start
         return not held.may_start or not held.popped.has(self.messages)
@@ -144,7 +148,7 @@ class CallSequence:
         """Call a plain handler, batch by batch."""
         until = self.now() + LONG_ENOUGH
         for batch in batches(self.messages, self._size):
-            if not self._may_go_on(until):
+            if not self._may_go_on(until, batch):
                 return
             self.calls += 1
             context = self.watch.before(self.held.queue, batch) if self.watch.hooks else None
@@ -159,7 +163,7 @@ class CallSequence:
         """Call a coroutine handler, batch by batch."""
         until = self.now() + LONG_ENOUGH
         for batch in batches(self.messages, self._size):
-            if not self._may_go_on(until):
+            if not self._may_go_on(until, batch):
                 break
             self.calls += 1
             context = self.watch.before(self.held.queue, batch) if self.watch.hooks else None
@@ -179,13 +183,16 @@ class CallSequence:
         tried = done + (self._size if self.failure is not None else 0)
         return messages[:done], messages[done:tried], messages[tried:]
 
-    def _may_go_on(self, until: int) -> bool:
-        if not self.held.may_start:
+    def _may_go_on(self, until: int, batch: Sequence[ReceivedMessage]) -> bool:
+        held = self.held
+        if not held.may_start:
             return False
         now = self.now()
-        if self.lock_until is not None and (not self.held.process.locked or now > self.lock_until):
+        if self.lock_until is not None and (not held.process.locked or now > self.lock_until):
             return False
-        return self.calls == 0 or now < until
+        if self.calls and now >= until:
+            return False
+        return held.gate is None or held.gate.enter(batch[-1].queue_offset)
 
 
 class KnownHandlers:

@@ -24,7 +24,7 @@ from pocketmq.balance.consumer.concurrent import (
     settle,
 )
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.calls import Call
 from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
@@ -84,6 +84,8 @@ class ConcurrentWork(HandlerWork):
             if job.skipped:
                 if held.popped is not None:
                     held.popped.lose(job.messages)
+                elif held.gate is not None:
+                    self._turned_away(held, job.messages)
                 continue
             times = spent.get(held)
             if times is None:
@@ -97,6 +99,18 @@ class ConcurrentWork(HandlerWork):
             self.stats.of(held.queue.topic).consume_rt.add(sum(times) / 1e6, len(times))
             if done[held]:
                 self._settle(held, done[held], _ALL_DONE)
+
+    def resumed(self, held: HeldQueue) -> None:
+        """Hand out what was turned away while the queue was fenced."""
+        parked, held.parked = held.parked, []
+        if again := [message for message in parked if message in held.process]:
+            self.arrived(held, again)
+
+    def _turned_away(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
+        """Keep messages whose call could not begin, unless they are the next owner's now."""
+        held.parked += [message for message in messages if message in held.process]
+        if not held.dropped and held.state is not HoldState.FENCED:
+            self.resumed(held)  # the fence was lifted before this was reported
 
     async def stop(self, wait: float) -> None:
         """Start no more calls, wait for those in flight and for messages being requeued."""
@@ -234,7 +248,7 @@ class ConcurrentWork(HandlerWork):
             if isinstance(job, Call):
                 job.held.process.mark_started(job.messages, now - seconds)
         for held in list(self.consuming.held().values()):
-            if not held.dropped:
+            if not held.dropped and held.state is not HoldState.FENCED:
                 await self._sweep_queue(held)
 
     async def _sweep_queue(self, held: HeldQueue) -> None:

@@ -12,8 +12,13 @@ from typing import Self, TypeVar, Unpack
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
-from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
+from pocketmq.client.consumer_options import (
+    PushConsumerOptions,
+    PushConsumerSettings,
+    check_return,
+)
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.handover.joining import Joined, join_group
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
 from pocketmq.client.group.warnings import MembershipWarning
@@ -27,6 +32,7 @@ from pocketmq.client.push.steering import PushSteering
 from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -61,6 +67,8 @@ class PushConsumer(PushSteering):
         self.client_options, self.options = sort_settings(
             PushConsumerOptions, group, name_servers, options, settings
         )
+        check_return(self.client_options, self.options)
+        self._joined: Joined[PushConsumerOptions] | None = None
         self._clock = clock or SystemClock()
         self._random = random
         subscriptions = HandledSubscriptions(self.client_options.namespace)
@@ -83,16 +91,29 @@ class PushConsumer(PushSteering):
         return self
 
     async def _join(self) -> Lease:
+        self._joined = await join_group(
+            self.options, self._subscriptions.topics(), self.client_options, self._lease
+        )
+        return self._joined.lease
+
+    async def _lease(self, *, hands_over: bool) -> Lease:
         return await lease_session(
             self.client_options,
             shared_name=self.options.model is MessageModel.BROADCASTING,
+            hands_over=hands_over,
             clock=self._clock,
             random=self._random,
         )
 
     def _make_member(self, session: Session) -> PushMember:
+        assert self._joined is not None
         return PushMember(
-            session, self.options, self._subscriptions, self._listeners, self._make_work
+            session,
+            self._joined.options,
+            self._subscriptions,
+            self._listeners,
+            self._make_work,
+            reason=self._joined.reason,
         )
 
     async def run(self) -> None:
@@ -208,7 +229,7 @@ class PushConsumer(PushSteering):
             self._subscriptions.shown(topic): [] for topic in self._subscriptions.own()
         }
         for held in member.parts.queues:
-            if not held.dropped and not is_retry_topic(held.queue.topic):
+            if held.mine and not is_retry_topic(held.queue.topic):
                 found.setdefault(held.topic, []).append(member.shown(held.queue))
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
 
@@ -217,6 +238,11 @@ class PushConsumer(PushSteering):
         """The last rebalances, the oldest first; empty before the start."""
         member = self._life.member
         return () if member is None else member.rebalancing.history.events
+
+    @property
+    def balance(self) -> GroupBalance:
+        """The balance of the group as this member sees it; raises `ClientClosed`."""
+        return self._life.running().balance()
 
     @property
     def warnings(self) -> tuple[MembershipWarning, ...]:

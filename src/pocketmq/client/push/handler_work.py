@@ -63,6 +63,10 @@ class HandlerWork:
             del self._timers[timer]
             timer.cancel()
 
+    def resumed(self, held: HeldQueue) -> None:
+        """Continue a queue whose fence was lifted."""
+        raise NotImplementedError
+
     def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
         """Count a pull of `count` messages that took `elapsed` seconds."""
         stats = self.stats.of(held.queue.topic)

@@ -21,8 +21,9 @@ from pocketmq.balance.consumer.offsets import (
 )
 from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.consumer.round import LockAnswered, QueueIdled
-from pocketmq.client.group.held_queue import HeldQueue, log_name
+from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.holdings import Holdings, Pauses
+from pocketmq.client.group.start_gate import StartGate
 from pocketmq.client.push.locks import BrokerLocks
 from pocketmq.client.push.popping import PopLoop
 from pocketmq.client.push.pulling import PushPullLoop
@@ -31,6 +32,9 @@ from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.queue import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
+
+RESTART_PATIENCE = 3.0
+"""Seconds for which a restart waits for a handler call on an orderly queue."""
 
 
 class PushHoldings(Holdings[HeldQueue]):
@@ -102,6 +106,11 @@ class PushHoldings(Holdings[HeldQueue]):
             "offset out of range: %s offset=%s; resuming from the broker's offset %s",
             log_name(held.queue), held.next_offset, offset,
         )  # fmt: skip
+        if held.gate is not None:  # STICKY: it stays this member's
+            self._parts.tasks.spawn(
+                self.restart(held, offset, RESTART_PATIENCE), f"correct {held.queue}"
+            )
+            return
         self.drop(held)
         self._parts.tasks.spawn(self._correct(held, offset, after), f"correct {held.queue}")
 
@@ -119,10 +128,14 @@ class PushHoldings(Holdings[HeldQueue]):
         """Restart a queue at an offset, keeping it and its lock; False if it was lost meanwhile.
 
         Cached messages are discarded. If messages are handled in order, a handler call in flight is
-        waited for, at most `patience` seconds: the new stay must not overtake it.
+        waited for, at most `patience` seconds: the new stay must not overtake it. A queue that is
+        being given away is left alone.
         """
         parts, queue = self._parts, held.queue
+        if not held.mine:
+            return False
         locked, last_lock = held.process.locked, held.process.last_lock
+        gate, state = held.gate, held.state
         self.perform((do.DropQueue(queue), do.ClearQueue(queue)))
         if parts.options.orderly:
             await held.until_idle(patience)
@@ -133,6 +146,10 @@ class PushHoldings(Holdings[HeldQueue]):
         self.perform((do.RemoveQueue(queue), do.AddQueue(queue)))
         fresh = self._queues.pulled[queue]
         fresh.process.locked, fresh.process.last_lock = locked, last_lock
+        if gate is not None:
+            fresh.gate = StartGate(offset)
+            if state is HoldState.FENCED:
+                fresh.enter(state)
         fresh.start_checked = True
         self.perform((do.StartPulling(queue, offset, 0.0),))
         return True
@@ -200,7 +217,7 @@ class PushHoldings(Holdings[HeldQueue]):
     def _start_pulling(self, step: do.StartPulling) -> None:
         held = self._queues.pulled.get(step.queue)
         if held is not None:
-            held.next_offset = step.offset
+            held.next_offset, held.delayed = step.offset, step.after > 0
             self._loop.begin(held, step.after)
 
     def _start_popping(self, step: do.StartPopping) -> None:

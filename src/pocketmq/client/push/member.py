@@ -12,8 +12,11 @@ from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
+from pocketmq.balance.consumer.limits import spread_topic_limits
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
+from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import HistoryTopic
 from pocketmq.client.group.listeners import QueueListeners
@@ -27,8 +30,9 @@ from pocketmq.client.group.parts import (
 )
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.group.warnings import GroupChecks, MembershipWatch
+from pocketmq.client.push.handing import PushHandled
 from pocketmq.client.push.handlers import HandledSubscriptions, TopicHandler
-from pocketmq.client.push.holdings import OffsetResets, PushHoldings
+from pocketmq.client.push.holdings import RESTART_PATIENCE, OffsetResets, PushHoldings
 from pocketmq.client.push.locks import BrokerLocks
 from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.trace import open_trace
@@ -60,6 +64,8 @@ class PushMember(shared.SharingMember[HeldQueue]):
         subscriptions: HandledSubscriptions,
         listeners: QueueListeners,
         make_work: MakeWork,
+        *,
+        reason: str = "",
     ) -> None:
         group = wrap_namespace(session.options.namespace, options.group)
         parts = PushParts(
@@ -74,7 +80,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             queues=QueueTable(),
             limits=options.limits.in_force(),
         )
-        super().__init__(parts, listeners)
+        super().__init__(parts, listeners, reason)
         self.options = options
         self.model = options.model
         self.profile = parts.profile
@@ -86,16 +92,30 @@ class PushMember(shared.SharingMember[HeldQueue]):
         self.locks = BrokerLocks(session, group, self.tasks)
         self.pulling = PushPullLoop(parts)
         self.holdings = PushHoldings(parts, self.locks, self.pulling)
-        self.rebalancing = Rebalancing(
+        self.rebalancing = self._make_rebalancing(parts)
+        self._resets = OffsetResets(parts, self.holdings, self._suspend, self._resume)
+        self._publishers: list[HistoryTopic] = []
+        self.tracer = open_trace(session, options, parts.work, self.tasks)
+
+    def _make_rebalancing(
+        self, parts: PushParts
+    ) -> Rebalancing[HeldQueue] | StickyBalancing[HeldQueue]:
+        if isinstance(parts.offsets, ConfirmedOffsets):
+            parts.offsets.held = parts.queues.pulled
+            return StickyBalancing(
+                parts,
+                self.holdings,
+                PushHandled(parts, self.holdings, self.pulling),
+                orderly=self.options.orderly,
+                changed=self._sticky_changed,
+            )
+        return Rebalancing(
             parts,
             self.holdings,
             self._facts(),
             changed=self._queues_changed,
             ran=self._checks.check_soon,
         )
-        self._resets = OffsetResets(parts, self.holdings, self._suspend, self._resume)
-        self._publishers: list[HistoryTopic] = []
-        self.tracer = open_trace(session, options, parts.work, self.tasks)
 
     def _facts(self) -> GroupMember:
         options = self.options
@@ -140,7 +160,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             case life.StartConsuming():
                 self._begin_work()
             case life.RebalanceNow():
-                self.rebalancing.tell(when.Started(self.announced))
+                self.rebalancing.begin(heartbeat_sent=self.announced)
             case _:
                 await super().start_step(step)
 
@@ -148,6 +168,8 @@ class PushMember(shared.SharingMember[HeldQueue]):
         parts, client, profile = self.parts, self.session.options, self.profile
         parts.running = True
         parts.work.start()
+        if self.sticky is not None:
+            return  # it renews locks and stores offsets itself
         persist_periodically(self.tasks, parts.offsets.table, client, self.persist_offsets)
         if self.options.orderly and self.model is MessageModel.CLUSTERING:
             self.tasks.every(
@@ -158,19 +180,18 @@ class PushMember(shared.SharingMember[HeldQueue]):
             )
 
     async def stop_step(self, step: Instruction) -> None:
-        """Take a step: handlers finish first, then locks, offsets and brokers, then the rest.
-
-        Locks go before offsets as in Java; only now no handler is left that could move either.
-        """
+        """Take a step: handlers finish first, then offsets, locks and brokers, then the rest."""
         parts, patience = self.parts, shared.STOP_PATIENCE
         match step:
             case life.StopConsuming(wait):
+                if self.sticky is not None:  # first: queues run on until others have taken them
+                    await self.sticky.leave(wait)
                 parts.running = False
                 await self.rebalancing.stop(patience)
                 for held in parts.queues.pulled.values():
                     self.pulling.end(held)
                 await parts.work.stop(wait)
-            case life.UnlockAll():
+            case life.UnlockAll() if self.sticky is None:
                 self.holdings.perform(await self.locks.unlock_all(self.holdings.owned()))
             case life.StopSession():
                 self._report_end()
@@ -223,6 +244,15 @@ class PushMember(shared.SharingMember[HeldQueue]):
     ) -> None:
         self.queues_changed(_own(released), _own(acquired))
 
+    def _sticky_changed(
+        self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
+    ) -> None:
+        count = sum(held.mine for held in self.parts.queues)
+        if (limits := spread_topic_limits(self.options.limits, count)) is not None:
+            self.holdings.perform((limits,))
+        self._checks.check_soon()
+        self._queues_changed(released, acquired)
+
     def _suspend(self) -> None:
         self.parts.suspended = True
         self.rebalancing.tell(when.Paused())
@@ -244,10 +274,20 @@ class PushMember(shared.SharingMember[HeldQueue]):
         )
 
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: D102
-        await self._resets.reset(topic, offsets)
+        if self.sticky is None:
+            await self._resets.reset(topic, offsets)
+            return
+        # No wait for handlers, and no release: what they return for the old stay is ignored.
+        for queue, offset in offsets.items():
+            held = self.parts.queues.pulled.get(queue)
+            if queue.topic == topic and held is not None and offset >= 0:
+                await self.holdings.restart(held, offset, RESTART_PATIENCE)
 
     async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: D102
-        return await self.parts.work.running_info(with_stacks=with_stacks)
+        info = await self.parts.work.running_info(with_stacks=with_stacks)
+        return msgspec.structs.replace(
+            info, properties={**info.properties, **self.balance_properties()}
+        )
 
     async def consume_directly(  # noqa: D102
         self, message: ReceivedMessage, broker_name: str | None
@@ -278,7 +318,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
         return self.parts.offsets.table.read(queue)
 
     async def lock(self, held: HeldQueue) -> bool:  # noqa: D102
-        if not self.parts.running:
+        if not self.parts.running or self.sticky is not None:
             return False
         granted = await self.locks.lock_one(held.queue)
         if granted:

@@ -76,13 +76,17 @@ class OrderlyWork(HandlerWork):
         if self._next.get(held.queue) is held:
             del self._next[held.queue]
 
+    def resumed(self, held: HeldQueue) -> None:
+        """Continue with what is cached."""
+        self._begin(held)
+
     def _begin(self, held: HeldQueue) -> None:
         self._go_on(held, None)
 
     def _go_on(self, held: HeldQueue, began: float | None) -> None:
         """Take the next sequence of a queue, or do what is due before; `began` is its task's."""
-        if self.stopping:
-            return
+        if self.stopping or (held.gate is not None and not held.may_start):
+            return  # a fenced queue goes on with `resumed`, a draining one does not
         consuming, process = self.consuming, held.process
         now = consuming.now()
         step = next_batch(
@@ -92,7 +96,7 @@ class OrderlyWork(HandlerWork):
                 model=consuming.model,
                 dropped=process.dropped,
                 locked=process.locked,
-                lock_expired=process.lock_expired(consuming.profile, now),
+                lock_expired=held.gate is None and process.lock_expired(consuming.profile, now),
                 now=now,
                 began=began,
             ),
@@ -139,7 +143,7 @@ class OrderlyWork(HandlerWork):
             watch=self.watch,
             now=stopwatch(consuming.session.clock),
             lock_life=process.last_lock + consuming.profile.lock_max_age - now
-            if self._locking
+            if self._locking and held.gate is None  # with STICKY, a fence comes before that
             else None,
         )
         self.give(handler, (sequence,))
@@ -202,6 +206,7 @@ class OrderlyWork(HandlerWork):
         )
         spent = exhausted(answer, messages)
         if spent:
+            held.begin_work()  # a hand-over waits until they are dead letters
             self.consuming.tasks.spawn(
                 self._set_aside(held, answer, messages, spent, began), "set messages aside"
             )
@@ -219,11 +224,14 @@ class OrderlyWork(HandlerWork):
         """Send messages that failed too often to the retry topic, which makes them dead letters."""
         limit = max_reconsume_times(answer.max_reconsume)
         step = self.consuming.profile.exhausted_reconsume_step
-        not_sent = [
-            message.queue_offset
-            for message in spent
-            if not await self.requeue.send_copy(message, message.reconsume_times + step, limit)
-        ]
+        try:
+            not_sent = [
+                message.queue_offset
+                for message in spent
+                if not await self.requeue.send_copy(message, message.reconsume_times + step, limit)
+            ]
+        finally:
+            held.end_work()
         if not self.stopping:
             self._carry_out(held, after_handler(answer, messages, not_sent), messages, began)
 

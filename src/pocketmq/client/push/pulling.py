@@ -36,7 +36,7 @@ from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.push.work import PushParts
-from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
+from pocketmq.client.questions.pulling import ANSWERS, NO_COMMIT, PullSpec, PullTemplate
 from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
@@ -79,6 +79,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
             orderly=parts.options.orderly,
             locked=process.locked,
             start_checked=held.start_checked,
+            delayed=held.delayed,
             subscribed=parts.subscriptions.get(held.queue.topic) is not None,
             retry_after_error=parts.options.pull_retry,
         )
@@ -92,18 +93,24 @@ class PushPullLoop(PullLoop[HeldQueue]):
         return max(most - (self._parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
 
     async def find_start(self, held: HeldQueue) -> float:
-        """Read an orderly queue's offset again before the first pull under the lock.
+        """Read a queue's offset again, orderly under the lock or else after a start delay.
 
         Its last owner may have stored a later one since the queue was taken; without this, the last
         messages it handled would be handled twice.
         """
         parts, queue = self._parts, held.queue
-        offset = await start_offset(
-            parts.session, queue, await parts.offsets.read(queue), parts.start
-        )
+        stored = await parts.offsets.read(queue)
+        if held.delayed and not parts.options.orderly:
+            held.delayed = False
+            if stored >= 0:
+                held.next_offset = stored
+            # Else the offset from before the delay holds: one that is found anew, such as the end
+            # of the queue, would pass over what was sent in between.
+            return 0.0
+        offset = await start_offset(parts.session, queue, stored, parts.start)
         if offset is None:
             return start_check_failed(self._facts(held)).after
-        held.start_checked = True
+        held.start_checked, held.delayed = True, False
         held.next_offset = offset
         return 0.0
 
@@ -127,6 +134,8 @@ class PushPullLoop(PullLoop[HeldQueue]):
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
+        if held.gate is not None:
+            commit = NO_COMMIT  # STICKY: each is confirmed, one after another
         capacity = parts.limits.count - held.process.count
         count = pull_size(parts.options.pull_batch, held.waiting, capacity)
         return template.fields(offset, 1 if held.suspicion.alone else count, commit)

@@ -53,6 +53,9 @@ class Work(Protocol):
         `held.may_start` is cleared before; calls in flight continue, their results are ignored.
         """
 
+    def resumed(self, held: HeldQueue) -> None:
+        """Continue a queue whose fence was lifted (STICKY): handle what is cached."""
+
     def add_hook(self, hook: ConsumeHook) -> None:
         """Call a hook around all handler calls from now on."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
-from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import BrokerDown, Event, MemberJoined, MemberLeft, StrategyChanged
 from pocketmq.dashboard.assignment.experiment import COMPARED
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, patch

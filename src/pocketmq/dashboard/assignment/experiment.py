@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.admin.situations import settings_of, situation_of
+from pocketmq.balance.strategies import STICKY, strategy_by_name
 from pocketmq.balance.what_if import (
     Event,
     Movement,
@@ -18,7 +19,7 @@ from pocketmq.balance.what_if import (
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, preview_map
 from pocketmq.errors import AllocationInputInvalid
 
-COMPARED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
+COMPARED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG", STICKY)
 ASSUMED = "AVG"
 """The default strategy of groups."""
 
@@ -39,6 +40,8 @@ class Compared(msgspec.Struct, frozen=True):
     moved_from_now: int | None = None
     """Queues that move if the group switches to it as well."""
     refused: str | None = None
+    idle: int | None = None
+    """Members without a queue."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -69,7 +72,7 @@ def try_events(
     Raises `AllocationInputInvalid` for impossible events.
     """
     name = strategy or ASSUMED
-    situation = Situation.of(facts.queues, facts.members(), strategy_by_name(name), facts.group)
+    situation = situation_of(facts, strategy_by_name(name, settings_of(facts)))
     answer = what_if(situation, events)
     shares = [*answer.before.shares, *(each for step in answer.steps for each in step.after.shares)]
     seats = _seated(seats, (share.member for share in shares))
@@ -81,7 +84,7 @@ def try_events(
         before=preview_map(answer.before, seats, set()),
         after=preview_map(last, seats, moved | {move.queue for move in answer.overall.added}),
         compared=[
-            _compare(situation, other, events, in_use=other == strategy)
+            _compare(facts, situation, other, events, in_use=other == strategy)
             for other in dict.fromkeys((name, *COMPARED))
         ],
     )
@@ -95,13 +98,15 @@ def _seated(seats: dict[str, int], members: Iterable[str]) -> dict[str, int]:
     return seated
 
 
-def _compare(situation: Situation, name: str, events: Sequence[Event], *, in_use: bool) -> Compared:
-    strategy = strategy_by_name(name)
-    using = msgspec.structs.replace(situation, strategy=strategy)
+def _compare(
+    facts: GroupFacts, situation: Situation, name: str, events: Sequence[Event], *, in_use: bool
+) -> Compared:
+    strategy = strategy_by_name(name, settings_of(facts))
     others = [event for event in events if not isinstance(event, StrategyChanged)]
     try:
-        always = what_if(using, others)
-        changed = what_if(situation, [*others, StrategyChanged(strategy)])
+        always = what_if(situation_of(facts, strategy), others)
+        # First the change: STICKY keeps what it finds, which is to be what members own now.
+        changed = what_if(situation, [StrategyChanged(strategy), *others])
     except AllocationInputInvalid as error:
         return Compared(name, in_use, refused=str(error))
     last = always.steps[-1].after if always.steps else always.before
@@ -109,9 +114,10 @@ def _compare(situation: Situation, name: str, events: Sequence[Event], *, in_use
         strategy=name,
         in_use=in_use,
         spread=last.spread,
-        worst_topic=max((topic.spread for topic in last.topics), default=0),
+        worst_topic=last.worst_topic,
         unowned=len(last.unowned),
         moved=always.overall.moved,
         minimum=always.overall.minimum,
         moved_from_now=changed.overall.moved,
+        idle=last.idle,
     )

@@ -9,6 +9,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.findings import GroupFinding
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
 from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, TimelineView
@@ -25,9 +26,11 @@ from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.polling import Poller
 from pocketmq.errors import MQError
+from pocketmq.model.group_balance import BalanceMode
 
 _STYLE = Path(__file__).with_name("assignment.css")
 _TICK = 0.25
@@ -70,10 +73,12 @@ class _Page:
         live = LivePage()
         self._standing = ui.label("Loading …").classes("as-standing")
         self._standing.props("role=status")
+        self._mode = ui.label("").classes("pm-note")
         self._tiles = Tiles(
             ("members", "Members", None),
             ("queues", "Queues", None),
             ("strategy", "Strategy", None),
+            ("mode", "Hand-over", None),
             ("open", "Unowned queues", None),
             ("lag", "Lag", None),
             ("last", "Last rebalance", None),
@@ -117,9 +122,12 @@ class _Page:
                     ("wrong", "not where the strategy puts it"),
                     ("lag", "number and bar: lag"),
                 ):
-                    with ui.element("span"):
-                        ui.element("i").classes(f"as-key-{name}").props("aria-hidden=true")
-                        ui.label(text).classes("pm-inline")
+                    _key(name, text)
+            with ui.element("div").classes("as-key") as self._states:
+                self._states.props('aria-label="States of a hand-over"')
+                for stage, text in STATES.items():
+                    _key(f"state as-key-{stage.value.replace(' ', '-')}", text)
+            self._states.set_visibility(False)
 
     def _timeline_card(self) -> None:
         with ui.element("section").classes("pm-card"):
@@ -150,6 +158,7 @@ class _Page:
         if text != self._standing.text:
             self._standing.set_text(text)
         self._show_tiles(snapshot)
+        self._show_mode(snapshot.story.sticky)
         stories = snapshot.story.queues
         self._map.say_empty("No queues." if snapshot.moment.shared else text)
         self._map.show(snapshot.queue_map, lambda position: stories[position].why)
@@ -165,6 +174,7 @@ class _Page:
         tiles.show("queues", count(len(now.owners)))
         strategy = snapshot.story.strategy if now.shared else "none"
         tiles.show("strategy", (strategy or "no match") if now.members else UNKNOWN)
+        tiles.show("mode", mode_name(snapshot.story.sticky), mode_note(snapshot.story.sticky))
         unowned = sum(held == () for held in now.owners.values()) if now.shared else 0
         unknown = sum(held is None for held in now.owners.values())
         note = f"{count(unknown)} unknown" if unknown else ""
@@ -176,6 +186,12 @@ class _Page:
         else:
             moved = snapshot.timeline[-1]["sum"].partition(" · ")[0]
             tiles.show("last", _clock(last.began), moved)
+
+    def _show_mode(self, story: StickyStory | None) -> None:
+        self._states.set_visibility(story is not None and story.mode is not BalanceMode.JAVA)
+        text = "" if story is None else " ".join(mode_words(story))
+        if text != self._mode.text:
+            self._mode.set_text(text)
 
     def _show_findings(self, snapshot: GroupSnapshot) -> None:
         if snapshot.findings == self._found:
@@ -235,6 +251,13 @@ class _Page:
         self._before.show(trial.before, lambda _: "")
         self._after.show(trial.after, lambda _: "")
         self._pair.set_visibility(True)
+
+
+def _key(name: str, text: str) -> None:
+    """Add an entry to a legend."""
+    with ui.element("span"):
+        ui.element("i").classes(f"as-key-{name}").props("aria-hidden=true")
+        ui.label(text).classes("pm-inline")
 
 
 def _timeline(snapshot: GroupSnapshot) -> dict[str, Any]:

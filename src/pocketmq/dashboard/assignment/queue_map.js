@@ -5,7 +5,7 @@
 // The server sends everything once (`load`), then what has changed (`patch`). Names are shown as text
 // only. Everything the mouse shows, the keyboard shows, too.
 
-import { FilterBar, NO_OWNER, UNKNOWN_OWNER, QueueTable, SEVERAL, at, codeOf, colourOf, hasProblem, ordered, paint, placeOf, plan, readTheme, shownPositions } from "pocketmq-assignment";
+import { FilterBar, NO_OWNER, UNKNOWN_OWNER, QueueTable, SEVERAL, at, codeOf, colourOf, hasProblem, ordered, paint, placeOf, plan, readTheme, shownPositions, stateOf } from "pocketmq-assignment";
 
 const GLOW = 4000;
 
@@ -36,6 +36,7 @@ export default {
       <div v-if="told" class="qm-tip" :style="tipStyle" aria-hidden="true">
         <strong>{{ told.topic }} <span class="pm-note">{{ told.broker }} · {{ told.q }}</span></strong>
         <span>Owner <b>{{ told.owner }}</b></span>
+        <span v-if="told.state">State <b>{{ told.state }}</b></span>
         <span v-if="told.wrong" class="pm-bad">Expected owner: {{ told.expected }}</span>
         <span v-if="told.why" class="pm-note">{{ told.why }}</span>
         <span>Lag {{ told.lag }} · {{ told.since }}</span>
@@ -94,14 +95,14 @@ export default {
     patch(changes) {
       if (!this.picture) return;
       const now = performance.now();
-      for (const name of ["owner", "expected", "lag", "since", "was"]) {
+      for (const name of ["owner", "expected", "lag", "since", "was", "stage"]) {
         const column = changes[name] ?? [];
         for (let index = 0; index < column.length; index += 2) this.picture[name][column[index]] = column[index + 1];
       }
       const owners = changes.owner ?? [];
       for (let index = 0; index < owners.length; index += 2) this.fresh.set(owners[index], now);
       for (const name of ["members", "several", "moved"]) if (name in changes) this.picture[name] = changes[name];
-      if (changes.owner || changes.expected || changes.members) this.forgetWhys();
+      if (changes.owner || changes.expected || changes.members || changes.stage) this.forgetWhys();
       this.refresh();
     },
     explain(sentences) {
@@ -193,6 +194,7 @@ export default {
       return {
         position, topic: data.topics[data.t[position]], broker: data.brokers[data.b[position]], q: data.q[position],
         owner: words[owner] ?? name(owner),
+        state: stateOf(data, position),
         expected: data.expected[position] >= 0 ? name(data.expected[position]) : "–",
         lag: lag === null ? "?" : lag.toLocaleString("en"),
         clock: since === null ? "–" : new Date(since * 1000).toLocaleTimeString("en-GB"),
@@ -264,7 +266,8 @@ export default {
     say() {
       const told = this.tell(this.current, this.seen);
       const right = told.wrong ? `, expected owner ${told.expected}` : "";
-      this.spoken = `${told.topic}, ${told.broker}, queue ${told.q}: owner ${told.owner}${right}; lag ${told.lag}; ${told.why}`;
+      const state = told.state ? `, ${told.state}` : "";
+      this.spoken = `${told.topic}, ${told.broker}, queue ${told.q}: owner ${told.owner}${state}${right}; lag ${told.lag}; ${told.why}`;
     },
     sortBy(by) {
       this.descending = this.by === by ? !this.descending : by === "lag" || by === "since";

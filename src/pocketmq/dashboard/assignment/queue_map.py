@@ -11,17 +11,19 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.admin.explaining import Explanation
+from pocketmq.admin.explaining import Explanation, QueueStory
 from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
+from pocketmq.dashboard.handover_words import STATES, state_of
 from pocketmq.model.queue import MessageQueue, sort_queues
 
 NO_OWNER = -1
 UNKNOWN_OWNER = -2
 SEVERAL = -3
 
-_COLUMNS = ("owner", "expected", "lag", "since", "was")
+_COLUMNS = ("owner", "expected", "lag", "since", "was", "stage")
+_STAGES = {stage: number for number, stage in enumerate(STATES, 1)}
 
 
 class Seat(msgspec.Struct, frozen=True):
@@ -58,6 +60,9 @@ class QueueMapData(msgspec.Struct, frozen=True, kw_only=True):
     """The last known owner of a queue whose owner is unknown now; else -1."""
     moved: list[int] = []
     """Positions to highlight as moved."""
+    stage: list[int] = []
+    """Each queue's state in a hand-over, by its number in `STATES` from 1 on; 0 if there is none.
+    Empty where queues are not handed over."""
 
 
 class Seats:
@@ -116,7 +121,16 @@ def live_map(
         lag=[each.lag for each in stories],
         since=since,
         was=was,
+        stage=_stages(stories) if story.sticky is not None else [],
     )
+
+
+def _stages(stories: Iterable[QueueStory]) -> list[int]:
+    numbers = []
+    for each in stories:
+        state = state_of(each.stages) if each.stages else None
+        numbers.append(0 if state is None else _STAGES[state])
+    return numbers
 
 
 def preview_map(
@@ -149,8 +163,13 @@ def preview_map(
 
 def patch(before: QueueMapData | None, now: QueueMapData) -> dict[str, Any]:
     """Return what a browser that shows `before` needs to show `now`; everything, if it has none."""
-    if before is None or any(
-        getattr(before, name) != getattr(now, name) for name in ("topics", "brokers", "t", "b", "q")
+    if (
+        before is None
+        or any(
+            getattr(before, name) != getattr(now, name)
+            for name in ("topics", "brokers", "t", "b", "q")
+        )
+        or len(before.stage) != len(now.stage)
     ):
         whole: dict[str, Any] = msgspec.to_builtins(now)
         return {"whole": whole}

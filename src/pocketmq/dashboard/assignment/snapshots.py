@@ -102,7 +102,7 @@ class SnapshotTaker:
     def _digest(self, facts: GroupFacts, at: float) -> GroupSnapshot:
         facts = with_queues(facts)
         story = explain(facts)
-        now = moment_of(facts, at, story.strategy)
+        now = moment_of(facts, at, story.fits)
         if self._last is not None and not now.members and not self._last.moment.shared:
             now = msgspec.structs.replace(now, shared=False)  # no member is left to report it
         self._lags.add(at, now.lags, list(now.owners))

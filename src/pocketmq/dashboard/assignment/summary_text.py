@@ -42,6 +42,12 @@ def standing(snapshot: GroupSnapshot) -> str:
         parts.append(f"{number(unknown)} {'has' if unknown == 1 else 'have'} an unknown owner")
     if parts:
         return f"Of {queues_of(len(owners))}, {_joined(parts)}."
+    if story.sticky is not None and story.fits is None and story.strategy is not None:
+        moves = story.sticky.moves
+        if moves is None:
+            return "Every queue has one owner; not every member has responded."
+        are = "is" if moves == 1 else "are"
+        return f"Every queue has one owner; {queues_of(moves)} {are} still to move."
     if story.strategy is None and snapshot.rebalances and snapshot.rebalances[-1].ended is None:
         return "Every queue has one owner; a rebalance is in progress."
     if story.strategy is None:

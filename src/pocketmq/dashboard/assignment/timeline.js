@@ -9,6 +9,11 @@ const BARS = 62;
 const LEFT = 44;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400];
 const FEW = 6;
+const ARROWS = 12;
+const LONGEST = 26;
+
+// Client ids differ at their ends.
+const tail = (name) => (name.length <= LONGEST ? name : `…${name.slice(1 - LONGEST)}`);
 
 export default {
   template: `
@@ -52,6 +57,15 @@ export default {
           </button>
           <div v-if="entry.number === chosen && detail && detail.number === chosen" class="tl-detail">
             <p v-for="line in detail.lines" :key="line">{{ line }}</p>
+            <svg v-if="arrows.length" class="tl-arrows" :viewBox="'0 0 600 ' + arrowsHeight" :height="arrowsHeight" role="img" :aria-label="'Hand-overs: ' + arrows.map((each) => each.spoken).join('; ')">
+              <g v-for="each in arrows" :key="each.spoken">
+                <title>{{ each.spoken }}</title>
+                <path class="tl-arrow" :d="each.path" :stroke-width="each.width"></path>
+                <path class="tl-head" :d="each.head"></path>
+                <text x="300" :y="each.label" text-anchor="middle">{{ each.count }}</text>
+              </g>
+              <text v-for="each in ends" :key="each.key" :x="each.x" :y="each.y + 4" :text-anchor="each.anchor"><title>{{ each.name }}</title>{{ each.shown }}</text>
+            </svg>
             <table v-if="detail.moves.length">
               <thead><tr><th>from</th><th>to</th><th class="number">count</th><th>queues</th></tr></thead>
               <tbody><tr v-for="move in detail.moves" :key="move.join()"><td>{{ move[0] }}</td><td>{{ move[1] }}</td><td class="number">{{ move[2] }}</td><td>{{ move[3] }}</td></tr></tbody>
@@ -120,6 +134,29 @@ export default {
         const end = this.scale(entry.ended ?? this.to);
         const h = entry.moved ? Math.max(5, Math.sqrt(entry.moved / most) * (BARS - 12)) : 2;
         return { ...entry, last: number === all.length - 1, x, w: Math.max(5, end - x), h, spoken: `${this.clock(entry.began)}: ${entry.why}. ${entry.sum}` };
+      });
+    },
+    // Members on both sides, an arrow for each pair of the largest: from whom, to whom, how many.
+    pairs() {
+      const moves = (this.detail?.moves ?? []).slice(0, ARROWS);
+      const side = (index) => new Map([...new Set(moves.map((move) => move[index]))].map((name, row) => [name, 16 + row * 26]));
+      return { moves, from: side(0), to: side(1) };
+    },
+    arrowsHeight() { return 10 + 26 * Math.max(this.pairs.from.size, this.pairs.to.size); },
+    ends() {
+      const end = (side, x, anchor) => ([name, y]) => ({ key: side + name, name, shown: tail(name), x, y, anchor });
+      return [...[...this.pairs.from].map(end("from ", 196, "end")), ...[...this.pairs.to].map(end("to ", 404, "start"))];
+    },
+    arrows() {
+      const { moves, from, to } = this.pairs;
+      const most = Math.max(1, ...moves.map((move) => move[2]));
+      return moves.map(([giver, heir, count]) => {
+        const [y1, y2] = [from.get(giver), to.get(heir)];
+        return {
+          count, width: 1 + (3 * count) / most, label: (y1 + y2) / 2 - 4,
+          path: `M202 ${y1}C270 ${y1} 330 ${y2} 390 ${y2}`, head: `M400 ${y2}l-11 -5v10z`,
+          spoken: `${giver} → ${heir}: ${count} ${count === 1 ? "queue" : "queues"}`,
+        };
       });
     },
     listed() {

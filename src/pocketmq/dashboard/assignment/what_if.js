@@ -29,14 +29,16 @@ export default {
           <caption>Every strategy after these events</caption>
           <thead><tr><th>strategy</th><th class="number" title="most minus fewest queues of a member, over all topics">max−min</th>
             <th class="number" title="the same within the worst topic">per topic</th>
+            <th class="number" title="members without a queue">idle</th>
             <th class="number" title="queues that move if the group uses it already; in brackets the minimum">moved</th>
             <th class="number" title="queues that move if the group switches to it as well">switched</th></tr></thead>
           <tbody>
             <tr v-for="row in result.compared" :key="row.strategy" :class="{ 'wi-used': row.in_use }">
               <td>{{ breakable(row.strategy) }}<small v-if="row.in_use"> in use</small></td>
-              <td v-if="row.refused" colspan="4" class="pm-note">{{ row.refused }}</td>
+              <td v-if="row.refused" colspan="5" class="pm-note">{{ row.refused }}</td>
               <template v-else>
                 <td class="number">{{ row.spread }}</td><td class="number">{{ row.worst_topic }}</td>
+                <td class="number">{{ row.idle }}</td>
                 <td class="number">{{ row.moved }} ({{ row.minimum }})</td><td class="number">{{ row.moved_from_now }}</td>
               </template>
             </tr>

@@ -9,9 +9,11 @@ from pocketmq.admin.explaining import QueueStory
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
+from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
 from pocketmq.dashboard.pages.group_tables import (
     MEMBER_COLUMNS,
     QUEUE_COLUMNS,
@@ -34,6 +36,7 @@ from pocketmq.dashboard.parts import (
 )
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
+from pocketmq.model.group_balance import BalanceMode
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
@@ -63,6 +66,7 @@ class _Group:
             ("lag", "Lag", None),
             ("queues", "Queues", None),
             ("strategy", "Strategy", None),
+            ("handover", "Hand-over", None),
             ("model", "Mode", None),
         )
         with ui.element("div").classes("pm-buttons"):
@@ -73,6 +77,9 @@ class _Group:
             action_button(desk, "Rebalance now", self._rebalance)
         with card("Problems") as self._box:
             ui.label("…")
+        with card("Hand-over") as self._handover:
+            pass
+        self._told: list[str] | None = None
         heading("Members")
         self._members = LiveTable[MemberRow](
             "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
@@ -99,12 +106,32 @@ class _Group:
         self._tiles.show("lag", _lag(told.queues))
         self._tiles.show("queues", count(len(told.queues)))
         self._tiles.show("strategy", told.strategy or (UNKNOWN if told.members else NEVER))
+        settled = told.sticky is None or told.sticky.balanced
+        note_below = "" if settled else mode_note(told.sticky)
+        self._tiles.show("handover", mode_name(told.sticky), note_below)
         self._tiles.show("model", _model(view))
+        self._show_handover(told.sticky)
         self._members.show(member_rows(facts))
         self._queues.show(queue_rows(view))
         if told.findings != self._findings:
             self._findings = told.findings
             _show_findings(self._box, told.findings)
+
+    def _show_handover(self, story: StickyStory | None) -> None:
+        told = [] if story is None else mode_words(story)
+        if told == self._told:
+            return
+        self._told = told
+        self._handover.clear()
+        with self._handover:
+            for line in told or ["Queues change hands as in Java."]:
+                ui.label(line)
+            if story is not None and story.mode is not BalanceMode.JAVA:
+                note("States that the table of queues may show:")
+                with ui.element("ul"):
+                    for text in STATES.values():
+                        with ui.element("li"):
+                            ui.label(text).classes("pm-inline")
 
     def _show_settings(self, configs: dict[str, dict[str, GroupConfig]]) -> None:
         self._settings.show(sorted(configs.get(self._group, {}).items()))

@@ -4,9 +4,11 @@ import msgspec
 
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
+from pocketmq.dashboard.handover_words import state_of, state_text
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
+from pocketmq.model.group_balance import QueueStage, handover_version
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
@@ -47,6 +49,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     expected: str | None
     why: str
     progress: QueueProgress | None
+    stages: dict[str, QueueStage] = {}
 
     @property
     def name(self) -> str:
@@ -85,9 +88,12 @@ def queue_rows(view: GroupView) -> list[QueueRow]:
     """Return the queues of all subscribed topics, and those with committed offsets."""
     progress, holders = view.facts.progress, view.facts.holders()
     rows = [
-        QueueRow(each.queue, each.holders, each.expected, each.why, progress.get(each.queue))
+        QueueRow(
+            each.queue, each.holders, each.expected, each.why, progress.get(each.queue),
+            each.stages,
+        )
         for each in view.explanation.queues
-    ]
+    ]  # fmt: skip
     known = {story.queue for story in view.explanation.queues}
     rows += [
         QueueRow(queue, tuple(holders.get(queue, ())), None, "", told)
@@ -131,6 +137,16 @@ def _holders(row: QueueRow) -> Cell:
     return Cell(", ".join(row.holders), tone=tone)
 
 
+def _state(row: QueueRow) -> Cell:
+    text = state_text(row.stages)
+    return Cell(text or NEVER, tone="warn" if state_of(row.stages) is QueueStage.FENCED else None)
+
+
+def _handover(member: MemberRow) -> Cell:
+    version = handover_version(member.client)
+    return Cell("no", tone="faint") if version is None else Cell(f"version {version}")
+
+
 def _offset(row: QueueRow, name: str) -> int | None:
     value = None if row.progress is None else getattr(row.progress, name)
     return value if isinstance(value, int) else None
@@ -144,6 +160,7 @@ MEMBER_COLUMNS = [
     Column[MemberRow]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
     Column[MemberRow]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
     Column[MemberRow]("Brokers", lambda m: Cell(", ".join(m.brokers))),
+    Column[MemberRow]("Hand-over", _handover, lambda m: handover_version(m.client) or 0),
 ]
 QUEUE_COLUMNS = [
     Column[QueueRow](
@@ -170,6 +187,7 @@ QUEUE_COLUMNS = [
         kind="number",
     ),
     Column[QueueRow]("Why", lambda r: Cell(r.why, tone="faint")),
+    Column[QueueRow]("State", _state, lambda r: state_text(r.stages)),
 ]
 SETTING_COLUMNS = [
     Column[Setting]("Broker", lambda row: Cell(row[0])),

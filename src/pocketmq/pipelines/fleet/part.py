@@ -1,7 +1,8 @@
 """The numbers of every group of a part of an estate, by the rules of `pocketmq.balance`.
 
 Saves work where it can: topics of the same layout are laid out once, and where a strategy only uses
-positions, groups of the same shape are computed once.
+positions, groups of the same shape are computed once. STICKY is computed group by group, each event
+from the owners that the one before left.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -39,7 +40,7 @@ def _stories(situations: Sequence[Situation], events: Sequence[FleetEvent]) -> l
     stories = [[numbers(now, owners)] for now, owners in zip(situations, owned, strict=True)]
     for event in events:
         before = list(zip(situations, owned, strict=True))
-        situations = [_after(event, situation) for situation in situations]
+        situations = [_after(event, earlier).after(earlier, owners) for earlier, owners in before]
         owned = _owners_in(situations, rings)
         for story, now, owners, earlier in zip(stories, situations, owned, before, strict=True):
             story.append(numbers(now, owners, earlier))

@@ -19,6 +19,13 @@ from pocketmq.pipelines.health.plots import (
 from pocketmq.pipelines.health.report import GroupHealth, HealthReport
 
 MOST_LINES = 200
+_KINDS = {
+    "overlap": "the giver finished its last messages while the heir started the next",
+    "drain": "the giver finished its messages, then the heir started",
+    "orphan": "the queue had no owner, or its owner was gone",
+    "foreign": "from or to a member that does not hand over",
+    "lost": "the lock was refused to the owner, which dropped the queue",
+}
 _LAG_CAPTION = "All queues; dashed lines are rebalances, spikes are shaded."
 
 
@@ -45,7 +52,7 @@ def _group(group: GroupHealth) -> str:
     seen = f"{len(group.queues)} queues, {len(group.members)} members seen"
     parts = [
         f"<section><h2>{escape(group.group)}</h2>",
-        f'<p class="soft">{seen}, {escape(", ".join(group.strategies))}</p>',
+        f'<p class="soft">{seen}, {escape(", ".join(group.strategies))}{_mode(group)}</p>',
         _tiles(group),
         "<h3>Queue owners over time</h3>",
         f"<figure>{gantt(group, numbers)}{_legend(group)}",
@@ -75,6 +82,12 @@ def _tiles(group: GroupHealth) -> str:
         ("longest pause", f"{group.longest_pause:.2f} s", ""),
         ("time with two owners", f"{group.shared_seconds:.2f} s", ""),
     ]
+    pause = group.figures.without_owner
+    if pause is not None:
+        both = f"{1000 * pause.p50:.0f} / {1000 * pause.p99:.0f} ms"
+        tiles.append(("pause of a moved queue, p50 / p99", both, ""))
+    if group.figures.lost:
+        tiles.append(("queues lost to a refused lock", str(group.figures.lost), "bad"))
     if group.rebalances:
         spread = group.rebalances[-1].after.group
         tiles.append(("final spread", str(spread), "good" if spread <= 1 else "warn"))
@@ -92,6 +105,11 @@ def _tiles(group: GroupHealth) -> str:
     ) + "</div>"  # fmt: skip
 
 
+def _mode(group: GroupHealth) -> str:
+    """Return how members shared queues, if it was not always as in Java."""
+    return "" if set(group.modes) <= {"java"} else f", mode {escape(', '.join(group.modes))}"
+
+
 def _grade(seconds: float) -> str:
     return "good" if seconds < 0.05 else "warn"
 
@@ -104,7 +122,7 @@ def _legend(group: GroupHealth) -> str:
     items += [
         '<span><i style="background:var(--bad)"></i>no owner</span>',
         '<span><i style="border:2px solid var(--ink)"></i>two owners</span>',
-        '<span><i style="background:var(--quiet)"></i>broker down</span>',
+        '<span><i style="background:var(--quiet)"></i>broker down, or with a foreign member</span>',
     ]
     return f'<div class="legend">{"".join(items)}</div>'
 
@@ -135,15 +153,45 @@ def _rebalances(group: GroupHealth) -> str:
 def _handovers(group: GroupHealth) -> str:
     rows = [
         (
-            clock(round(move.at - group.began, 1)), str(move.queue), move.left, move.took,
-            f"{move.pause:.2f} s", f"{move.overlap:.2f} s",
+            clock(round(move.at - group.began, 1)), str(move.queue), f"{move.left} → {move.took}",
+            move.kind or "–", "–" if move.offset is None else move.offset, f"{move.pause:.3f} s",
+            f"{move.overlap:.3f} s", "–" if move.draining is None else f"{move.draining:.3f} s",
             "–" if move.duplicates is None else move.duplicates, "died" if move.died else "",
         )
         for move in group.handovers
     ]  # fmt: skip
-    heads = ("at", "queue", "from", "to", "pause", "overlap", "duplicates", "")
+    heads = (
+        "at", "queue", "from → to", "kind", "offset", "no owner", "two owners", "drained after",
+        "duplicates", "",
+    )  # fmt: skip
     summary = f"{len(rows)} {_plural(len(rows), 'handover')}"
-    return f"<details><summary>{summary}</summary>{_table(heads, rows)}</details>"
+    table = f"<details><summary>{summary}</summary>{_table(heads, rows)}{_clocks(group)}</details>"
+    return f"{_kinds(group)}{table}"
+
+
+def _kinds(group: GroupHealth) -> str:
+    """Return the hand-overs by kind, if members told any."""
+    figures = group.figures
+    rows = [
+        (
+            kind, number,
+            *((f"{q.p50:.3f} s", f"{q.p99:.3f} s", f"{q.longest:.3f} s")
+              if (q := figures.by_kind.get(kind)) else ("–", "–", "–")),
+            _KINDS.get(kind, ""),
+        )
+        for kind, number in figures.kinds.items()
+    ]  # fmt: skip
+    heads = ("kind", "count", "no owner, p50", "p99", "longest", "meaning")
+    return f"<h3>Hand-overs by kind</h3>{_table(heads, rows)}" if rows else ""
+
+
+def _clocks(group: GroupHealth) -> str:
+    if not group.figures.doubtful:
+        return ""
+    return (
+        f'<p class="soft">{group.figures.doubtful:.3f} s of the time with two owners lie between '
+        "machines: their clocks may differ by as much.</p>"
+    )
 
 
 def _queues(group: GroupHealth) -> str:

@@ -82,6 +82,9 @@ def _row(queue: QueueHealth, axis: TimeAxis, top: float, numbers: Mapping[str, i
     for since, until in queue.absent:
         label = f"{queue.queue} not in the routes for {clock(round(until - since, 1))}"
         parts.append(_bar(axis, (since, until), (top + 3, ROW - 6), "absent", label))
+    for since, until in queue.untold:
+        label = f"{queue.queue} with a foreign member for {clock(round(until - since, 2))}"
+        parts.append(_bar(axis, (since, until), (top + 3, ROW - 6), "absent", label))
     for since, until in queue.unowned:
         label = f"{queue.queue} without owner for {clock(round(until - since, 2))}"
         parts.append(_bar(axis, (since, until), (top + 3, ROW - 6), "unowned", label))

@@ -7,18 +7,20 @@ from itertools import pairwise
 import msgspec
 
 from pocketmq import RebalanceEvent
+from pocketmq.balance.story.handed_over import handed_over
 from pocketmq.balance.story.recorded import (
     QUIET,
-    Handover,
+    ChangeOfHands,
     RecordedRebalance,
     handovers,
     rebalances,
     returned,
 )
 from pocketmq.balance.story.spans import Span, overlaps, rest, total
-from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, timeline
+from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, finished, timeline
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import QueueName
+from pocketmq.pipelines.health.handovers import HandoverFigures, handover_figures
 from pocketmq.pipelines.health.lag import GroupLag, lag_of
 from pocketmq.pipelines.health.observed import (
     AND_MORE,
@@ -45,6 +47,8 @@ class QueueHealth(msgspec.Struct, frozen=True):
     shared_seconds: float
     moves: int
     duplicates: int | None
+    untold: list[Span]
+    """When it was with foreign members that record no events."""
 
 
 class GroupHealth(msgspec.Struct, frozen=True):
@@ -56,12 +60,15 @@ class GroupHealth(msgspec.Struct, frozen=True):
     began: float
     ended: float
     queues: list[QueueHealth]
-    handovers: list[Handover]
+    handovers: list[ChangeOfHands]
     rebalances: list[RecordedRebalance]
-    flapping: list[Handover]
+    flapping: list[ChangeOfHands]
     lag: GroupLag | None
     deliveries: int | None
     duplicates: int | None
+    modes: list[str]
+    """How its members shared queues: `java`, `sticky`, `mixed`, in the order they came."""
+    figures: HandoverFigures
 
     @property
     def moved(self) -> int:
@@ -158,7 +165,8 @@ def examine_group(
     )
     story = timeline(events, signs, last)
     twice = None if delivered is None else _duplicates(delivered)
-    moves = _with_duplicates(handovers(story), twice)
+    told = handed_over(events)
+    moves = _with_duplicates(handovers(story, told), twice)
     counts = Counter([move.queue for move in moves])
     return GroupHealth(
         group=name,
@@ -173,6 +181,8 @@ def examine_group(
         lag=lag_of(samples),
         deliveries=None if delivered is None else len(delivered),
         duplicates=None if twice is None else sum(len(m) - 1 for q in twice.values() for m in q),
+        modes=list(dict.fromkeys(e.mode for e in sorted(events, key=finished))),
+        figures=handover_figures(moves, told),
     )
 
 
@@ -191,7 +201,7 @@ def _duplicates(delivered: list[DeliveryRecord]) -> Twice:
     return twice
 
 
-def _with_duplicates(moves: list[Handover], twice: Twice | None) -> list[Handover]:
+def _with_duplicates(moves: list[ChangeOfHands], twice: Twice | None) -> list[ChangeOfHands]:
     if twice is None:
         return moves
     given = Counter(
@@ -212,7 +222,7 @@ def _queue(
     owners = story.owned[queue]
     absent = story.absent.get(queue, [])
     held = [(one.since, one.until) for one in owners]
-    unowned = rest(story.known[queue], [*held, *absent])
+    unowned = rest(story.known[queue], [*held, *absent, *story.untold.get(queue, ())])
     shared = overlaps(held)
     return QueueHealth(
         queue=queue,
@@ -220,6 +230,7 @@ def _queue(
         unowned=unowned,
         shared=shared,
         absent=absent,
+        untold=story.untold.get(queue, []),
         unowned_seconds=total(unowned),
         shared_seconds=total(shared),
         moves=moves,

@@ -27,6 +27,12 @@ PROP_CONSUME_TYPE = "PROP_CONSUME_TYPE"
 PROP_CLIENT_VERSION = "PROP_CLIENT_VERSION"
 PROP_START_TIMESTAMP = "PROP_CONSUMER_START_TIMESTAMP"
 """Milliseconds; Java's tools fail without it."""
+PROP_BALANCE_MODE = "PROP_BALANCE_MODE"
+"""How a member of PocketMQ shares queues: a value of `BalanceMode`."""
+PROP_BALANCE_REASON = "PROP_BALANCE_REASON"
+"""Why the mode is not `sticky` although the strategy is."""
+PROP_BALANCE_STAGES = "PROP_BALANCE_STAGES"
+"""The member's queues and their stages, as `stages_text` in `model.group_balance` writes them."""
 
 
 class ProcessQueueBody(WireValue, frozen=True, kw_only=True):

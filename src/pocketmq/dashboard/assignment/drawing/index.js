@@ -4,4 +4,4 @@ export { codeOf, colourOf, readTheme } from "./colours.js";
 export { at, placeOf, plan } from "./layout.js";
 export { paint } from "./paint.js";
 export { QueueTable } from "./queue_table.js";
-export { NO_OWNER, UNKNOWN_OWNER, SEVERAL, hasProblem, ordered, shownPositions, short } from "./queues.js";
+export { NO_OWNER, UNKNOWN_OWNER, SEVERAL, hasProblem, ordered, shownPositions, short, stateOf } from "./queues.js";

@@ -1,6 +1,7 @@
 // Drawing: the blocks in sight, on one canvas of the size of the window into the picture.
 
 import { codeOf, colourOf, inkOn } from "./colours.js";
+import { mark } from "./marks.js";
 import { NO_OWNER, UNKNOWN_OWNER, SEVERAL, hasProblem, holds, short } from "./queues.js";
 
 export function paint(ctx, scene, data, look) {
@@ -139,6 +140,7 @@ function cell(painter, position, x, y, w, h, seat) {
   if (owner >= 0 || owner === SEVERAL) inside(painter, position, x, y, w, h, seat);
   if (owner === SEVERAL) ring(ctx, { x, y, w, h }, theme.bad, w < 16 ? 2 : 3);
   else if (owner >= 0 && hasProblem(data, position)) corner(ctx, x, y, w, theme);
+  if (data.stage[position]) mark(ctx, data.stage[position], x, y, w, h, theme);
   if (moved.has(position)) ring(ctx, { x, y, w, h }, theme.text, 2);
   const glow = fresh.get(position);
   if (glow) {

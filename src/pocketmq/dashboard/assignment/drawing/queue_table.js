@@ -19,7 +19,7 @@ export const QueueTable = {
           <div v-for="row in rows" :key="row.position" class="qm-row" :class="{ 'qm-problem': row.problem }" role="row"
             :aria-rowindex="row.number + 2" :style="{ top: row.number * 34 + 'px' }">
             <span role="cell" class="qm-queue" :title="row.topic + ' ' + row.broker">{{ row.topic }} <span class="pm-note">{{ row.broker }} · {{ row.q }}</span></span>
-            <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.wrong">, expected {{ row.expected }}</template></span>
+            <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.state">, {{ row.state }}</template><template v-if="row.wrong">, expected {{ row.expected }}</template></span>
             <span role="cell" class="qm-lag">{{ row.lag }}</span>
             <span role="cell" class="qm-since">{{ row.clock }}</span>
             <span role="cell" class="qm-why" :title="row.why">{{ row.why }}</span>

@@ -4,10 +4,18 @@ export const NO_OWNER = -1;
 export const UNKNOWN_OWNER = -2;
 export const SEVERAL = -3;
 
+// The states of a hand-over by their numbers; 0 is none.
+export const STATES = ["", "fenced", "filling hole", "behind barrier", "draining", "being taken", "claimed", "wanted"];
+export const FENCED = 1;
+
+export function stateOf(data, position) {
+  return STATES[data.stage[position] ?? 0] ?? "";
+}
+
 export function hasProblem(data, position) {
   const owner = data.owner[position];
   const expected = data.expected[position];
-  return owner < 0 || (expected >= 0 && expected !== owner);
+  return data.stage[position] === FENCED || owner < 0 || (expected >= 0 && expected !== owner);
 }
 
 export function holds(data, position, seat) {

@@ -1,0 +1,164 @@
+"""How a queue leaves this member: to the heir that claimed it, or to nobody.
+
+Owns the giver's half of the hand-over, from the claim to the last unlock.
+"""
+
+from msgspec.structs import replace
+
+from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.instructions import (
+    RUN,
+    Drain,
+    Drop,
+    HandoverKind,
+    Report,
+    StopStarting,
+    Tell,
+    Warn,
+)
+from pocketmq.balance.handover.messages import Give
+from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.stay import (
+    NONE,
+    Pending,
+    Phase,
+    Stay,
+    Step,
+    close,
+    give_back,
+    go_on_closing,
+)
+
+_GIVING = frozenset({Phase.STOPPING, Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
+
+
+def can_release(stay: Stay) -> bool:
+    """Return whether a queue can be stopped: what was finished may be committed."""
+    return (
+        stay.phase is Phase.RUNNING
+        and stay.fenced is None
+        and stay.barrier is None
+        and not stay.pending
+        and not stay.freeing
+    )
+
+
+def can_give(stay: Stay) -> bool:
+    """Return whether a queue can be given: the tail's lock is needed to protect its last messages.
+
+    Without it, or behind a barrier, a third member could come between two hand-overs.
+    """
+    return can_release(stay) and Part.TAIL in stay.locks
+
+
+def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
+    """Give the queue to the heir that the caller's target names, or answer the same heir again."""
+    if can_give(stay):
+        return _stop(replace(stay, peer=heir, number=number), now)
+    if stay.phase not in _GIVING or stay.peer != heir or stay.offset is None:
+        if stay.phase is Phase.STOPPING and stay.peer == heir:
+            return Step(replace(stay, number=number))
+        return Step(stay)
+    again = replace(stay, number=number)
+    if _was_given(stay):
+        give = Give(heir, stay.queue, stay.offset, number)
+        return Step(again, (Tell(stay.queue.broker_name, give),))
+    return Step(again)
+
+
+def release(stay: Stay, kind: HandoverKind, now: float) -> Step:
+    """Stop a queue that nobody claimed: drain, commit and unlock it, if it can be stopped now."""
+    if stay.phase in (Phase.WANTED, Phase.CLAIMED):
+        return Step(None)
+    if can_release(stay):
+        return _stop(replace(stay, peer=None, kind=kind), now)
+    return Step(stay)
+
+
+def _stop(stay: Stay, now: float) -> Step:
+    stopping = replace(
+        stay,
+        phase=Phase.STOPPING,
+        since=now,
+        tries=0,
+        retry_at=None,
+        offset=None,
+        pending=frozenset({Pending.STOP}),
+    )
+    return Step(stopping, (StopStarting(stay.queue),))
+
+
+def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: float) -> Step:
+    """Let the heir in at `offset` if it need not wait, else finish what was started first."""
+    if stay.phase is not Phase.STOPPING or Pending.STOP not in stay.pending:
+        return Step(stay)
+    stopped = replace(stay, offset=offset, since=now, pending=stay.pending - {Pending.STOP})
+    if stay.peer is None or not settings.overlap:
+        return drain(replace(stopped, phase=Phase.DRAINING))
+    opening = replace(stopped, phase=Phase.OPENING, locks=stay.locks - RUN, releasing=RUN)
+    return give_back(opening, settings)
+
+
+def drain(stay: Stay) -> Step:
+    """Wait for the messages in flight."""
+    waiting = replace(stay, pending=stay.pending | {Pending.DRAIN}, retry_at=None)
+    return Step(waiting, (Drain(stay.queue),))
+
+
+def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
+    """Go on when the broker has taken back this member's locks; without an answer, ask again."""
+    if Pending.UNLOCK not in stay.pending:
+        return Step(stay)
+    stay = replace(stay, pending=stay.pending - {Pending.UNLOCK})
+    if not done:
+        retry_at = now + settings.times.claim_again
+        return Step(replace(stay, doubtful=True, retry_at=retry_at))
+    stay = replace(stay, releasing=NONE)
+    if stay.phase is not Phase.OPENING:
+        return go_on_closing(stay, settings, now)
+    draining = drain(replace(stay, phase=Phase.DRAINING, since=now))
+    if stay.peer is None or stay.offset is None:
+        return draining
+    give = Give(stay.peer, stay.queue, stay.offset, stay.number)
+    return Step(draining.stay, (Tell(stay.queue.broker_name, give), *draining.instructions))
+
+
+def drained(stay: Stay, settings: HandoverSettings, now: float, *, stored: bool) -> Step:
+    """Unlock when all started messages are finished and stored; a failed commit is repeated."""
+    if stay.phase is not Phase.DRAINING or Pending.DRAIN not in stay.pending:
+        return Step(stay)
+    stay = replace(stay, pending=stay.pending - {Pending.DRAIN})
+    if not stored:
+        return Step(replace(stay, retry_at=now + settings.times.claim_again))
+    return _finish(stay, settings, now)
+
+
+def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
+    """Give up waiting for handlers that do not end; the heir handles their messages again."""
+    if now >= stay.since + settings.drain_wait:
+        queue = stay.queue
+        warning = Warn(
+            f"messages in flight were not finished in {settings.drain_wait:g} s after the queue "
+            f"was given away; their next owner handles them again: group={settings.group} "
+            f"topic={queue.topic} queue={queue.broker_name}:{queue.queue_id}"
+        )
+        step = _finish(stay, settings, now)
+        return Step(step.stay, (warning, *step.instructions))
+    if Pending.DRAIN not in stay.pending and stay.retry_at is not None and now >= stay.retry_at:
+        return drain(stay)
+    return Step(replace(stay, retry_at=None) if Pending.DRAIN in stay.pending else stay)
+
+
+def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
+    kind = stay.kind
+    if stay.peer is not None:
+        kind = HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
+    report = Report(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
+    # After a hand-over by overlap the heir has its GIVE long since.
+    ending = replace(stay, peer=None) if _was_given(stay) else stay
+    step = close(ending, settings, now)
+    return Step(step.stay, (Drop(stay.queue), report, *step.instructions))
+
+
+def _was_given(stay: Stay) -> bool:
+    return stay.phase is Phase.DRAINING and stay.peer is not None and Part.RUN not in stay.locks

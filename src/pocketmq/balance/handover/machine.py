@@ -1,0 +1,230 @@
+"""The hand-over machine of one member: events in, instructions out, nothing else.
+
+`advance` raises for no event in any order. Messages of other members are hints: a wrong one can
+cause moves and messages twice, but no lost message, because what is committed depends only on this
+member's own messages, the locks and the stored offset.
+"""
+
+from msgspec.structs import replace
+
+from pocketmq.balance.handover import table as tables
+from pocketmq.balance.handover.decisions import decide, first_in_rank
+from pocketmq.balance.handover.draft import Draft
+from pocketmq.balance.handover.events import (
+    Connected,
+    Disconnected,
+    HandoverEvent,
+    Heard,
+    Listed,
+    Renewed,
+    Routed,
+    Started,
+    Stopping,
+    TimerElapsed,
+)
+from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
+from pocketmq.balance.handover.instructions import Tell, WakeAt
+from pocketmq.balance.handover.leases import fence
+from pocketmq.balance.handover.messages import (
+    Bye,
+    Claim,
+    Give,
+    Hello,
+    State,
+    is_ours,
+    lock_owner,
+)
+from pocketmq.balance.handover.queue import answer
+from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.stay import Phase, Step
+from pocketmq.balance.handover.taking import given
+from pocketmq.balance.handover.upkeep import (
+    LONGEST_AWAY,
+    ask_members,
+    greet,
+    leave_if_empty,
+    next_wake,
+    note_changes,
+    renew,
+    run_timers,
+    take_renewal,
+)
+from pocketmq.model.queue import MessageQueue
+
+_ASK_AGAIN = 1.0
+_MOST_LATER = 100
+
+
+def new_group(settings: HandoverSettings) -> HandoverGroup:
+    """Return the group as a member sees it that has just been made."""
+    return HandoverGroup(settings=settings)
+
+
+def advance(group: HandoverGroup, event: HandoverEvent, now: float) -> Advanced:
+    """Return the group after an event, and what to do now."""
+    draft = Draft(group, now)
+    if group.left:
+        return draft.finish(None)
+    match event:
+        case Started():
+            _start(draft)
+        case Listed():
+            _list(draft, event)
+        case Routed(queues=queues):
+            _route(draft, queues)
+        case Heard():
+            _hear(draft, event)
+        case Renewed():
+            take_renewal(draft, event)
+        case Connected(broker=broker):
+            draft.down -= {broker}
+            renew(draft, broker)
+            draft.decide_soon()
+        case Disconnected(broker=broker):
+            draft.down |= {broker}
+            for queue, stay in list(draft.stays.items()):
+                if queue.broker_name == broker:
+                    draft.apply(queue, fence(stay, now))
+        case Stopping(wait=wait):
+            _stop(draft, wait)
+        case TimerElapsed():
+            run_timers(draft)
+        case _:
+            asked = draft.stays.get(event.queue)
+            if asked is not None:
+                draft.apply(event.queue, answer(asked, event, draft.settings, now))
+                draft.decide_soon()
+    return _finish(draft, decided=isinstance(event, TimerElapsed))
+
+
+def _finish(draft: Draft, *, decided: bool) -> Advanced:
+    if decided and draft.decide_at is not None and draft.decide_at <= draft.now:
+        draft.decide_at = None
+        again = decide(draft)
+        if draft.decide_at is None:
+            draft.decide_at = again
+    note_changes(draft)
+    leave_if_empty(draft)
+    wake_at = next_wake(draft)
+    if wake_at is not None and (decided or wake_at != draft.group.wake_at):
+        draft.add(WakeAt(wake_at))
+    return draft.finish(wake_at)
+
+
+def _start(draft: Draft) -> None:
+    times = draft.settings.times
+    if draft.started is None:
+        draft.started = draft.now
+        draft.beacon_at = draft.now + times.beacon
+        draft.renew_at = draft.now + times.renew_every
+    greet(draft)
+    ask_members(draft)
+    draft.decide_soon()
+
+
+def _list(draft: Draft, event: Listed) -> None:
+    settings = draft.settings
+    me = settings.client_id
+    draft.table = tables.listed(draft.table, settings, event, draft.now)
+    twice = draft.table.listed.count(me) > 1
+    if draft.double and not twice:
+        draft.twin = None
+    if twice and draft.twin is not None and not draft.double:
+        draft.warn(
+            f"another process has the same client id, and had it first; this one takes no queues: "
+            f"group={settings.group} client_id={me}; give each its own instance_name"
+        )
+    draft.double = twice and draft.twin is not None
+    draft.decide_soon()
+
+
+def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
+    """Note the queues; those that disappear may be back soon, and keep their owners until then."""
+    until = draft.now + draft.settings.times.absent_broker
+    topics = {queue.topic for queue in queues}
+    brokers = {queue.broker_name for queue in queues}
+    absent = {
+        queue: at
+        for queue, at in draft.absent.items()
+        if queue not in queues and at > draft.now and queue.topic in topics
+    }
+    for queue in draft.queues - queues:
+        # A queue whose broker is there was deleted, or its topic is not subscribed any more.
+        if queue.topic in topics and queue.broker_name not in brokers:
+            absent[queue] = until
+    draft.queues, draft.absent = queues, absent
+    greet(draft)
+    draft.decide_soon()
+
+
+def _stop(draft: Draft, wait: float) -> None:
+    if draft.stopping:
+        return
+    draft.stop_at = draft.now + max(0.0, wait)
+    for broker in draft.brokers:
+        draft.add(Tell(broker, Bye(min(draft.settings.return_within, LONGEST_AWAY))))
+    draft.decide_soon()
+
+
+def _hear(draft: Draft, event: Heard) -> None:
+    settings, now, sender = draft.settings, draft.now, event.sender
+    own = sender == settings.client_id
+    if not is_ours(sender) or (own and event.boot == settings.boot):
+        return
+    known = sender in draft.table.since
+    match event.message:
+        case Hello():
+            draft.table = tables.hello(draft.table, sender, event.boot, now)
+            draft.tell_table |= first_in_rank(draft, sender)
+            draft.tell_soon(now + settings.times.gather)
+            known = False
+            if own and len(draft.later) < _MOST_LATER:
+                draft.later |= {event.boot}
+        case State():
+            if own and event.boot not in draft.later:
+                draft.twin = now
+                known = False
+            _hear_state(draft, event.boot, sender, event.message)
+        case Claim(to=to, queues=queues, number=number) if to == settings.client_id and not own:
+            for queue in queues:
+                if queue in draft.queues:
+                    draft.claims[queue] = OpenClaim(sender, number, now)
+        case Give(to=to, queue=queue) as give if to == settings.client_id:
+            stay = draft.stays.get(queue)
+            if stay is not None:
+                draft.apply(queue, given(stay, sender, give, settings, now))
+        case Bye(back_within=back_within):
+            draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
+    if not known:
+        # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
+        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + _ASK_AGAIN)
+    draft.decide_soon()
+
+
+def _hear_state(draft: Draft, boot: str, sender: str, message: State) -> None:
+    owner = lock_owner(sender, boot)
+    own = f"{draft.settings.client_id}#"
+    if any(name.startswith(own) and name not in draft.table.told for name in message.table):
+        # This member had queues before it started again. A list shows whether that process lives.
+        draft.ask_at = draft.now + tables.SUPERSEDED
+    before = draft.table.told.get(owner)
+    draft.table = tables.state(
+        draft.table,
+        sender,
+        boot,
+        message,
+        queues=draft.queues,
+        me=draft.settings.client_id,
+        now=draft.now,
+    )
+    after = draft.table.told.get(owner)
+    if before is None or after is None:
+        return
+    for queue in (before.held | before.draining) - (after.held | after.draining):
+        stay = draft.stays.get(queue)
+        if stay is None:
+            continue
+        if stay.phase is Phase.WANTED:
+            draft.apply(queue, Step(replace(stay, retry_at=draft.now, tries=0)))
+        elif stay.phase is Phase.RUNNING and stay.retry_at is not None:
+            draft.apply(queue, Step(replace(stay, retry_at=draft.now)))

@@ -1,0 +1,103 @@
+"""One queue's machine: every answer of the shell, and the passing of time."""
+
+from msgspec.structs import replace
+
+from pocketmq.balance.handover.events import (
+    Drained,
+    HoleFilled,
+    Locked,
+    OffsetRead,
+    OffsetStored,
+    Overtaken,
+    StartingStopped,
+    Unlocked,
+)
+from pocketmq.balance.handover.giving import drained, starting_stopped, unlocked, watch_drain
+from pocketmq.balance.handover.instructions import HandoverKind
+from pocketmq.balance.handover.leases import lease_ends
+from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.stay import (
+    IN_SHELL,
+    Pending,
+    Phase,
+    Stay,
+    Step,
+    ask_locks,
+    drop,
+    give_back,
+    go_on_closing,
+    read_offset,
+)
+from pocketmq.balance.handover.tail import Others, hole_filled, watch_tail
+from pocketmq.balance.handover.taking import (
+    freed,
+    locked,
+    offset_read,
+    offset_stored,
+    wanted_parts,
+)
+
+QueueEvent = (
+    Locked
+    | Unlocked
+    | OffsetRead
+    | OffsetStored
+    | Overtaken
+    | StartingStopped
+    | Drained
+    | HoleFilled
+)
+
+
+def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float) -> Step:
+    """Go on with an answer of the shell; one that was not asked for is ignored."""
+    match event:
+        case Locked(granted=granted):
+            return locked(stay, granted, settings, now)
+        case Unlocked(owner=owner) if owner in stay.freeing:
+            return freed(stay, owner, settings, now)
+        case Unlocked(owner=owner, done=done) if owner == settings.owner:
+            return unlocked(stay, settings, now, done=done)
+        case OffsetRead(offset=offset, stored=stored):
+            return offset_read(stay, offset, settings, now, stored=stored)
+        case OffsetStored(done=done):
+            return offset_stored(stay, settings, now, done=done)
+        case StartingStopped(offset=offset):
+            return starting_stopped(stay, offset, settings, now)
+        case Drained(stored=stored):
+            return drained(stay, settings, now, stored=stored)
+        case HoleFilled() if Pending.FILL in stay.pending:
+            return hole_filled(stay, now)
+        case Overtaken() if stay.phase in IN_SHELL:
+            return drop(stay, settings, now, HandoverKind.LOST)
+    return Step(stay)
+
+
+def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> Step:
+    """Do what is due."""
+    if stay.phase is Phase.RUNNING:
+        return watch_tail(stay, others, settings, now)
+    if stay.phase is Phase.DRAINING:
+        return watch_drain(stay, settings, now)
+    if stay.retry_at is None or now < stay.retry_at:
+        return Step(stay)
+    match stay.phase:
+        case Phase.LOCKING if Pending.LOCK not in stay.pending:
+            return ask_locks(stay, wanted_parts(stay), now)
+        case Phase.READING if Pending.READ not in stay.pending:
+            return read_offset(stay)
+        case Phase.OPENING:
+            return give_back(stay, settings)
+        case Phase.CLOSING:
+            return go_on_closing(stay, settings, now)
+    return Step(replace(stay, retry_at=None))
+
+
+def due(stay: Stay, settings: HandoverSettings) -> float | None:
+    """Return when `poll` or `fence` has something to do; None: never, as far as time goes."""
+    times = [stay.retry_at, lease_ends(stay, settings)]
+    if stay.phase is Phase.RUNNING and stay.fenced is None and stay.barrier is None:
+        times.append(stay.recheck_at)
+    if stay.phase is Phase.DRAINING:
+        times.append(stay.since + settings.drain_wait)
+    return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,114 @@
+"""The target: the owner that each queue is to have, by what this member knows.
+
+All members compute it alone. They may know different states of the same moves, and still come to
+the same target, because `balance.sticky` is confluent. It is computed only if its inputs changed.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from pocketmq.balance.handover.draft import Draft
+from pocketmq.balance.handover.group import Target
+from pocketmq.balance.handover.messages import is_ours
+from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
+from pocketmq.balance.handover.table import Told, leaving, living, silent, waiting_for
+from pocketmq.balance.sticky import assign, divide, minimum_moves
+from pocketmq.errors import MQError
+from pocketmq.model.queue import MessageQueue
+
+
+def our_members(draft: Draft, words: Mapping[str, Told]) -> frozenset[str]:
+    """Return those of our members that may have queues."""
+    settings, table = draft.settings, draft.table
+    members = {member for member in table.listed if is_ours(member)}
+    members -= leaving(words)
+    members -= silent(table, words, settings.client_id, settings.times.silent, draft.now)
+    members |= waiting_for(table, draft.now).keys()
+    if draft.double or (draft.stopping and not settings.return_within):
+        return frozenset(members - {settings.client_id})
+    return frozenset(members | {settings.client_id})
+
+
+def known_owners(draft: Draft, words: Mapping[str, Told]) -> dict[MessageQueue, str]:
+    """Return who has which queue; a living member's word outweighs one that is gone."""
+    owners: dict[MessageQueue, str] = {}
+    table = draft.table
+    for owner, word in sorted(
+        table.told.items(),
+        key=lambda item: (item[0] in words, item[1].number >= 0, item[1].heard),
+    ):
+        if owner in words or word.bye is not None or owner in table.gone:
+            owners.update(dict.fromkeys(word.held, word.client_id))
+    for queue, stay in draft.stays.items():
+        holder = _holder(stay, draft.settings.client_id)
+        if holder is not None:
+            owners[queue] = holder
+    return owners
+
+
+def _holder(stay: Stay, me: str) -> str | None:
+    if holds_queue(stay) or stay.phase is Phase.STOPPING:
+        return me
+    if stay.phase in (Phase.OPENING, Phase.DRAINING, Phase.CLOSING):
+        return stay.peer
+    return None
+
+
+def update_target(draft: Draft) -> None:
+    """Compute the target again if anything changed that it depends on."""
+    table, settings = draft.table, draft.settings
+    words = living(table)
+    members = our_members(draft, words)
+    owners = known_owners(draft, words)
+    foreign = tuple(member for member in table.listed if not is_ours(member))
+    absent = frozenset(draft.absent) if not foreign else frozenset[MessageQueue]()
+    listed = table.listed if foreign else ()
+    inputs = (members, owners, draft.queues, absent, listed)
+    draft.owners = owners
+    if inputs == draft.target.inputs:
+        return
+    topics: dict[str, list[MessageQueue]] = {}
+    for queue in draft.queues:
+        topics.setdefault(queue.topic, []).append(queue)
+    shares: dict[MessageQueue, str] = {}
+    if foreign:
+        ours = [member for member in listed if is_ours(member)]
+        try:
+            division = divide(topics, ours, foreign, strategy=settings.mixed, group=settings.group)
+        except MQError as error:
+            draft.warn(f"the mixed strategy failed: group={settings.group} error={str(error)!r}")
+            return
+        shares, topics = division.foreign, division.rest
+    ranked = sorted(members)
+    _hold_off(draft, shares, mixed=bool(foreign))
+    target = shares | assign(topics, ranked, owners, absent)
+    minimum = draft.target.minimum
+    if members != frozenset(draft.target.members):
+        minimum = minimum_moves(topics, ranked, owners, absent)
+    draft.target = Target(target, shares, tuple(ranked), inputs, minimum)
+
+
+def _hold_off(draft: Draft, shares: Mapping[MessageQueue, str], *, mixed: bool) -> None:
+    """Wait a little before queues are taken that a foreign member had or may have had."""
+    until = draft.now + draft.settings.times.after_foreign
+    before = draft.target.foreign
+    if mixed and draft.target.inputs is None:
+        freed = draft.queues - shares.keys()
+    else:
+        freed = frozenset(before.keys() - shares.keys())
+    held = {queue: at for queue, at in draft.hold_off.items() if at > draft.now}
+    if freed or held != draft.hold_off:
+        draft.hold_off = {**held, **dict.fromkeys(freed, until)}
+
+
+def forget_return(draft: Draft) -> None:
+    """Forget that members wanted to be back, once they are late."""
+    table = draft.table
+    late = {
+        owner: replace(word, held=frozenset(), draining=frozenset())
+        for owner, word in table.told.items()
+        if word.bye is not None and word.bye <= draft.now and word.held and owner in table.gone
+    }
+    if late:
+        draft.table = replace(table, told={**table.told, **late})

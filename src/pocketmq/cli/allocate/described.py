@@ -1,0 +1,147 @@
+"""Reading the options of `pocketmq allocate` that describe the group: topics, members, owners.
+
+Every mistake becomes a `click.UsageError` of one sentence that says what to write instead.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import click
+import msgspec
+
+from pocketmq.cli.allocate.previous import PreviousOwners, read_previous
+from pocketmq.model.names import check_topic
+from pocketmq.model.queue import MessageQueue
+
+# Far beyond any real group, and still computed within a minute.
+MAX_QUEUES = 1_000_000
+MAX_MEMBERS = 10_000
+
+_NUMBER = re.compile(r"-?[0-9]+\Z")
+_COUNT = re.compile(r"[0-9]{1,9}\Z")
+
+
+class DescribedGroup(msgspec.Struct, frozen=True):
+    """A group as the options describe it."""
+
+    sizes: dict[str, dict[str, int]]
+    queues: dict[str, list[MessageQueue]]
+    members: list[str]
+    previous: dict[MessageQueue, str]
+
+
+def read_group(
+    texts: Sequence[str], members_text: str | None, previous: str | None
+) -> DescribedGroup:
+    """Return topics and members; those that are not given are those of `--previous`."""
+    before: PreviousOwners = {}
+    if previous is not None:
+        before = read_previous(previous)
+    if not texts and not before:
+        raise click.UsageError("no topic; give --topic, such as orders:broker-a*8,broker-b*8")
+    owners = {queue: owner for queue, owner in before.items() if owner is not None}
+    if members_text is None and not owners:
+        raise click.UsageError(
+            "no members; give --members with their number, or ids separated by commas"
+        )
+    members = sorted(set(owners.values()))
+    if members_text is not None:
+        members = _read_members(members_text)
+    if not texts:
+        return DescribedGroup(*_queues_of(before), members, owners)
+    sizes = _read_topics(texts)
+    _check_total(sizes)
+    queues = {
+        topic: [
+            MessageQueue(topic, broker, number)
+            for broker, count in brokers.items()
+            for number in range(count)
+        ]
+        for topic, brokers in sizes.items()
+    }
+    for queue in before:
+        if queue.queue_id >= sizes.get(queue.topic, {}).get(queue.broker_name, 0):
+            raise click.UsageError(
+                f"--previous: queue {queue.queue_id} of {queue.topic} on {queue.broker_name} "
+                "is not one of --topic"
+            )
+    return DescribedGroup(sizes, queues, members, owners)
+
+
+def _queues_of(
+    queues: Iterable[MessageQueue],
+) -> tuple[dict[str, dict[str, int]], dict[str, list[MessageQueue]]]:
+    """Return the number of queues of each topic on each broker, and the queues."""
+    sizes: dict[str, dict[str, int]] = {}
+    named: dict[str, list[MessageQueue]] = {}
+    for queue in queues:
+        brokers = sizes.setdefault(queue.topic, {})
+        brokers[queue.broker_name] = brokers.get(queue.broker_name, 0) + 1
+        named.setdefault(queue.topic, []).append(queue)
+    return sizes, named
+
+
+def split_names(option: str, text: str) -> list[str]:
+    """Split at commas; raises for empty names and for unprintable characters."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not name:
+            raise click.UsageError(f"{option} {text!r} contains an empty name")
+        if not name.isprintable():
+            raise click.UsageError(f"{option} {name!r} contains unprintable characters")
+    return names
+
+
+def _read_topics(texts: Iterable[str]) -> dict[str, dict[str, int]]:
+    sizes: dict[str, dict[str, int]] = {}
+    for text in texts:
+        topic, colon, brokers = text.partition(":")
+        if not colon or not brokers:
+            raise click.UsageError(f"--topic {text!r} must look like orders:broker-a*8,broker-b*8")
+        check_topic(topic)
+        if topic in sizes:
+            raise click.UsageError(f"--topic {topic} is given twice")
+        sizes[topic] = {}
+        for part in split_names("--topic", brokers):
+            broker, count = read_broker("--topic", part)
+            if broker in sizes[topic]:
+                raise click.UsageError(f"--topic {topic} names {broker} twice")
+            sizes[topic][broker] = count
+    return sizes
+
+
+def read_broker(option: str, text: str) -> tuple[str, int]:
+    """Read `broker-a*8`."""
+    broker, _, count = text.rpartition("*")
+    broker = split_names(option, broker)[0] if broker else ""
+    if not broker or not _COUNT.match(count) or int(count) == 0:
+        raise click.UsageError(f"{option} {text!r} must look like broker-a*8, with 1 queue or more")
+    return broker, int(count)
+
+
+def _read_members(text: str) -> list[str]:
+    if _NUMBER.match(text):
+        if text.startswith("-") or not text.strip("0"):
+            raise click.UsageError(f"--members {text}: a group needs at least one member")
+        if not _COUNT.match(text) or int(text) > MAX_MEMBERS:
+            raise click.UsageError(f"--members: at most {MAX_MEMBERS} members can be shown")
+        count = int(text)
+        width = len(str(count))  # members are sorted as text: c02 comes before c10, c2 would not
+        return [f"c{number:0{width}}" for number in range(1, count + 1)]
+    members = split_names("--members", text)
+    for member, times in Counter(members).items():
+        if times > 1:
+            raise click.UsageError(f"--members: {member} is given twice")
+    return members
+
+
+def _check_total(sizes: dict[str, dict[str, int]]) -> None:
+    """Raise for too many queues, before they are made."""
+    check_queues(sum(count for brokers in sizes.values() for count in brokers.values()))
+
+
+def check_queues(queues: int) -> None:
+    """Raise for too many queues."""
+    if queues > MAX_QUEUES:
+        raise click.UsageError(f"{queues} queues are too many: at most {MAX_QUEUES} can be shown")

@@ -1,0 +1,220 @@
+"""Offsets of a STICKY consumer: stored soon after they change, one at a time, and confirmed.
+
+A broker applies offsets in any order, so a queue has at most one in flight, and none travels with a
+pull: the last commit of an owner must be the last one that counts. Behind a barrier nothing is
+committed, and never past a message that is not finished (`low`). A fenced queue commits nothing.
+Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, NotedOffsets
+from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
+from pocketmq.client.questions.offsets import commit, committed
+from pocketmq.client.session import Session
+from pocketmq.client.session_questions import ask_session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import MQError
+from pocketmq.model.queue import MessageQueue
+
+logger = logging.getLogger("pocketmq.client")
+
+_COMMITTING = frozenset({HoldState.OWNED, HoldState.DRAINING})
+_LAST_WAIT = 1.0
+"""Seconds for commits in flight when the consumer stops."""
+
+
+class _Line:
+    """The commits of one stay of a queue."""
+
+    __slots__ = ("busy", "failing", "highest", "hole", "opened", "stored")
+
+    def __init__(self, stored: int, *, opened: bool) -> None:
+        self.stored = stored
+        """What the broker has, as far as this member wrote or read it."""
+        self.highest = stored
+        """The highest offset that was sent, whether it was confirmed or not."""
+        self.opened = asyncio.Event()
+        """Set unless the queue is behind a barrier."""
+        if opened:
+            self.opened.set()
+        self.hole: int | None = None
+        """The first offset that the owner before left unfinished and that is not cached yet."""
+        self.busy: asyncio.Task[bool] | None = None
+        self.failing = False
+
+
+class ConfirmedOffsets:
+    """An `OffsetStore` whose commits are awaited; `HandoverQueues` opens and closes its lines."""
+
+    def __init__(self, session: Session, group: str) -> None:
+        self.table = NotedOffsets()
+        self.held: Mapping[MessageQueue, HeldQueue] = {}
+        """The member's queues."""
+        self._session = session
+        self._group = group
+        self._tasks = Tasks(f"{session.client_id}: offsets of {group}")
+        self._lines: dict[MessageQueue, _Line] = {}
+
+    # As `OffsetStore`
+
+    def load(self) -> None:
+        """Do nothing: brokers are asked queue by queue."""
+
+    async def read(self, queue: MessageQueue) -> int:
+        """Return the stored offset, `NO_OFFSET` or `OFFSET_UNKNOWN`; nothing is noted."""
+        try:
+            offset = await ask_session(self._session, committed(self._group, queue))
+        except MQError as error:
+            logger.info(
+                'reading offset failed: group=%s %s error="%s"; retrying',
+                self._group, log_name(queue), error,
+            )  # fmt: skip
+            return OFFSET_UNKNOWN  # a refusal, too: only "not found" means that there is none
+        return NO_OFFSET if offset is None else offset
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Commit one queue soon, if its offset has changed."""
+        self._commit_if_due(queue)
+
+    async def persist_all(self, held: Collection[MessageQueue]) -> None:
+        """Commit these queues, and wait for the answers."""
+        tasks = [task for queue in held if (task := self._commit_if_due(queue)) is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def persist_last(self, held: Collection[MessageQueue]) -> None:
+        """Do the same before the end, within a limit."""
+        try:
+            async with asyncio.timeout(_LAST_WAIT):
+                await self.persist_all(held)
+        except TimeoutError:
+            logger.warning("offsets not confirmed before the end: group=%s", self._group)
+
+    # The stay of a queue
+
+    def open(self, queue: MessageQueue, offset: int, *, barrier: bool) -> None:
+        """Begin a stay at an offset; behind a barrier nothing is committed until `lift`."""
+        self.table.forget(queue)
+        self.table.update(queue, offset, increase_only=False)
+        self._lines[queue] = _Line(offset, opened=not barrier)
+
+    def close(self, queue: MessageQueue) -> None:
+        """End a stay: nothing is committed any more."""
+        self._lines.pop(queue, None)
+        self.table.forget(queue)
+
+    def lift(self, queue: MessageQueue) -> None:
+        """Commit from now on."""
+        if (line := self._lines.get(queue)) is not None:
+            line.opened.set()
+
+    def open_hole(self, queue: MessageQueue, first: int) -> None:
+        """Commit from now on, but not past `first` before `move_hole`."""
+        if (line := self._lines.get(queue)) is not None:
+            line.hole = line.stored = first
+            line.opened.set()
+
+    def move_hole(self, queue: MessageQueue, first: int | None) -> None:
+        """Let commits go up to `first`, where what is cached allows it; None: the hole is full."""
+        if (line := self._lines.get(queue)) is not None:
+            line.hole = first
+
+    def low(self, held: HeldQueue) -> int:
+        """Return the offset below which every message of a queue is finished."""
+        noted = self.table.read(held.queue)
+        line = self._lines.get(held.queue)
+        if line is None or line.hole is None:
+            return noted
+        # What was noted before the hole was opened is past it.
+        first = held.process.first_offset() if len(held.process) else noted
+        return min(noted, line.hole, first)
+
+    async def settle(self, held: HeldQueue, offset: int) -> bool:
+        """Store the last offset of a stay; False if the broker did not confirm it.
+
+        Waits for the barrier and for the commit in flight.
+        """
+        line = self._lines.get(held.queue)
+        if line is None:
+            return False
+        await line.opened.wait()
+        while line.busy is not None:
+            await asyncio.wait({line.busy})
+        if self._lines.get(held.queue) is not line:
+            return False
+        if line.stored == offset:
+            return True
+        task = self._start(held.queue, line, offset)
+        await asyncio.wait({task})
+        return not task.cancelled() and task.result()
+
+    async def recheck(self, queue: MessageQueue) -> bool:
+        """Compare the stored offset with this stay's commits; return whether it was overtaken.
+
+        An offset that was lost, as by a slave that was promoted, is committed again.
+        """
+        line = self._lines.get(queue)
+        if line is None:
+            return False
+        while line.busy is not None:
+            await asyncio.wait({line.busy})
+        found = await self.read(queue)
+        if found < 0 or self._lines.get(queue) is not line or line.busy is not None:
+            return False
+        if found > line.highest:
+            return True
+        if found < line.stored:
+            logger.warning(
+                "stored offset went back: group=%s %s stored=%d committed=%d; committing again",
+                self._group, log_name(queue), found, line.stored,
+            )  # fmt: skip
+            line.stored = found
+            self._commit_if_due(queue)
+        return False
+
+    async def store(self, queue: MessageQueue, offset: int) -> bool:
+        """Store where a queue starts; False if the broker did not confirm it."""
+        return await self._send(queue, offset, None)
+
+    async def commit_changed(self) -> None:
+        """Commit what has changed since the last time, without waiting."""
+        for queue in self._lines:
+            self._commit_if_due(queue)
+
+    def _commit_if_due(self, queue: MessageQueue) -> asyncio.Task[bool] | None:
+        """Begin a commit if one is due; return the one in flight."""
+        line, held = self._lines.get(queue), self.held.get(queue)
+        if line is None or held is None:
+            return None
+        if line.busy is None and line.opened.is_set() and held.state in _COMMITTING:
+            low = self.low(held)
+            # Lower only after a seek or a reset.
+            if low >= 0 and low != line.stored:
+                return self._start(queue, line, low)
+        return line.busy
+
+    def _start(self, queue: MessageQueue, line: _Line, offset: int) -> asyncio.Task[bool]:
+        line.busy = self._tasks.spawn(self._send(queue, offset, line), f"commit {queue}")
+        line.busy.add_done_callback(lambda _: setattr(line, "busy", None))
+        return line.busy
+
+    async def _send(self, queue: MessageQueue, offset: int, line: _Line | None) -> bool:
+        if line is not None:
+            line.highest = max(line.highest, offset)
+        try:
+            await ask_session(self._session, commit(self._group, queue, offset))
+        except MQError as error:
+            log = logger.debug if line is not None and line.failing else logger.warning
+            log(
+                'offset not stored: group=%s %s offset=%s error="%s"; retrying',
+                self._group, log_name(queue), offset, error,
+            )  # fmt: skip
+            if line is not None:
+                line.failing = True
+            return False
+        if line is not None:
+            line.stored, line.failing = offset, False
+        return True

@@ -1,0 +1,12 @@
+"""The client side of STICKY: carries out what `balance.handover` decides.
+
+| module | owns |
+|---|---|
+| `driver` | the machine of one member: events in, instructions out |
+| `queues` | queues that are run, stopped, drained, fenced, dropped |
+| `locks` | run and tail locks, many in one request |
+| `routes`, `listing` | the queues of all topics, the members of the group |
+| `story` | what is told to listeners, history and log |
+| `bus` | what members tell each other, over a topic |
+| `joining` | whether a member can take part at all |
+"""

@@ -1,0 +1,342 @@
+"""The machine of one STICKY member, run: events in, instructions out.
+
+Has the face of `Rebalancing`, whose place it takes. `balance.handover` decides; here it is told
+what happens, and what it wants is passed on to queues, locks, bus and brokers. Belongs to one event
+loop. Events that come in one iteration of the loop are worked in together, so that the locks they
+lead to, and what is told to others, travel in few requests.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.offsets import NO_OFFSET
+from pocketmq.balance.handover import events as met
+from pocketmq.balance.handover import instructions as hand
+from pocketmq.balance.handover.machine import advance, new_group
+from pocketmq.balance.handover.messages import BusMessage, Notice
+from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
+from pocketmq.balance.handover.view import balance_of
+from pocketmq.client.group.handover.bus import Bus
+from pocketmq.client.group.handover.listing import MemberListing
+from pocketmq.client.group.handover.locks import HandoverLocks, LockRequest, lock_requests
+from pocketmq.client.group.handover.queues import Handled, HandoverQueues
+from pocketmq.client.group.handover.routes import GroupRoutes
+from pocketmq.client.group.handover.story import HandoverStory
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.offsets import start_offset
+from pocketmq.client.group.parts import MemberParts
+from pocketmq.client.routes import KnownRoute
+from pocketmq.model.group_balance import GroupBalance
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.rebalance_event import RebalanceEvent
+
+logger = logging.getLogger("pocketmq.client")
+
+Q = TypeVar("Q", bound=HeldQueue)
+
+QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
+
+_TRIGGERS: dict[type, str] = {
+    when.IdsChanged: "members changed",
+    when.SubscriptionChanged: "subscription changed",
+}
+_OPEN_WAIT = 3.0
+"""Seconds for which a start waits until the bus is listened to."""
+_LEAVE_GRACE = 1.0
+"""Seconds for the last requests of a member that leaves, beside those for handlers."""
+_MOST_WARNINGS = 256
+
+
+class StickyBalancing(Generic[Q]):
+    """Keeps the queues of one member as STICKY wants them, handed over without harm."""
+
+    def __init__(
+        self,
+        parts: MemberParts[Q],
+        holdings: Holdings[Q],
+        handled: Handled[Q],
+        *,
+        orderly: bool,
+        changed: QueuesChanged,
+    ) -> None:
+        options, session = parts.options, parts.session
+        sticky = options.sticky
+        assert sticky is not None
+        self._parts = parts
+        self._loop = asyncio.get_running_loop()
+        settings = HandoverSettings(
+            group=parts.group,
+            client_id=session.client_id,
+            boot=f"{session.random.getrandbits(64):016x}",
+            overlap=not options.drains,
+            settle=options.settle,
+            drain_wait=options.drain_wait,
+            return_within=options.return_within,
+            mixed=sticky.mixed,
+            # What nobody finishes in order need not wait for the lease of a member that is gone.
+            times=HandoverTimes() if orderly else HandoverTimes(seize_drained=0.0),
+        )
+        self._settings = settings
+        self._group = new_group(settings)
+        self._queues = HandoverQueues(parts, holdings, handled, self._answered)
+        self._locks = HandoverLocks(session, parts.group, settings.owner, orderly=orderly)
+        self._bus = Bus(session, parts.group, parts.tasks, self._heard)
+        self._routes = GroupRoutes(parts, self._routed)
+        self._listing = MemberListing(
+            session, parts.group, parts.tasks, lambda: self._routes.brokers, self._post
+        )
+        self.story = HandoverStory(parts, changed, self._loop)
+        self.history = self.story.history
+        self._events: deque[met.HandoverEvent] = deque()
+        self._due = False
+        self._now = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._lock_steps: list[hand.Lock | hand.Unlock] = []
+        self._tells: dict[str, list[BusMessage]] = {}
+        self._warned: set[str] = set()
+        self._started = self._stopped = False
+        self._left = asyncio.Event()
+        queues = self._queues
+        self._at_once: dict[type, Callable[[Any], None]] = {
+            hand.Tell: lambda step: self._tells.setdefault(step.broker, []).append(step.message),
+            hand.AskMembers: lambda _: self._listing.ask_soon(),
+            hand.Lock: self._lock_steps.append,
+            hand.Unlock: self._lock_steps.append,
+            hand.Renew: lambda step: self._spawn(self._renew(step), "renew locks"),
+            hand.ReadOffset: lambda step: self._spawn(self._read_offset(step), "read an offset"),
+            hand.StoreOffset: lambda step: self._spawn(self._store_offset(step), "store an offset"),
+            hand.Recheck: lambda step: self._spawn(self._recheck(step), "check an offset"),
+            hand.Run: self._run,
+            hand.LiftBarrier: queues.lift_barrier,
+            hand.FillHole: queues.fill_hole,
+            hand.StopStarting: self._stop_starting,
+            hand.Drain: queues.drain,
+            hand.Drop: self._drop,
+            hand.Fence: lambda step: queues.fence(step.queue),
+            hand.Resume: lambda step: queues.resume(step.queue),
+            hand.WakeAt: self._wake_at,
+            hand.Report: self.story.reported,
+            hand.Warn: self._warn,
+            hand.Leave: lambda _: self._left.set(),
+        }
+
+    # The face of `Rebalancing`
+
+    def begin(self, *, heartbeat_sent: bool) -> None:  # noqa: ARG002 - as `Rebalancing`
+        """Take part from now on."""
+        self.story.trigger("start")
+        self._start()
+
+    def tell(self, event: when.ScheduleEvent) -> None:
+        """Report an event that may call for another assignment."""
+        if (trigger := _TRIGGERS.get(type(event))) is not None:
+            self.story.trigger(trigger)
+        if not self._started or self._stopped:
+            return
+        if isinstance(event, when.BrokerChannelActive):
+            self._spawn(self._greet(event.address), f"heartbeat to {event.address}")
+        elif isinstance(event, when.SubscriptionChanged):
+            self._parts.session.heartbeats.beat_soon(in_full=True)
+            self._routes.look_soon()
+        elif isinstance(event, when.IdsChanged | when.RebalanceRequested):
+            self._listing.ask_soon()
+
+    def route_changed(self, known: KnownRoute) -> None:
+        """Report a route."""
+        self._routes.take(known)
+
+    def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
+        """Return the event of a change that starts now, to be completed."""
+        return self.story.new_event(topic, trigger)
+
+    async def stop(self, patience: float) -> None:  # noqa: ARG002 - as `Rebalancing`
+        """Decide nothing any more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.story.finish()
+
+    # What `Rebalancing` has not
+
+    async def listen(self) -> None:
+        """Listen to the bus, before brokers are told of the member: it must miss nothing."""
+        await self._routes.look()
+        self._bus.listen(self._routes.brokers)
+        await self._bus.until_listening(_OPEN_WAIT)
+
+    async def leave(self, wait: float) -> None:
+        """Give the queues away: to those who claim them, and what is left after `wait` to nobody.
+
+        Handlers in flight have as long again, so every wait has an end.
+        """
+        if not self._started or self._stopped:
+            return
+        self.story.trigger("stop")
+        self._post(met.Stopping(wait))
+        limit = wait + min(wait, self._settings.drain_wait) + _LEAVE_GRACE
+        try:
+            async with asyncio.timeout(limit):
+                await self._left.wait()
+        except TimeoutError:
+            logger.warning(
+                "left with queues that are not drained: group=%s client=%s queues=%d waited=%g s; "
+                "their last messages may be redelivered",
+                self._parts.group, self._parts.session.client_id,
+                len(self._parts.queues.pulled), limit,
+            )  # fmt: skip
+
+    def broker_lost(self, address: str) -> None:
+        """Report that the connection to a broker closed."""
+        broker = self._master_at(address)
+        if broker is not None and self._started:
+            self._post(met.Disconnected(broker))
+
+    def balance(self) -> GroupBalance:
+        """Return the balance of the group as this member sees it."""
+        return balance_of(self._group)
+
+    # Events
+
+    def _start(self) -> None:
+        self._started = True
+        parts = self._parts
+        parts.tasks.every(
+            parts.options.commit_interval,
+            self._queues.commits.commit_changed,
+            "commits",
+            first_after=parts.options.commit_interval,
+        )
+        self._post(met.Routed(self._routes.queues))
+        self._post(met.Started())
+        self._listing.ask_soon()
+        self._routes.look_soon()
+
+    def _routed(self) -> None:
+        self._bus.listen(self._routes.brokers)
+        if self._started:
+            self.story.trigger("route changed")
+            self._post(met.Routed(self._routes.queues))
+
+    def _heard(self, broker: str, notice: Notice) -> None:
+        if notice.boot == self._settings.boot:
+            return
+        for message in notice.messages:
+            self._post(met.Heard(broker, notice.sender, notice.boot, message))
+
+    async def _greet(self, address: str) -> None:
+        broker = self._master_at(address)
+        if await self._parts.session.heartbeats.beat_to(address) and broker is not None:
+            self._post(met.Connected(broker))
+
+    def _master_at(self, address: str) -> str | None:
+        places = self._parts.session.addresses.places(masters_only=True)
+        return next((place.broker for place in places if place.address == address), None)
+
+    def _answered(self, event: met.HandoverEvent) -> None:
+        if isinstance(event, met.Drained) and event.stored:
+            self.story.drained(event.queue)
+        self._post(event)
+
+    def _post(self, event: met.HandoverEvent) -> None:
+        self._events.append(event)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._work)
+
+    def _work(self) -> None:
+        """Work in what happened, and send what follows."""
+        self._due = False
+        if self._stopped:
+            self._events.clear()
+            return
+        while self._events:
+            self._now = max(self._now, self._loop.time())
+            following = advance(self._group, self._events.popleft(), self._now)
+            self._group = following.group
+            self.story.group = following.group
+            for step in following.instructions:
+                self._at_once[type(step)](step)
+        if self._timer is None and self._group.wake_at is not None:
+            self._wake_at(hand.WakeAt(self._group.wake_at))
+        self._send()
+
+    def _send(self) -> None:
+        requests = lock_requests(self._lock_steps)
+        self._lock_steps.clear()
+        for request in requests:
+            self._spawn(self._ask(request), f"locks of {request.broker}")
+        tells, self._tells = self._tells, {}
+        settings = self._settings
+        for broker, messages in tells.items():
+            self._bus.tell(broker, Notice(settings.client_id, settings.boot, tuple(messages)))
+
+    # Instructions
+
+    def _spawn(self, work: Any, what: str) -> None:
+        self._parts.tasks.spawn(work, what)
+
+    async def _ask(self, request: LockRequest) -> None:
+        if request.owner is None:
+            granted = await self._locks.lock(request.broker, request.locks)
+            for step in request.steps:
+                parts = (
+                    None
+                    if granted is None
+                    else frozenset(part for part in step.parts if (step.queue, part) in granted)
+                )
+                self._post(met.Locked(step.queue, parts))
+        else:
+            done = await self._locks.unlock(request.broker, request.owner, request.locks)
+            for step in request.steps:
+                self._post(met.Unlocked(step.queue, step.parts, request.owner, done))
+
+    async def _renew(self, step: hand.Renew) -> None:
+        sent_at = self._loop.time()
+        granted = await self._locks.renew(step)
+        self._post(met.Renewed(step.broker, sent_at, granted))
+
+    async def _read_offset(self, step: hand.ReadOffset) -> None:
+        parts, queue = self._parts, step.queue
+        stored = await parts.offsets.read(queue)
+        offset = await start_offset(parts.session, queue, stored, parts.start)
+        self._post(met.OffsetRead(queue, offset, stored != NO_OFFSET))
+
+    async def _store_offset(self, step: hand.StoreOffset) -> None:
+        done = await self._queues.commits.store(step.queue, step.offset)
+        self._post(met.OffsetStored(step.queue, done))
+
+    async def _recheck(self, step: hand.Recheck) -> None:
+        if await self._queues.commits.recheck(step.queue):
+            self._post(met.Overtaken(step.queue))
+
+    def _run(self, step: hand.Run) -> None:
+        self.story.taken(step.queue, step.offset)
+        self._queues.run(step)
+
+    def _stop_starting(self, step: hand.StopStarting) -> None:
+        self.story.released(step.queue)
+        self._queues.stop_starting(step)
+
+    def _drop(self, step: hand.Drop) -> None:
+        self.story.dropped(step.queue)
+        self._queues.drop(step.queue)
+
+    def _wake_at(self, step: hand.WakeAt) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(step.when, self._wake, step.when)
+
+    def _wake(self, when: float) -> None:
+        # A loop's timers may fire a little early; the machine would only set the same one again.
+        self._now, self._timer = max(self._now, when), None
+        self._post(met.TimerElapsed())
+
+    def _warn(self, step: hand.Warn) -> None:
+        if step.text not in self._warned and len(self._warned) < _MOST_WARNINGS:
+            self._warned.add(step.text)
+            logger.warning("group=%s: %s", self._parts.group, step.text)

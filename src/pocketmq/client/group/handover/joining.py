@@ -1,0 +1,124 @@
+"""Whether a STICKY member can take part: the bus must be there, and the user allowed to use it.
+
+Asked before the member joins, for its client id says whether it hands queues over. One that cannot
+joins as a foreign member would, by a Java strategy, and says which right or topic is missing.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from pocketmq.balance.handover.messages import BUS_TOPIC, Notice
+from pocketmq.client.consumer_options import ConsumerOptions
+from pocketmq.client.group.handover import bus
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease
+from pocketmq.errors import MQError, ResponseCode, ServerError
+from pocketmq.model.names import wrap_namespace
+
+logger = logging.getLogger("pocketmq.client")
+
+O = TypeVar("O", bound=ConsumerOptions)  # noqa: E741 - options
+
+_PASSING = frozenset(
+    {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.FLOW_CONTROL}
+)
+"""Refusals that say nothing about rights."""
+
+
+class LeaseSession(Protocol):
+    """Leases a session, under an id that is marked or not."""
+
+    async def __call__(self, *, hands_over: bool) -> Lease:
+        """Return the lease; raises what `lease_session` does."""
+
+
+class Joined(msgspec.Struct, Generic[O], frozen=True):
+    """The session of a consumer, and the options that it takes part with."""
+
+    lease: Lease
+    options: O
+    reason: str = ""
+    """Why it takes part with a Java strategy although STICKY was asked for."""
+
+
+async def join_group(
+    options: O, topics: Iterable[str], client: ClientOptions, lease: LeaseSession
+) -> Joined[O]:
+    """Lease the session of a consumer; raises what `lease_session` does."""
+    sticky = options.sticky
+    if sticky is None:
+        return Joined(await lease(hands_over=False), options)
+    marked = await lease(hands_over=True)
+    group = wrap_namespace(client.namespace, options.group)
+    try:
+        reason = await bus_refusal(marked.session, group, topics)
+    except BaseException:
+        await marked.release()
+        raise
+    if reason is None:
+        return Joined(marked, options)
+    await marked.release()
+    logger.warning(
+        "joining with strategy %s, because STICKY is not possible: group=%s: %s",
+        sticky.mixed.name, group, reason,
+    )  # fmt: skip
+    plain = msgspec.structs.replace(
+        options, strategy=sticky.mixed, handover="auto", return_within=0.0
+    )
+    return Joined(await lease(hands_over=False), plain, reason)
+
+
+async def bus_refusal(session: Session, group: str, topics: Iterable[str]) -> str | None:
+    """Return why the brokers of these topics do not let members use the bus; None if they do.
+
+    A broker that cannot be reached says nothing: its bus is opened when it is back.
+    """
+    brokers: set[str] = set()
+    for topic in topics:
+        try:
+            known = await session.routes.get(topic)
+        except MQError:
+            continue
+        brokers |= {queue.broker_name for queue in known.subscribe_queues}
+    for broker in sorted(brokers):
+        refusal = await _refusal(session, group, broker)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+async def _refusal(session: Session, group: str, broker: str) -> str | None:
+    cure = _create_command(session, broker)
+    try:
+        await bus.open_topic(session, broker)
+        cure = _grant_command(session, broker)
+        await bus.end_of_bus(session, group, broker)
+        await bus.say(session, group, broker, Notice(session.client_id, "", ()))
+    except ServerError as error:
+        if error.code in _PASSING:
+            return None
+        return (
+            f"broker {broker} refused {error.request or 'a request'} on topic {BUS_TOPIC} "
+            f"({error.remark}); an administrator can run: {cure}"
+        )
+    except MQError:
+        return None
+    return None
+
+
+def _create_command(session: Session, broker: str) -> str:
+    address = session.brokers.address(broker)
+    return f"pocketmq admin updateTopic -b {address} -t {BUS_TOPIC} -r 1 -w 1"
+
+
+def _grant_command(session: Session, broker: str) -> str:
+    credentials = session.options.credentials
+    user = "NAME" if credentials is None else credentials.access_key
+    return (
+        f"pocketmq admin createAcl -b {session.brokers.address(broker)} -s User:{user} "
+        f"-r Topic:{BUS_TOPIC} -a Pub,Sub -d Allow"
+    )

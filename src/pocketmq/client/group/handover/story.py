@@ -1,0 +1,218 @@
+"""What became of a STICKY member's queues, told to listeners, history and log.
+
+A hand-over takes several steps; those of one change are told as one `RebalanceEvent` for each
+topic. Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pocketmq.balance.handover.group import HandoverGroup
+from pocketmq.balance.handover.instructions import Report
+from pocketmq.balance.handover.messages import is_ours
+from pocketmq.balance.handover.view import balance_of
+from pocketmq.client.group.history import RebalanceHistory, short
+from pocketmq.client.group.parts import MemberParts
+from pocketmq.model.group_balance import BalanceMode
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.rebalance_event import Handover, RebalanceEvent
+
+logger = logging.getLogger("pocketmq.client")
+
+QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
+
+_GATHER = 0.05
+"""Seconds in which steps count as those of one change."""
+_LONGEST = 1.0
+"""Seconds after which a change is told although some queues are still being drained."""
+
+
+class _Change:
+    """One change of one topic's queues, until it is told."""
+
+    def __init__(self, event: RebalanceEvent, owners: dict[MessageQueue, str], now: float) -> None:
+        self.event = event
+        self.owners = owners
+        self.began = now
+        self.assigned: dict[MessageQueue, int] = {}
+        self.revoked: set[MessageQueue] = set()
+        self.draining: set[MessageQueue] = set()
+        self.handovers: dict[MessageQueue, Handover] = {}
+
+
+class HandoverStory:
+    """Gathers what happens to queues."""
+
+    def __init__(
+        self, parts: MemberParts[Any], changed: QueuesChanged, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.history = RebalanceHistory(parts.options.history_size)
+        self.group: HandoverGroup | None = None
+        self._parts = parts
+        self._changed = changed
+        self._loop = loop
+        self._changes: dict[str, _Change] = {}
+        self._triggers: dict[str, None] = {}
+        self._acquired: list[MessageQueue] = []
+        self._released: list[MessageQueue] = []
+
+    def trigger(self, name: str) -> None:
+        """Note what may call for a change."""
+        self._triggers[name] = None
+
+    def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
+        """Return the event of a change that starts now, to be completed."""
+        parts = self._parts
+        return RebalanceEvent(
+            group=parts.group,
+            client_id=parts.session.client_id,
+            topic=topic,
+            strategy="STICKY",
+            trigger=trigger,
+            started=parts.session.clock.now(),
+            before=parts.queues.working(topic),
+            mode=self._mode().value,
+        )
+
+    # What happens; called before the table of queues is changed
+
+    def taken(self, queue: MessageQueue, offset: int) -> None:
+        """Note that this member starts a queue."""
+        change = self._change(queue)
+        change.assigned[queue] = offset
+        change.revoked.discard(queue)
+        self._note(change, queue, started=self._now())
+        self._announce(self._acquired, queue)
+
+    def released(self, queue: MessageQueue) -> None:
+        """Note that no message of a queue is started any more."""
+        change = self._change(queue)
+        change.revoked.add(queue)
+        change.draining.add(queue)
+        change.assigned.pop(queue, None)
+        self._note(change, queue, stopped=self._now())
+        self._announce(self._released, queue)
+
+    def drained(self, queue: MessageQueue) -> None:
+        """Note that the last message of a queue is finished and stored."""
+        change = self._changes.get(queue.topic)
+        if change is not None:
+            change.draining.discard(queue)
+            self._note(change, queue, drained=self._now())
+
+    def dropped(self, queue: MessageQueue) -> None:
+        """Note that a queue has left, whether it was released before or lost."""
+        held = self._parts.queues.pulled.get(queue)
+        if held is not None and held.mine:
+            self.released(queue)
+        change = self._changes.get(queue.topic)
+        if change is not None:
+            change.draining.discard(queue)
+
+    def reported(self, step: Report) -> None:
+        """Note who gave a queue to whom."""
+        self._note(
+            self._change(step.queue),
+            step.queue,
+            kind=step.kind.value,
+            giver=step.giver,
+            heir=step.heir,
+            offset=step.offset,
+        )
+
+    def finish(self) -> None:
+        """Tell what was not told yet."""
+        for topic in list(self._changes):
+            self._tell(topic)
+        self._tell_listeners()
+
+    # How it is told
+
+    def _change(self, queue: MessageQueue) -> _Change:
+        topic = queue.topic
+        change = self._changes.get(topic)
+        if change is None:
+            trigger = ", ".join(self._triggers) or "hand-over"
+            owners = {} if self.group is None else balance_of(self.group).owners
+            event = self.new_event(topic, trigger)
+            change = self._changes[topic] = _Change(event, owners, self._loop.time())
+            self._loop.call_later(_GATHER, self._tell_if_done, topic)
+        return change
+
+    def _note(self, change: _Change, queue: MessageQueue, **fields: Any) -> None:
+        known = change.handovers.get(queue) or Handover(queue=queue, kind="")
+        change.handovers[queue] = msgspec.structs.replace(known, **fields)
+
+    def _tell_if_done(self, topic: str) -> None:
+        change = self._changes.get(topic)
+        if change is None:
+            return
+        if change.draining and self._loop.time() - change.began < _LONGEST:
+            self._loop.call_later(_GATHER, self._tell_if_done, topic)
+        else:
+            self._tell(topic)
+
+    def _tell(self, topic: str) -> None:
+        change = self._changes.pop(topic)
+        if not self._changes:
+            self._triggers.clear()
+        group, parts = self.group, self._parts
+        after = parts.queues.working(topic)
+        owners = {} if group is None else balance_of(group).owners
+        moved = sum(
+            queue.topic == topic and change.owners.get(queue) not in (None, owner)
+            for queue, owner in owners.items()
+        )
+        queues = () if group is None else (q for q in group.queues if q.topic == topic)
+        event = msgspec.structs.replace(
+            change.event,
+            carried_out=self._loop.time() - change.began,
+            members=None if group is None else tuple(sorted(set(group.table.listed))),
+            queues=tuple(sort_queues(set(queues))),
+            after=after,
+            revoked=tuple(sort_queues(change.revoked)),
+            assigned={short(queue): offset for queue, offset in change.assigned.items()},
+            balanced=group is None or _balanced(group, topic, after),
+            mode=self._mode().value,
+            handovers=tuple(each for each in change.handovers.values() if each.kind),
+            moved=moved,
+            minimum=None if group is None else group.target.minimum,
+        )
+        self.history.record(event)
+        logger.info(
+            "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
+            "trigger=%s",
+            event.group, topic, event.client_id, len(after), len(event.queues or ()),
+            len(event.assigned), len(event.revoked), event.trigger,
+        )  # fmt: skip
+
+    def _announce(self, line: list[MessageQueue], queue: MessageQueue) -> None:
+        if not self._acquired and not self._released:
+            self._loop.call_soon(self._tell_listeners)
+        line.append(queue)
+
+    def _tell_listeners(self) -> None:
+        released, self._released = self._released, []
+        acquired, self._acquired = self._acquired, []
+        if released or acquired:
+            self._changed(tuple(released), tuple(acquired))
+
+    def _mode(self) -> BalanceMode:
+        listed = () if self.group is None else self.group.table.listed
+        return BalanceMode.STICKY if all(map(is_ours, listed)) else BalanceMode.MIXED
+
+    def _now(self) -> float:
+        return self._parts.session.clock.now()
+
+
+def _balanced(group: HandoverGroup, topic: str, after: tuple[MessageQueue, ...]) -> bool:
+    mine = {
+        queue
+        for queue, owner in group.target.owners.items()
+        if owner == group.settings.client_id and queue.topic == topic
+    }
+    return mine == set(after)

@@ -1,0 +1,297 @@
+"""Whole groups on random schedules: several topics, joins, leaves, crashes, foreign members."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from pocketmq.balance.allocation import Average
+from pocketmq.balance.handover import HandoverSettings, balance_of
+from pocketmq.balance.handover import events as ev
+from pocketmq.balance.sticky import minimum_moves
+from pocketmq.model.group_balance import BalanceMode, QueueStage
+from pocketmq.model.java_strings import java_sorted
+from pocketmq.model.queue import MessageQueue, sort_queues
+from tests.balance.handover.world import Shell, World
+
+TOPICS = {"hot": 5, "cold": 3, "%RETRY%g": 1}
+QUEUES = [
+    MessageQueue(topic, broker, number)
+    for topic, count in TOPICS.items()
+    for broker in ("a", "b")
+    for number in range(count)
+]
+
+
+def settings(name: str, boot: str = "1", **more: object) -> HandoverSettings:
+    return HandoverSettings(group="g", client_id=f"{name}@pm1", boot=boot, **more)  # type: ignore[arg-type]
+
+
+def topics() -> dict[str, list[MessageQueue]]:
+    return {topic: [queue for queue in QUEUES if queue.topic == topic] for topic in TOPICS}
+
+
+def one_owner_each(world: World) -> dict[MessageQueue, str]:
+    owners = world.owners()
+    assert {queue: who for queue, who in owners.items() if len(who) != 1} == {}
+    return {queue: who[0] for queue, who in owners.items()}
+
+
+def spreads(owners: dict[MessageQueue, str], members: list[str]) -> dict[str, int]:
+    found = {}
+    for topic in TOPICS:
+        counts = [
+            sum(owner == member for queue, owner in owners.items() if queue.topic == topic)
+            for member in members
+        ]
+        found[topic] = max(counts) - min(counts)
+    return found
+
+
+def without_fault(world: World) -> list[str]:
+    return [text for text in world.broken if "faulty" not in text]
+
+
+def moved(before: dict[MessageQueue, str], after: dict[MessageQueue, str]) -> int:
+    return sum(before[queue] != after[queue] for queue in before)
+
+
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
+@pytest.mark.parametrize("seed", range(4))
+def test_joins_and_leaves_move_the_fewest_and_give_nothing_twice(seed: int, overlap: bool) -> None:
+    world = World(QUEUES, seed)
+    world.produce(6.0, 40.0)
+    chance = random.Random(seed)
+    members = [world.join(settings("m0", overlap=overlap))]
+    world.run(1.0)
+    for number in range(1, 6):
+        before = one_owner_each(world)
+        if len(members) > 1 and chance.random() < 0.5:
+            leaver = members.pop(chance.randrange(len(members)))
+            leaver.feed(ev.Stopping(5.0))
+        else:
+            members.append(world.join(settings(f"m{number}", overlap=overlap)))
+        world.run(1.0)
+        after = one_owner_each(world)
+        names = [member.me for member in members]
+        assert moved(before, after) == minimum_moves(topics(), names, before)
+        assert max(spreads(after, names).values()) <= 1
+        assert all(shell.left for shell in world.shells if shell not in members)
+    world.run(3.0)
+    assert world.unfinished() == []
+    assert world.broken == []
+    # No queue went to and fro: it changed hands as often as the targets said.
+    assert all(len(shell.warnings) == 0 for shell in world.shells)
+
+
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_lose_nothing(seed: int, overlap: bool) -> None:
+    """Crashes, lost messages on the bus, lost answers; twice only what was in flight."""
+    world = World(QUEUES, seed)
+    world.lose_bus, world.lose_answers = 0.05, 0.02
+    world.produce(8.0, 25.0)
+    members = [world.join(settings(f"m{number}", overlap=overlap)) for number in range(4)]
+    world.run(4.0)
+    world.crash(members[seed % 4])
+    world.run(2.0)
+    world.join(settings("late", overlap=overlap))
+    world.run(20.0 if overlap else 60.0)
+    one_owner_each(world)
+    assert [text for text in world.broken if text[:2] in ("S1", "S2", "S6")] == []
+    assert without_fault(world) == []
+    assert world.unfinished() == []
+    open_at_crash = len(QUEUES) * 3 + len(QUEUES)
+    assert sum(text.startswith("S3") for text in world.broken) <= open_at_crash
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None:
+    world = World(QUEUES, seed)
+    world.produce(3.0, 25.0)
+    world.registered += ["10.0.0.1@java", "zz@java"]
+    members = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    everyone = java_sorted(world.registered)
+    for topic, queues in topics().items():
+        ordered = sort_queues(queues)
+        shares = dict(zip(ordered, Average().allocate_all(ordered, everyone, "g"), strict=True))
+        for queue in queues:
+            owned = world.owners()[queue]
+            if shares[queue].endswith("@java"):
+                assert owned == [], topic
+            else:
+                assert len(owned) == 1
+    assert balance_of(members[0].group).mode is BalanceMode.MIXED
+    # A foreign member goes: ours take its share, not before 50 ms have passed.
+    world.registered.remove("zz@java")
+    world.notify()
+    world.run(0.04)
+    waiting = [queue for queue, owned in world.owners().items() if not owned]
+    world.run(1.0)
+    assert len([queue for queue, owned in world.owners().items() if not owned]) < len(waiting)
+    # One comes: ours stop, drain and commit its share.
+    world.registered.append("yy@java")
+    world.notify()
+    world.run(1.0)
+    everyone = java_sorted(world.registered)
+    for queues in topics().values():
+        ordered = sort_queues(queues)
+        shares = dict(zip(ordered, Average().allocate_all(ordered, everyone, "g"), strict=True))
+        for queue in queues:
+            assert bool(world.owners()[queue]) == (not shares[queue].endswith("@java"))
+    assert world.broken == []
+
+
+def test_a_rolling_restart_with_kept_names_moves_nothing() -> None:
+    world = World(QUEUES, 1)
+    world.produce(12.0, 20.0)
+    shells = [world.join(settings(f"m{number}", return_within=30.0)) for number in range(4)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    for number in range(4):
+        shells[number].feed(ev.Stopping(5.0))
+        world.run(1.0)
+        assert shells[number].left
+        idle = [queue for queue, owned in world.owners().items() if not owned]
+        assert {before[queue] for queue in idle} == {shells[number].me}
+        shells[number] = world.join(settings(f"m{number}", boot="2", return_within=30.0))
+        world.run(1.0)
+        assert one_owner_each(world) == before
+    world.run(4.0)
+    assert world.broken == []
+    assert world.unfinished() == []
+
+
+def test_queues_wait_for_a_member_only_as_long_as_it_said() -> None:
+    world = World(QUEUES, 2)
+    shells = [world.join(settings(f"m{number}", return_within=3.0)) for number in range(2)]
+    world.run(2.0)
+    shells[0].feed(ev.Stopping(5.0))
+    world.run(2.5)
+    assert any(not owned for owned in world.owners().values())
+    world.run(1.5)
+    assert set(one_owner_each(world).values()) == {shells[1].me}
+
+
+def test_a_crashed_member_that_restarts_at_once_takes_its_queues_back() -> None:
+    """Its id may be listed all the time: the old boot's locks are freed all the same."""
+    world = World(QUEUES, 3)
+    world.produce(3.0, 20.0)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    world.faulty = True
+    shells[0].alive = False
+    for held in shells[0].held.values():
+        held.dropped = True
+    world.registered.remove("m0@pm1")
+    world.join(settings("m0", boot="2"))
+    world.run(2.0)
+    assert moved(before, one_owner_each(world)) == 0
+    world.run(3.0)
+    assert world.unfinished() == []
+    assert [text for text in world.broken if text[:2] in ("S1", "S2", "S4", "S6")] == []
+
+
+def test_a_second_process_with_the_same_id_takes_nothing_and_warns() -> None:
+    world = World(QUEUES, 4)
+    first = world.join(settings("m0"))
+    world.run(1.0)
+    second = world.join(settings("m0", boot="2"))
+    world.run(3.0)
+    assert set(first.held) == set(QUEUES)
+    assert second.held == {}
+    assert len(second.warnings) >= 1
+    assert "instance_name" in second.warnings[0]
+    assert first.warnings == []
+    first.feed(ev.Stopping(1.0))
+    world.run(4.0)
+    assert set(second.held) == set(QUEUES)
+
+
+def test_a_handler_that_never_ends_delays_a_queue_only_for_drain_wait() -> None:
+    world = World(QUEUES, 5)
+    world.produce(2.0, 20.0)
+    giver = world.join(settings("m0", drain_wait=2.0))
+    world.run(1.0)
+    world.hang = True
+    world.run(0.2)
+    world.hang = False
+    world.join(settings("m1", drain_wait=2.0))
+    world.run(1.0)
+    world.faulty = True
+    world.run(6.0)
+    assert any("not finished in 2 s" in text for text in giver.warnings)
+    assert [text for text in world.broken if text[:2] in ("S1", "S2")] == []
+
+
+def test_a_member_cut_off_fences_and_goes_on_or_gives_up() -> None:
+    world = World(QUEUES, 6)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    cut(world, shells[0], "a")
+    world.run(1.0)
+    fenced = {
+        queue
+        for queue, stage in balance_of(shells[0].group).stages.items()
+        if stage is QueueStage.FENCED
+    }
+    assert fenced == {queue for queue in shells[0].held if queue.broker_name == "a"}
+    assert fenced
+    shells[0].down.discard("a")
+    shells[0].feed(ev.Connected("a"))
+    world.run(1.0)
+    assert one_owner_each(world) == before
+    assert QueueStage.FENCED not in balance_of(shells[0].group).stages.values()
+    assert world.broken == []
+
+
+def cut(world: World, shell: Shell, broker: str) -> None:
+    shell.down.add(broker)
+    shell.feed(ev.Disconnected(broker))
+
+
+def test_a_hung_member_is_replaced_when_its_leases_have_ended() -> None:
+    world = World(QUEUES, 7)
+    world.produce(1.0, 10.0)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    world.faulty = True
+    shells[0].alive = False  # stopped: it is listed, and says nothing
+    for held in shells[0].held.values():
+        held.stopped = True
+    world.run(75.0)
+    assert set(one_owner_each(world).values()) == {shells[1].me}
+
+
+def test_a_restart_of_a_broker_moves_nothing() -> None:
+    world = World(QUEUES, 8)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    for shell in shells:
+        cut(world, shell, "b")
+        shell.feed(ev.Routed(frozenset(queue for queue in QUEUES if queue.broker_name == "a")))
+    world.locks = {key: value for key, value in world.locks.items() if key[0].broker_name == "a"}
+    world.run(20.0)
+    assert {q: o[0] for q, o in world.owners().items() if q.broker_name == "a"} == {
+        q: o for q, o in before.items() if q.broker_name == "a"
+    }
+    for shell in shells:
+        shell.down.discard("b")
+        shell.feed(ev.Routed(frozenset(QUEUES)))
+        shell.feed(ev.Connected("b"))
+    world.run(2.0)
+    assert one_owner_each(world) == before
+
+
+def test_timers_are_few() -> None:
+    """A quiet group is woken for renewals and beacons, not in a loop."""
+    world = World(QUEUES, 9)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.run(3.0)
+    before = Counter({shell.me: shell.wakes for shell in shells})
+    world.run(60.0)
+    assert all(shell.wakes - before[shell.me] < 120 for shell in shells)

@@ -1,0 +1,176 @@
+"""Which members of a group release queues at once, as brokers tell by language and version."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import pocketmq as mq
+from pocketmq.balance.profile import JAVA_V5, V5
+from pocketmq.client.group.calls import ListedMembers
+from pocketmq.client.group.fellows import Fellows, judged
+from pocketmq.embedded.aio import Cluster
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
+from pocketmq.protocol.requests.groups import ClientConnection
+from pocketmq.protocol.signature import SigningUser, sign
+from tests.access.attempts import acl, create_user
+from tests.client.group.foreign import NotedRequests, speak_java
+from tests.client.group.groups import IP, Member, cluster, member
+from tests.loops import until
+from tests.wire_client import WireClient
+
+ASKED = int(RequestCode.GET_CONSUMER_CONNECTION_LIST)
+GUARDED = {
+    "authenticationEnabled": True,
+    "authorizationEnabled": True,
+    "initAuthenticationUser": '{"username":"root","password":"root-secret"}',
+}
+SHOP = mq.Credentials(access_key="shop", secret_key="shop-secret")
+
+
+@asynccontextmanager
+async def foreigner(address: str, name: str, **header: Any) -> AsyncIterator[Member]:
+    """A member that says of itself what `header` says, or that it is Java's."""
+    one = Member(address, name, profile=JAVA_V5)
+    speak_java(one.consumer, **header)
+    one.consumer.subscribe("orders", "*", one.handle)
+    async with one.consumer:
+        yield one
+
+
+def listed(running: Cluster, *names: str) -> ListedMembers:
+    (broker,) = running.brokers.values()
+    return ListedMembers(tuple(f"{IP}@{name}" for name in names), broker.address)
+
+
+def fellows_of(one: Member, group: str = "billing") -> Fellows:
+    return Fellows(one.consumer.session, group)
+
+
+async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        async with member(running.address, "b"):
+            requests = NotedRequests(a.consumer.session)
+            fellows = fellows_of(a)
+            assert await fellows.are_prompt("orders", listed(running, "a", "b"))
+            before = requests.count(ASKED)
+            assert await fellows.are_prompt("orders", listed(running, "b", "a"))
+            assert await fellows.are_prompt("other", listed(running, "a", "b"))
+            assert await fellows.are_prompt("orders", listed(running, "a"))
+            assert before
+            assert requests.count(ASKED) == before
+
+
+@pytest.mark.parametrize(
+    ("header", "prompt"),
+    [
+        ({"language": Language.JAVA}, False),
+        ({"language": Language.CPP}, False),
+        ({"language": None}, False),
+        ({"version": version_number(4, 9, 7)}, False),
+        ({"version": CURRENT_VERSION + 2}, True),
+    ],
+)
+async def test_a_client_counts_by_its_language_and_version(
+    header: dict[str, Any], prompt: bool
+) -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        async with foreigner(running.address, "b", **header):
+            assert await fellows_of(a).are_prompt("orders", listed(running, "a", "b")) is prompt
+            assert await fellows_of(a).learn() == (2 if prompt else None)
+
+
+async def test_a_foreign_member_counts_until_the_change_after_it_has_left() -> None:
+    """What it committed last may still be on its way when brokers notify of its departure."""
+    async with cluster() as running, member(running.address, "a") as a:
+        fellows = fellows_of(a)
+        async with foreigner(running.address, "b"):
+            assert not await fellows.are_prompt("orders", listed(running, "a", "b"))
+        assert not await fellows.are_prompt("orders", listed(running, "a"))
+        assert await fellows.are_prompt("orders", listed(running, "a"))
+
+
+async def test_a_client_id_that_comes_back_is_asked_about_again() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        fellows = fellows_of(a)
+        async with member(running.address, "b"):
+            assert await fellows.are_prompt("orders", listed(running, "a", "b"))
+        assert await fellows.are_prompt("orders", listed(running, "a"))
+        async with foreigner(running.address, "b"):
+            assert not await fellows.are_prompt("orders", listed(running, "a", "b"))
+
+
+def test_clients_with_one_id_are_prompt_if_all_are() -> None:
+    ours = ClientConnection(client_id="a", language=Language.PYTHON, version=CURRENT_VERSION)
+    java = ClientConnection(client_id="a", language=Language.JAVA, version=CURRENT_VERSION)
+    other = ClientConnection(client_id="b", language=Language.PYTHON, version=CURRENT_VERSION)
+    assert judged([ours, ours, other]) == {"a": True, "b": True}
+    assert judged([ours, java, other]) == judged([java, ours, other]) == {"a": False, "b": True}
+    assert judged([ClientConnection(language=Language.PYTHON, version=CURRENT_VERSION)]) == {}
+
+
+async def test_a_member_that_no_broker_describes_counts_as_slow() -> None:
+    """The question is not repeated at every rebalance."""
+    async with cluster() as running, member(running.address, "a") as a:
+        fellows, known = fellows_of(a), listed(running, "a", "ghost")
+        requests = NotedRequests(a.consumer.session)
+        assert not await fellows.are_prompt("orders", known)
+        before = requests.count(ASKED)
+        assert not await fellows.are_prompt("orders", known)
+        assert before
+        assert requests.count(ASKED) == before
+
+
+async def test_a_broker_that_is_gone_leaves_javas_pauses() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        known = listed(running, "a", "b")
+        await running.kill("broker-0")
+        assert not await fellows_of(a).are_prompt("orders", known)
+        assert await fellows_of(a).learn() is None
+
+
+def _grant(running: Cluster, *actions: str) -> None:
+    (broker,) = running.brokers.values()
+    with WireClient(broker.address) as root:
+        for code, fields, body in (
+            create_user("shop", password="shop-secret"),
+            acl("shop", "Topic:orders", "Pub", "Sub"),
+            acl("shop", "Group:billing", *actions),
+        ):
+            signed = dict(fields)
+            sign(SigningUser("root", b"root-secret"), code, signed, body)
+            assert root.ask(code, signed, body).code == 0
+
+
+@pytest.mark.parametrize(("actions", "prompt"), [(("Sub",), False), (("Sub", "Get"), True)])
+async def test_the_right_get_on_the_group_lets_members_see_each_other(
+    actions: tuple[str, ...], prompt: bool
+) -> None:
+    """Without it everything works as in Java, with Java's pauses."""
+    async with cluster(config=GUARDED) as running:
+        await asyncio.to_thread(_grant, running, *actions)
+        async with member(running.address, "a", credentials=SHOP, profile=V5) as a:
+            await until(a.queues, "queues")
+            assert await fellows_of(a).learn() == (1 if prompt else None)
+
+
+async def _queues_after(one: Member, count: int) -> float:
+    """Return the seconds from now until a member owns so many queues."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    await until(lambda: len(one.queues()) == count, f"{count} queues")
+    return loop.time() - begin
+
+
+async def test_the_first_rebalance_waits_only_for_members_of_another_kind() -> None:
+    async with cluster() as running, member(running.address, "a", profile=V5) as a:
+        assert await _queues_after(a, 4) < 0.9
+        async with member(running.address, "b", profile=V5) as b:
+            assert await _queues_after(b, 2) < 0.9
+        async with foreigner(running.address, "j"):
+            async with member(running.address, "k", profile=V5) as k:
+                assert k.queues() == ()
+                assert await _queues_after(k, 1) > 0.5

@@ -1,0 +1,184 @@
+"""Hand-overs in a real browser: mode, states on the map, arrows in the story."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+import pocketmq as mq
+from pocketmq.model.group_balance import QueueStage, stages_text
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
+from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
+from tests.dashboard.spoken import PUSH, SpokenGroup
+
+QUEUES = [MessageQueue("orders", f"broker-{b}", number) for b in range(2) for number in range(4)]
+A, B = "10.0.0.1@anna@pm1", "10.0.0.1@bert@pm1"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[mq.Cluster]:
+    with mq.Cluster(brokers=2) as made:
+        made.create_topic("orders", queues=4)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
+    with DashboardProcess("-n", cluster.address, "--port", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def window(browser: Browser, watcher: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    with viewing(browser, watcher.url, screenshots) as viewer:
+        yield viewer
+
+
+def spoken(cluster: mq.Cluster, group: str, *topics: str) -> SpokenGroup:
+    return SpokenGroup(group, topics, [broker.address for broker in cluster.brokers.values()])
+
+
+def reporting(stages: Mapping[MessageQueue, QueueStage] | None = None) -> dict[str, str]:
+    told = {PROP_BALANCE_MODE: "sticky", PROP_BALANCE_STAGES: stages_text(stages or {})}
+    return PUSH | told
+
+
+def tile(window: Viewer, name: str) -> Locator:
+    return window.page.locator(".pm-tile").filter(has_text=name)
+
+
+def test_a_hand_over_is_watched_from_claim_to_end(cluster: mq.Cluster, window: Viewer) -> None:
+    moved = QUEUES[4:]
+    with spoken(cluster, "sticky", "orders") as group:
+        group.join(A, QUEUES, reporting())
+        window.open("/groups/sticky/assignment")
+        standing = window.page.locator(".as-standing")
+        expect(standing).to_have_text("Every queue has one owner, as STICKY assigns them.")
+        expect(tile(window, "Hand-over")).to_contain_text("sticky")
+        expect(tile(window, "Hand-over")).to_contain_text("balanced")
+        states = window.page.get_by_label("States of a hand-over")
+        expect(states).to_contain_text("draining: the giver finishes its last messages")
+        expect(states).to_contain_text("fenced: its owner's lease is in doubt")
+
+        group.join(B, [], reporting(dict.fromkeys(moved, QueueStage.CLAIMED)))
+        expect(standing).to_have_text("Every queue has one owner; 4 queues are still to move.")
+        group.hold(A, QUEUES, reporting(dict.fromkeys(moved, QueueStage.DRAINING)))
+        group.hold(B, moved, reporting(dict.fromkeys(moved, QueueStage.BEHIND_BARRIER)))
+        expect(standing).to_have_text("Every queue has one owner, as STICKY assigns them.")
+        window.page.locator(".qm-bar").get_by_label("Table").check()
+        rows = window.page.locator(".as-picture").get_by_role("row")
+        expect(rows.nth(5)).to_contain_text(f"{B}, behind barrier")
+        expect(rows.nth(5)).to_contain_text(f"{A}: finishes its last messages")
+        window.page.locator(".qm-bar").get_by_label("Auto").check()
+        window.keep("handover-barrier")
+
+        group.hold(A, QUEUES[:4], reporting({QUEUES[0]: QueueStage.FENCED}))
+        group.hold(B, moved, reporting())
+        expect(window.page.locator(".as-findings")).to_contain_text("fenced queues")
+        window.page.locator(".qm-bar").get_by_label("only problems").check()
+        expect(window.page.locator(".as-picture .qm")).to_have_attribute("data-shown", "1")
+        window.page.locator(".qm-bar").get_by_label("only problems").uncheck()
+
+        joined = window.page.locator(".tl-entry").filter(has_text=f"{B} joined")
+        expect(joined).to_contain_text("4 queues moved, 4 had to")
+        joined.click()
+        arrows = window.page.locator(".tl-arrows")
+        expect(arrows).to_have_attribute("aria-label", f"Hand-overs: {A} → {B}: 4 queues")
+        expect(arrows.locator(".tl-head")).to_have_count(1)
+        expect(arrows).to_contain_text("bert@pm1")
+        window.keep("handover-arrows")
+
+
+def test_members_of_our_own_are_watched(cluster: mq.Cluster, window: Viewer) -> None:
+    def member(name: str) -> mq.PushConsumer:
+        made = mq.PushConsumer(cluster.address, group="ours", strategy="STICKY", instance_name=name)
+        return made.subscribe("orders", "*", lambda message: None)
+
+    standing = window.page.locator(".as-standing")
+    balanced = "Every queue has one owner, as STICKY assigns them."
+    with member("carl"):
+        window.open("/groups/ours/assignment")
+        expect(standing).to_have_text(balanced)
+        expect(tile(window, "Hand-over")).to_contain_text("balanced")
+        with member("dora"):
+            joined = window.page.locator(".tl-entry").filter(has_text="@dora@pm1 joined")
+            expect(joined).to_contain_text("4 queues moved, 4 had to")
+            expect(joined).not_to_contain_text("in progress")
+            expect(standing).to_have_text(balanced)
+            joined.click()
+            label = re.compile(r"Hand-overs: \S+@carl@pm1 → \S+@dora@pm1: 4 queues")
+            expect(window.page.locator(".tl-arrows")).to_have_attribute("aria-label", label)
+            window.keep("handover-ours")
+        left = window.page.locator(".tl-entry").filter(has_text="@dora@pm1 left")
+        expect(left).to_contain_text("4 queues moved, 4 had to")
+
+
+def test_the_group_page_tells_mode_and_states_in_plain_words(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    with spoken(cluster, "telling", "orders") as group:
+        group.join(A, QUEUES[:4], reporting({QUEUES[0]: QueueStage.FENCED}))
+        group.join(B, QUEUES[4:], reporting())
+        window.open("/groups/telling")
+        expect(tile(window, "Hand-over")).to_contain_text("sticky")
+        card = window.page.get_by_label("Hand-over", exact=True)
+        expect(card).to_contain_text("Every member hands queues over")
+        expect(card).to_contain_text("behind barrier: handled, committed when the giver")
+        expect(window.page.get_by_text(f"fenced ({A})")).to_be_visible()
+        assert [row for row in window.rows("Members") if "version 1" in row]
+        group.join("10.0.0.9@java")
+        expect(card).to_contain_text("10.0.0.9@java does not hand over and keeps what AVG assigns")
+        expect(tile(window, "Hand-over")).to_contain_text("mixed")
+        window.keep("handover-group")
+
+
+def test_ten_thousand_queues_with_states_are_drawn_within_two_seconds(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    for number in range(10):
+        cluster.create_topic(f"large-{number}", queues=500)
+    queues = [
+        MessageQueue(f"large-{topic}", f"broker-{broker}", number)
+        for topic in range(10)
+        for broker in range(2)
+        for number in range(500)
+    ]
+    names = [f"10.0.0.1@app#{number:02}@pm1" for number in range(20)]
+    topics = [f"large-{number}" for number in range(10)]
+    marked = [QueueStage.RUNNING, QueueStage.BEHIND_BARRIER, QueueStage.FENCED]
+    with spoken(cluster, "large", *topics) as group:
+        for number, name in enumerate(names):
+            held = queues[number::20]
+            stages = {queue: marked[at % 3] for at, queue in enumerate(held)}
+            group.join(name, held, reporting(stages))
+        took = []
+        for _ in range(3):  # the machine may be busy with something else
+            began = time.monotonic()
+            window.open("/groups/large/assignment")
+            shown = window.page.locator(".as-picture .qm")
+            expect(shown).to_have_attribute("data-shown", "10000")
+            took.append(time.monotonic() - began)
+        assert min(took) < 2, took
+        frames = window.page.evaluate(SCROLL)
+        assert frames["reached"] > 1000
+        assert sorted(frames["times"])[15] < 100, frames  # half of them, on a busy machine too
+        expect(tile(window, "Hand-over")).to_contain_text(re.compile("balanced|to move|to take"))
+        window.keep("handover-large")
+
+
+SCROLL = """async () => {
+  const scroll = document.querySelector(".as-picture .qm-scroll");
+  const times = [];
+  let before = performance.now();
+  for (let step = 1; step <= 30; step++) {
+    scroll.scrollTop = step * 40;
+    await new Promise((next) => requestAnimationFrame(next));
+    times.push(performance.now() - before);
+    before = performance.now();
+  }
+  return { times, reached: scroll.scrollTop };
+}"""
