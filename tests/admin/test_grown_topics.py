@@ -2,8 +2,7 @@
 
 from pocketmq.aio import Admin
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import MessageQueue, TopicConfig
 
 
 async def test_queues_on_a_broker_the_topic_came_to_later_are_found() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.reading import PullRequest

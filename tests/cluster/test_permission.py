@@ -3,7 +3,7 @@
 from functools import partial
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import TopicRoute
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.nameserver import GetRouteRequest

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.handles import PopHandle, read_start_offsets

@@ -18,7 +18,7 @@ import pocketmq
 from pocketmq import Cluster
 from pocketmq.embedded import aio
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import TopicRoute
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest

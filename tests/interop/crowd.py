@@ -9,13 +9,8 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from pocketmq.balance.allocation import (
-    Strategy,
-    StrategySettings,
-    allocate,
-    strategy_by_name,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.balance import allocation
+from pocketmq.model import MessageQueue
 from tests.interop.jvm import Jars, Process, wait_until
 
 STRATEGIES = (
@@ -42,10 +37,10 @@ def queue_of(topic: str, text: str) -> MessageQueue:
     return MessageQueue(topic, broker, int(number))
 
 
-def strategy_of(name: str, configured: Iterable[MessageQueue]) -> Strategy:
+def strategy_of(name: str, configured: Iterable[MessageQueue]) -> allocation.Strategy:
     rooms = frozenset({"east", "west"})
-    settings = StrategySettings(rooms=rooms, resolver=Rooms(), queues=tuple(configured))
-    return strategy_by_name(name, settings)
+    settings = allocation.StrategySettings(rooms=rooms, resolver=Rooms(), queues=tuple(configured))
+    return allocation.strategy_by_name(name, settings)
 
 
 class Person(Process):
@@ -109,7 +104,7 @@ class Person(Process):
         found: Iterable[MessageQueue] = queues
         if way != "broadcasting":
             rule = strategy_of(strategy, self.configured)
-            found = allocate(rule, group, self.client_id, queues, members)
+            found = allocation.allocate(rule, group, self.client_id, queues, members)
         return {f"{queue.broker_name}/{queue.queue_id}" for queue in found}
 
 

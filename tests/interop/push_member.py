@@ -8,7 +8,7 @@ import sys
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model import ConsumeFromWhere
 from pocketmq.protocol.received import ReceivedMessage
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest

@@ -10,7 +10,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import GroupConfig
 from pocketmq.protocol.received import ReceivedMessage
 from tests.cli.migrating import FIRST, Operator, move_while_open
 from tests.interop.java_broker import JavaBroker, java_brokers

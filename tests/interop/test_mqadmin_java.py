@@ -10,7 +10,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.json_values import decode_body

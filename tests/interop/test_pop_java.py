@@ -9,8 +9,7 @@ from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import RequestNotSupported
-from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
-from pocketmq.model.message import Message
+from pocketmq.model import ConsumeFromWhere, Message, MessageRequestMode
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import StoreError
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.dispatch import HANDLERS, answer
 from pocketmq.nameserver.key_values import KeyValues

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.nameserver import NameServer, NameServerConfig
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
+from pocketmq.model import MessageQueue, WireValue
 from pocketmq.protocol.fastjson import ObjectKey, loads
 from pocketmq.protocol.fastjson.quirks import read_with_object_keys
 from pocketmq.protocol.fastjson.reader import _read

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, KEPT_SLICE, decode_pulled

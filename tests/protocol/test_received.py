@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties

@@ -8,7 +8,7 @@ import pytest
 
 from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions

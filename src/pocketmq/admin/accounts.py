@@ -5,7 +5,7 @@ import msgspec
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests import access as rows
 from pocketmq.protocol.requests.access import Account

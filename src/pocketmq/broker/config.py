@@ -12,7 +12,7 @@ import msgspec
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.config_ranges import check_value, range_text
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import Permission
+from pocketmq.model import Permission
 from pocketmq.model.names import TRACE_TOPIC
 from pocketmq.model.secrets import HIDDEN
 from pocketmq.net.door_settings import SECRET_KEYS

@@ -8,7 +8,7 @@ import msgspec
 
 from pocketmq.cli.output import printable
 from pocketmq.errors import InvalidInput
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.model import Message, SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 
 

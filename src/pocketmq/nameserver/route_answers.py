@@ -7,8 +7,8 @@ own with bare integer keys, which older clients were built with.
 
 import msgspec
 
-from pocketmq.model.kinds import Permission
-from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from pocketmq.model import BrokerData, Permission, TopicRoute
+from pocketmq.model.route import MASTER_ID
 from pocketmq.protocol.json_values import encode_body
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"

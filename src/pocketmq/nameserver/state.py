@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import TopicRoute
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
 from pocketmq.nameserver.registrations import NotifyMinBrokerId

@@ -9,7 +9,7 @@ and queues or offsets of a checkpoint that are gone when a stream plans its next
 import logging
 
 from pocketmq.errors import DataLost
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.spark")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 PER_TASK = 100_000
 """Messages per task, unless options ask for more tasks."""

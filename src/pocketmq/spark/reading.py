@@ -15,7 +15,7 @@ import pyarrow as pa
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
 from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
-from pocketmq.model.kinds import OnDamage
+from pocketmq.model import OnDamage
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.connections import reader_of, settle

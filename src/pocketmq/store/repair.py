@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import StoreCorrupt
+from pocketmq.model import TopicConfig
 from pocketmq.model.names import is_system_topic
-from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_values import NO_FORMS, Findings, StoredForms, WaitsFor

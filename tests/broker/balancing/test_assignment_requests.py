@@ -3,9 +3,7 @@
 from typing import Any
 
 from pocketmq.broker.naming.name_servers import Found
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.model import MessageQueue, MessageRequestMode, QueueData, TopicRoute
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body

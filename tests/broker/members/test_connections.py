@@ -1,7 +1,7 @@
 """A group as operators and its own members see it."""
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.kinds import ConsumeType, MessageModel
+from pocketmq.model import ConsumeType, MessageModel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.groups import ConsumerConnections, ProducerTableBody

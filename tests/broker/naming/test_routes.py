@@ -1,8 +1,8 @@
 """Routes of other brokers: asked for once, served while renewed."""
 
 from pocketmq.broker.naming.name_servers import FRESH_FOR, Found, Queues, RouteCache
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import MAX_ROUTE_QUEUES, QueueData, TopicRoute
+from pocketmq.model import MessageQueue, QueueData, TopicRoute
+from pocketmq.model.route import MAX_ROUTE_QUEUES
 
 
 def route(queues: int = 2, perm: int = 6) -> TopicRoute:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body

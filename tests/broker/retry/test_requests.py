@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pocketmq.broker.retry.rules import level_of_retry, retry_limit, retry_of
+from pocketmq.model import GroupConfig
 from pocketmq.model.delay import DELAY_LEVELS
-from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Address
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.message_ids import encode_offset_id

@@ -1,7 +1,7 @@
 """Figures about topics, as tools ask for them."""
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import AttributeRefused
-from pocketmq.model.kinds import TopicFilterType
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
 
 TEMPLATE = TopicConfig(topic_name="TBW102", read_queue_nums=8, write_queue_nums=8, perm=7)
 

@@ -3,14 +3,7 @@
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
 from pocketmq.protocol.request import CLIENT, STORED_MESSAGES, NoHeader, json_of, request
-from tests.protocol.foreign.lite_bodies import (
-    LiteBrokerInfo,
-    LiteClientInfo,
-    LiteGroupInfo,
-    LiteParentInfo,
-    LiteSubscriptions,
-    LiteTopicInfo,
-)
+from tests.protocol.foreign import lite_bodies
 
 
 class PopLiteRequest(RpcHeader, frozen=True, kw_only=True):
@@ -90,24 +83,39 @@ POP_LITE_MESSAGE = request(
     Code.POP_LITE_MESSAGE, PopLiteRequest, PopLiteResponse, result=STORED_MESSAGES
 )
 LITE_SUBSCRIPTION_CTL = request(
-    Code.LITE_SUBSCRIPTION_CTL, LiteSubscriptionRequest, NoHeader, body=json_of(LiteSubscriptions)
+    Code.LITE_SUBSCRIPTION_CTL,
+    LiteSubscriptionRequest,
+    NoHeader,
+    body=json_of(lite_bodies.LiteSubscriptions),
 )
 NOTIFY_UNSUBSCRIBE_LITE = request(
     Code.NOTIFY_UNSUBSCRIBE_LITE, NotifyUnsubscribeLiteRequest, NoHeader, served_by=CLIENT
 )
 GET_BROKER_LITE_INFO = request(
-    Code.GET_BROKER_LITE_INFO, NoHeader, NoHeader, result=json_of(LiteBrokerInfo)
+    Code.GET_BROKER_LITE_INFO, NoHeader, NoHeader, result=json_of(lite_bodies.LiteBrokerInfo)
 )
 GET_PARENT_TOPIC_INFO = request(
-    Code.GET_PARENT_TOPIC_INFO, GetParentTopicInfoRequest, NoHeader, result=json_of(LiteParentInfo)
+    Code.GET_PARENT_TOPIC_INFO,
+    GetParentTopicInfoRequest,
+    NoHeader,
+    result=json_of(lite_bodies.LiteParentInfo),
 )
 GET_LITE_TOPIC_INFO = request(
-    Code.GET_LITE_TOPIC_INFO, GetLiteTopicInfoRequest, NoHeader, result=json_of(LiteTopicInfo)
+    Code.GET_LITE_TOPIC_INFO,
+    GetLiteTopicInfoRequest,
+    NoHeader,
+    result=json_of(lite_bodies.LiteTopicInfo),
 )
 GET_LITE_CLIENT_INFO = request(
-    Code.GET_LITE_CLIENT_INFO, GetLiteClientInfoRequest, NoHeader, result=json_of(LiteClientInfo)
+    Code.GET_LITE_CLIENT_INFO,
+    GetLiteClientInfoRequest,
+    NoHeader,
+    result=json_of(lite_bodies.LiteClientInfo),
 )
 GET_LITE_GROUP_INFO = request(
-    Code.GET_LITE_GROUP_INFO, GetLiteGroupInfoRequest, NoHeader, result=json_of(LiteGroupInfo)
+    Code.GET_LITE_GROUP_INFO,
+    GetLiteGroupInfoRequest,
+    NoHeader,
+    result=json_of(lite_bodies.LiteGroupInfo),
 )
 TRIGGER_LITE_DISPATCH = request(Code.TRIGGER_LITE_DISPATCH, TriggerLiteDispatchRequest, NoHeader)

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from pocketmq.model.value import WireValue
+from pocketmq.model import WireValue
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
 

@@ -1,6 +1,6 @@
 """Masters, slaves and the controller (5.x). PocketMQ reads these; it replicates nothing itself."""
 
-from pocketmq.model.value import WireValue
+from pocketmq.model import WireValue
 from pocketmq.protocol.requests.nameserver import MemberGroup
 
 

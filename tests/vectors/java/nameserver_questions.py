@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.model.topics import TopicConfig, TopicMapping
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, TopicConfig
+from pocketmq.model.topics import TopicMapping
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.json_values import encode_body

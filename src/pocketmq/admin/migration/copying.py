@@ -16,8 +16,8 @@ from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
+from pocketmq.model import MessageQueue
 from pocketmq.model import properties as names
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
+from pocketmq.model import GroupConfig, MessageQueue, Permission, TopicConfig
 from pocketmq.model.names import (
     SYSTEM_GROUPS,
     is_dead_letter_topic,
@@ -16,8 +15,6 @@ from pocketmq.model.names import (
     is_system_group,
     is_system_topic,
 )
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
 
 Topics = Mapping[str, Mapping[str, TopicConfig]]
 """Settings of topics by topic and broker."""

@@ -11,13 +11,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.access import (
-    Account,
-    AccountTable,
-    CreateAccessConfigRequest,
-    DeleteAccessConfigRequest,
-    GetBrokerAclVersionResponse,
-)
+from pocketmq.protocol.requests import access
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -27,8 +21,8 @@ _UPDATE_FAILED, _DELETE_FAILED, _WHITE_FAILED = 209, 210, 211  # 4.x; 5.x uses t
 def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
     """Add an account, or change the fields that are set."""
     files = _files(state, _UPDATE_FAILED)
-    header = request.header(CreateAccessConfigRequest)
-    account = Account(
+    header = request.header(access.CreateAccessConfigRequest)
+    account = access.Account(
         access_key=header.access_key,
         secret_key=header.secret_key,
         white_remote_address=header.white_remote_address,
@@ -48,7 +42,7 @@ def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
 def delete_account(state: BrokerState, _: Connection, request: Command) -> Command:
     """Delete an account."""
     files = _files(state, _DELETE_FAILED)
-    key = request.header(DeleteAccessConfigRequest).access_key
+    key = request.header(access.DeleteAccessConfigRequest).access_key
     if not files.remove(key, state.batch.now_ms):
         remark = f"The accessKey[{key}] corresponding to accessConfig has been deleted failed."
         raise server_error(_DELETE_FAILED, remark)
@@ -77,7 +71,7 @@ def version(state: BrokerState, _: Connection, request: Command) -> Command:
     files = _files(state, ResponseCode.SYSTEM_ERROR)
     current = encode_body(files.own.version).decode()
     every = {path: msgspec.Raw(encode_body(each)) for path, each in files.versions.items()}
-    header = GetBrokerAclVersionResponse(
+    header = access.GetBrokerAclVersionResponse(
         version=current,
         all_acl_file_version=msgspec.json.encode(every).decode(),
         broker_name=state.config.broker_name,
@@ -90,7 +84,7 @@ def version(state: BrokerState, _: Connection, request: Command) -> Command:
 def list_accounts(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with every account and its secret, as Java does: for admins only."""
     files = _files(state, ResponseCode.SYSTEM_ERROR)
-    table = AccountTable(global_white_addrs=files.white, plain_access_configs=files.listed)
+    table = access.AccountTable(global_white_addrs=files.white, plain_access_configs=files.listed)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(table))
 
 

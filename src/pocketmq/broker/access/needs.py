@@ -19,9 +19,7 @@ from pocketmq.model.names import (
 )
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.assignment import AssignmentQuery, LockQueues
-from pocketmq.protocol.requests.membership import ClientCheck, Heartbeat
-from pocketmq.protocol.requests.pop import BatchAcks
+from pocketmq.protocol.requests import assignment, membership, pop
 
 
 class Need(NamedTuple):
@@ -199,7 +197,7 @@ def heartbeat(request: Command, _: str) -> list[Need]:
     messages and replies, is guarded where it is sent: see `BrokerGate.may_send` and `same_user`.
     """
     wanted: dict[Resource, None] = {}
-    for data in decode_body(request.body, Heartbeat).consumer_data_set:
+    for data in decode_body(request.body, membership.Heartbeat).consumer_data_set:
         topics = [topic_resource(each.topic) for each in data.subscription_data_set]
         wanted |= dict.fromkeys([group_resource(data.group_name), *topics])
     return [Need(resource, SUB) for resource in wanted] or [ANYBODY]
@@ -213,20 +211,20 @@ def leaving(request: Command, _: str) -> list[Need]:
 
 def checking(request: Command, _: str) -> list[Need]:
     """Need the group and the topic of a subscription that is tried out."""
-    check = decode_body(request.body or b"{}", ClientCheck)
+    check = decode_body(request.body or b"{}", membership.ClientCheck)
     wanted = check.subscription_data
     return _taken(None if wanted is None else wanted.topic, check.group, SUB)
 
 
 def assigning(request: Command, _: str) -> list[Need]:
     """Need the topic and the group of which a member asks for its queues."""
-    query = decode_body(request.body, AssignmentQuery)
+    query = decode_body(request.body, assignment.AssignmentQuery)
     return _taken(query.topic, query.consumer_group, (Action.SUB, Action.GET))
 
 
 def locking(request: Command, _: str) -> list[Need]:
     """Need the group and the topics of the queues."""
-    body = decode_body(request.body, LockQueues)
+    body = decode_body(request.body, assignment.LockQueues)
     topics = [topic_resource(queue.topic) for queue in body.mq_set]
     wanted = dict.fromkeys([group_resource(body.consumer_group), *topics])
     return [Need(resource, SUB) for resource in wanted]
@@ -240,7 +238,7 @@ def ack(request: Command, _: str) -> list[Need]:
 
 def batch_ack(request: Command, _: str) -> list[Need]:
     """Need the topics and groups messages were popped of; to acknowledge none, nothing."""
-    acks = decode_body(request.body or b"{}", BatchAcks).acks
+    acks = decode_body(request.body or b"{}", pop.BatchAcks).acks
     pairs = dict.fromkeys((each.topic, each.consumer_group) for each in acks)
     wanted = [
         need for topic, group in pairs for need in _taken(popped_from(topic, group), group, SUB)

@@ -12,19 +12,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.access import (
-    Acl,
-    CreateAclRequest,
-    CreateUserRequest,
-    DeleteAclRequest,
-    DeleteUserRequest,
-    GetAclRequest,
-    GetUserRequest,
-    ListAclsRequest,
-    ListUsersRequest,
-    Policy,
-    User,
-)
+from pocketmq.protocol.requests import access
 from pocketmq.protocol.signature import ACCESS_KEY
 
 logger = logging.getLogger("pocketmq.broker")
@@ -58,7 +46,7 @@ def update_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
     """Delete a user with all rules; succeeds also for an unknown user."""
-    name = request.header(DeleteUserRequest).username
+    name = request.header(access.DeleteUserRequest).username
     if not (name or "").strip():
         raise refused("username can not be blank")
     assert name is not None
@@ -70,7 +58,7 @@ def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def get_user(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with a user; without a body if there is none."""
-    name = request.header(GetUserRequest).username
+    name = request.header(access.GetUserRequest).username
     if not (name or "").strip():
         raise server_error(ResponseCode.INVALID_PARAMETER, _BLANK_NAME)
     user = state.users.get(name or "")
@@ -79,18 +67,18 @@ def get_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def list_users(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with the users whose name contains a text."""
-    part = request.header(ListUsersRequest).filter or ""
+    part = request.header(access.ListUsersRequest).filter or ""
     users = [user for name, user in sorted(state.users.entries.items()) if part.strip() in name]
     return request.reply(ResponseCode.SUCCESS, body=encode_body(users) if users else b"")
 
 
 def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     """Add rules to a user's, or change them: creating and updating are the same, as in Java."""
-    acl = decode_body(request.body, Acl) if request.body else Acl()
+    acl = decode_body(request.body, access.Acl) if request.body else access.Acl()
     if not acl.policies:
         raise server_error(ResponseCode.SYSTEM_ERROR, _NO_RULES)
     subject = acl.subject if user_of(acl.subject) is not None else None
-    subject = subject or request.header(CreateAclRequest).subject
+    subject = subject or request.header(access.CreateAclRequest).subject
     if user_of(subject) is None:
         remark = "An system error occurred, please try again later."
         raise server_error(ResponseCode.SYSTEM_ERROR, remark)
@@ -101,7 +89,7 @@ def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     """Delete a user's rule for a resource, or all rules."""
-    header = request.header(DeleteAclRequest)
+    header = request.header(access.DeleteAclRequest)
     name = _existing(state, header.subject)
     kind, resource = header.policy_type, header.resource
     state.acls.cut(subject_of(name), kind, resource, state.batch.now_ms)
@@ -110,14 +98,14 @@ def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def get_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with a user's rules; without a body if there are none."""
-    name = _existing(state, request.header(GetAclRequest).subject)
+    name = _existing(state, request.header(access.GetAclRequest).subject)
     acl = state.acls.get(subject_of(name))
     return request.reply(ResponseCode.SUCCESS, body=b"" if acl is None else encode_body(acl))
 
 
 def list_acls(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with the rules of subjects that contain one text, for resources with another."""
-    header = request.header(ListAclsRequest)
+    header = request.header(access.ListAclsRequest)
     subject_part = (header.subject_filter or "").strip()
     resource_part = (header.resource_filter or "").strip()
     found = []
@@ -130,7 +118,7 @@ def list_acls(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, body=encode_body(found) if found else b"")
 
 
-def _with(policies: list[Policy], part: str) -> list[Policy]:
+def _with(policies: list[access.Policy], part: str) -> list[access.Policy]:
     left = []
     for policy in policies:
         entries = [entry for entry in policy.entries or () if part in (entry.resource or "")]
@@ -139,11 +127,11 @@ def _with(policies: list[Policy], part: str) -> list[Policy]:
     return left
 
 
-def _named_user(request: Command) -> User:
-    name = request.header(CreateUserRequest).username
+def _named_user(request: Command) -> access.User:
+    name = request.header(access.CreateUserRequest).username
     if not name:
         raise server_error(ResponseCode.INVALID_PARAMETER, _BLANK_NAME)
-    return msgspec.structs.replace(decode_body(request.body, User), username=name)
+    return msgspec.structs.replace(decode_body(request.body, access.User), username=name)
 
 
 def _by_super(state: BrokerState, request: Command) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 from pocketmq.protocol.requests.offsets import DelayOffsets
 
 

@@ -10,19 +10,14 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.groups import (
-    ClientConnection,
-    ConsumerConnections,
-    GetConsumerConnectionsRequest,
-    GetProducerConnectionsRequest,
-    ProducerConnections,
-    ProducerInfo,
-    ProducerTableBody,
-)
+from pocketmq.protocol.requests import groups
 
 
 def consumer_connections(
-    state: BrokerState, _: Connection, request: Command, header: GetConsumerConnectionsRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetConsumerConnectionsRequest,
 ) -> Command:
     """Describe a consumer group as the latest heartbeats left it."""
     name = header.consumer_group
@@ -30,7 +25,7 @@ def consumer_connections(
     if group is None:
         remark = f"the consumer group[{name}] not online"
         return request.reply(ResponseCode.CONSUMER_NOT_ONLINE, remark)
-    body = ConsumerConnections(
+    body = groups.ConsumerConnections(
         connection_set=_connections(group.members),
         subscription_table={
             topic: each.subscription for topic, each in group.subscriptions.items()
@@ -43,7 +38,10 @@ def consumer_connections(
 
 
 def producer_connections(
-    state: BrokerState, _: Connection, request: Command, header: GetProducerConnectionsRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetProducerConnectionsRequest,
 ) -> Command:
     """List the connections of a producer group."""
     name = header.producer_group
@@ -51,7 +49,7 @@ def producer_connections(
     if members is None:
         remark = f"the producer group[{name}] not exist"
         return request.reply(ResponseCode.SYSTEM_ERROR, remark)
-    body = ProducerConnections(connection_set=_connections(members))
+    body = groups.ProducerConnections(connection_set=_connections(members))
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
@@ -60,7 +58,7 @@ def all_producers(state: BrokerState, _: Connection, request: Command) -> Comman
     since_ms = state.clock.now_ms() - int(state.steady() * 1000)  # steady to wall clock
     table = {
         group: [
-            ProducerInfo(
+            groups.ProducerInfo(
                 client_id=member.client.client_id,
                 remote_ip=f"/{connection.remote_address}",  # as Java writes a socket
                 language=member.client.language,
@@ -71,12 +69,14 @@ def all_producers(state: BrokerState, _: Connection, request: Command) -> Comman
         ]
         for group, members in state.producers.groups.items()
     }
-    return request.reply(ResponseCode.SUCCESS, body=encode_body(ProducerTableBody(data=table)))
+    return request.reply(
+        ResponseCode.SUCCESS, body=encode_body(groups.ProducerTableBody(data=table))
+    )
 
 
-def _connections(members: Mapping[ClientPeer, OnlineConsumer]) -> list[ClientConnection]:
+def _connections(members: Mapping[ClientPeer, OnlineConsumer]) -> list[groups.ClientConnection]:
     return [
-        ClientConnection(
+        groups.ClientConnection(
             client_id=member.client.client_id,
             client_addr=connection.remote_address,
             language=member.client.language,

@@ -11,8 +11,7 @@ import msgspec
 
 from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
+from pocketmq.model import ConsumeFromWhere, ConsumerData, ConsumeType, MessageModel, Subscription
 from pocketmq.protocol.peers import Language
 
 

@@ -12,7 +12,7 @@ from pocketmq.broker.members.subscriptions import expression_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
-from pocketmq.model.groups import ConsumerData
+from pocketmq.model import ConsumerData
 from pocketmq.model.names import retry_topic
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -20,15 +20,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.header import EmptyResponse
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import (
-    ClientCheck,
-    ConsumerIds,
-    GetConsumerListRequest,
-    Heartbeat,
-    HeartbeatResponse,
-    NotifyConsumerIdsChangedRequest,
-    UnregisterClientRequest,
-)
+from pocketmq.protocol.requests import membership
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -42,7 +34,7 @@ _UNIT_SUBSCRIBED = 2
 
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Record a client's groups, creating what they need: the group and its retry topic."""
-    beat = decode_body(request.body, Heartbeat)
+    beat = decode_body(request.body, membership.Heartbeat)
     fault = _excess(state, connection, beat)
     if fault is not None:
         return request.reply(ResponseCode.SYSTEM_ERROR, fault)
@@ -55,11 +47,11 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     for producer in beat.producer_data_set:
         state.producers.register(producer.group_name, connection, client, now, replaces=replaces)
     save_changes(state)
-    header = HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
+    header = membership.HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
     return request.reply(ResponseCode.SUCCESS, None, header)
 
 
-def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str | None:
+def _excess(state: BrokerState, connection: Connection, beat: membership.Heartbeat) -> str | None:
     """Return what is too much in a heartbeat.
 
     Any user may announce producer groups, so they count over all heartbeats of a connection.
@@ -91,7 +83,7 @@ def _register(
     connection: ClientPeer,
     client: ClientInfo,
     data: ConsumerData,
-    beat: Heartbeat,
+    beat: membership.Heartbeat,
 ) -> bool:
     """Register one group; return whether the client shall send its subscriptions in full again.
 
@@ -129,7 +121,7 @@ def _register(
 
 def unregister(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Remove a client from its groups, and notify the other members at once."""
-    header = UnregisterClientRequest.from_ext({"clientID": ""} | request.ext)
+    header = membership.UnregisterClientRequest.from_ext({"clientID": ""} | request.ext)
     if header.producer_group is not None:
         state.producers.unregister(header.producer_group, connection)
     if header.consumer_group is not None:
@@ -142,7 +134,7 @@ def unregister(state: BrokerState, connection: Connection, request: Command) -> 
 
 
 def list_members(
-    state: BrokerState, _: Connection, request: Command, header: GetConsumerListRequest
+    state: BrokerState, _: Connection, request: Command, header: membership.GetConsumerListRequest
 ) -> Command:
     """Return the client ids of a group; a client without them does not rebalance."""
     name = header.consumer_group
@@ -150,7 +142,7 @@ def list_members(
     if group is None:
         remark = f"no consumer for this group, {name}"
         return request.reply(ResponseCode.SYSTEM_ERROR, remark, EmptyResponse())
-    body = encode_body(ConsumerIds(consumer_id_list=group.client_ids()))
+    body = encode_body(membership.ConsumerIds(consumer_id_list=group.client_ids()))
     return request.reply(ResponseCode.SUCCESS, None, EmptyResponse(), body)
 
 
@@ -158,7 +150,7 @@ def check_client(state: BrokerState, _: Connection, request: Command) -> Command
     """Accept or refuse a subscription before a consumer starts with it."""
     wanted = None
     if request.body:
-        wanted = decode_body(request.body, ClientCheck).subscription_data
+        wanted = decode_body(request.body, membership.ClientCheck).subscription_data
     if wanted is None or is_tag_kind(wanted.expression_type):
         return request.reply(ResponseCode.SUCCESS)
     if not state.config.enable_property_filter:
@@ -199,7 +191,7 @@ def tell(state: BrokerState, change: Change) -> None:
     """Notify members of a change in their group."""
     if not change.notify or not state.config.notify_consumer_ids_changed_enable:
         return
-    header = NotifyConsumerIdsChangedRequest(consumer_group=change.group)
+    header = membership.NotifyConsumerIdsChangedRequest(consumer_group=change.group)
     code = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
     frame = Command.request(code, 0, header, oneway=True).encode()
     for connection in change.notify:

@@ -3,7 +3,8 @@
 import msgspec
 
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.model.groups import SQL92, Subscription
+from pocketmq.model import Subscription
+from pocketmq.model.groups import SQL92
 from pocketmq.protocol.filter import SqlFilter, TagFilter, compile_sql, is_tag_kind, tag_filter
 
 

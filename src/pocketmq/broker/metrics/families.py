@@ -16,7 +16,7 @@ from pocketmq.broker.metrics.measured import measured_families
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import Pair
 from pocketmq.broker.statistics.requests import earliest_time
-from pocketmq.model.kinds import ConsumeType
+from pocketmq.model import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group
 from pocketmq.protocol.peers import Language, version_name
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.secrets import InnerCredentials
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command

@@ -14,15 +14,13 @@ import msgspec
 from pocketmq.broker.naming.name_servers import RequestSender
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
-from pocketmq.model.kinds import Permission
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import Permission, TopicConfig
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.registration import Registration, encode_registration
-from pocketmq.protocol.requests.key_values import KVTable
-from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
-from pocketmq.protocol.requests.topics import TopicTableBody
+from pocketmq.protocol.requests import key_values, nameserver
+from pocketmq.protocol.requests import topics as rows
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -81,7 +79,7 @@ class Registrar:
         names = table.entries if topics is None else topics
         body = encode_registration(
             Registration(
-                topics=TopicTableBody(
+                topics=rows.TopicTableBody(
                     topic_config_table={
                         name: self._limited(table.entries[name])
                         for name in names
@@ -93,7 +91,7 @@ class Registrar:
             compressed=config.compressed_register,
         )
         host, _, port = state.address.rpartition(":")
-        header = RegisterBrokerRequest(
+        header = nameserver.RegisterBrokerRequest(
             broker_name=config.broker_name,
             broker_addr=state.address,
             cluster_name=config.broker_cluster_name,
@@ -124,7 +122,7 @@ class Registrar:
         if not answer.body:
             return
         try:
-            topics = decode_body(answer.body, KVTable).table
+            topics = decode_body(answer.body, key_values.KVTable).table
         except BodyMalformed as error:
             logger.warning("ignoring malformed list of ordered topics from name server: %s", error)
             return
@@ -143,7 +141,7 @@ class Registrar:
     def farewell(self) -> Command:
         """Build the request that takes the broker out of all routes."""
         config = self._state.config
-        header = UnregisterBrokerRequest(
+        header = nameserver.UnregisterBrokerRequest(
             broker_name=config.broker_name,
             broker_addr=self._state.address,
             cluster_name=config.broker_cluster_name,

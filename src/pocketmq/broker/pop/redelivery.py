@@ -27,7 +27,7 @@ from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Placed
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import ServerError, StoreError
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.property_text import decode_properties

@@ -8,9 +8,9 @@ topics and store the copies.
 import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.model import GroupConfig
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
-from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.peers import VersionGate

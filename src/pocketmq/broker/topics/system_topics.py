@@ -1,8 +1,7 @@
 """The topics and groups that every broker has from the start."""
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
+from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -14,7 +13,6 @@ from pocketmq.model.names import (
     SYSTEM_TOPIC_PREFIX,
     TIMER_TOPIC,
 )
-from pocketmq.model.topics import TopicConfig
 
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024

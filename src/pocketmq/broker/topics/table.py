@@ -10,9 +10,8 @@ import msgspec
 
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
-from pocketmq.model.kinds import Permission
+from pocketmq.model import Permission, TopicConfig
 from pocketmq.model.names import AUTO_CREATE_TOPIC, is_system_topic
-from pocketmq.model.topics import TopicConfig
 
 MAX_TOPICS = 50_000
 """More than a broker's clients could work with; a loop of random names must end somewhere."""

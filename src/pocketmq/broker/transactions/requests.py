@@ -10,8 +10,8 @@ from pocketmq.broker.transactions.rules import comes_too_late, committed, prepar
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
+from pocketmq.model import TransactionState
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TransactionState
 from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode

@@ -26,8 +26,7 @@ from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS
 from pocketmq.broker.transactions.half_messages import SavedStates
 from pocketmq.broker.transactions.half_states import unpack_states
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.access import Acl, User
 from pocketmq.store.check_values import CheckReport, StoredForms

@@ -14,7 +14,7 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, told
 from pocketmq.errors import Absent
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.model.names import (
     HALF_TOPIC,
     SCHEDULE_TOPIC,
@@ -23,7 +23,6 @@ from pocketmq.model.names import (
     is_dead_letter_topic,
     is_retry_topic,
 )
-from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import plain
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 from pocketmq.protocol.requests.stats import StatsItem

@@ -9,18 +9,13 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, row
 from pocketmq.errors import Absent
-from pocketmq.model.queue import sort_queues
-from pocketmq.protocol.requests.client_calls import (
-    PROP_START_TIMESTAMP,
-    PopProcessQueueInfo,
-    ProcessQueueBody,
-    RunningInfo,
-)
+from pocketmq.model import sort_queues
+from pocketmq.protocol.requests import client_calls
 
 _QUEUES = "%-64s  %-32s  %-4s  %-20s"
 
 
-def running_lines(info: RunningInfo) -> list[str]:
+def running_lines(info: client_calls.RunningInfo) -> list[str]:
     """Return everything a member reports."""
     lines = ["#Consumer Properties#"]
     lines += [row("%-40s: %s", *pair) for pair in sorted(info.properties.items())]
@@ -48,7 +43,7 @@ def running_lines(info: RunningInfo) -> list[str]:
     return [*lines, *_rates(info), *_rest(info)]
 
 
-def _rates(info: RunningInfo) -> list[str]:
+def _rates(info: client_calls.RunningInfo) -> list[str]:
     heads = ("#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS")
     pattern = "%-64s  %14s %14s %14s %14s %18s %25s"
     lines = ["", "", "#Consumer RT&TPS#"]
@@ -69,7 +64,7 @@ def _rates(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _rest(info: RunningInfo) -> list[str]:
+def _rest(info: client_calls.RunningInfo) -> list[str]:
     lines = ["", "", "#User Consume Info#"]
     lines += [row("%-40s: %s", *pair) for pair in sorted(info.user_consumer_info.items())]
     if info.jstack is not None:
@@ -77,7 +72,7 @@ def _rest(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _held(held: ProcessQueueBody) -> str:
+def _held(held: client_calls.ProcessQueueBody) -> str:
     """Return what a member reports of a queue."""
     return (
         f"ProcessQueueInfo [commitOffset={held.commit_offset}, "
@@ -96,7 +91,7 @@ def _held(held: ProcessQueueBody) -> str:
     )
 
 
-def _popped(held: PopProcessQueueInfo) -> str:
+def _popped(held: client_calls.PopProcessQueueInfo) -> str:
     return (
         f"PopProcessQueueInfo [waitAckCount:{held.wait_ack_count}, "
         f"droped:{java_word(held.dropped)}, lastPopTimestamp:{held.last_pop_timestamp}]"
@@ -136,14 +131,14 @@ async def _status(admin: Admin, group: str, client: str | None, *, stacks: bool)
     return Shown(lines, running.members, problems)
 
 
-def _judgement(members: Mapping[str, RunningInfo], now_ms: int) -> list[str]:
+def _judgement(members: Mapping[str, client_calls.RunningInfo], now_ms: int) -> list[str]:
     """Return mqadmin's judgement of subscriptions, locks and handlers."""
     subscriptions = {
         frozenset((each.topic, each.sub_string) for each in info.subscription_set)
         for info in members.values()
     }
     young = any(
-        now_ms - int(info.properties.get(PROP_START_TIMESTAMP, "0") or 0) <= 120_000
+        now_ms - int(info.properties.get(client_calls.PROP_START_TIMESTAMP, "0") or 0) <= 120_000
         for info in members.values()
     )
     if len(subscriptions) > 1 and not young:

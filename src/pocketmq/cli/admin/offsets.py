@@ -9,7 +9,7 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told
 from pocketmq.errors import Absent
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _FORCE = flags.truth("-f", "--force", default=True, help="With false, never skip messages.")
 

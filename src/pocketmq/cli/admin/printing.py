@@ -14,7 +14,7 @@ from pocketmq.cli.admin.java_text import body_text, one_line
 from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
 from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent, RouteNotFound
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage
 
 _CHARSET = flags.text(

@@ -8,9 +8,8 @@ from pocketmq.admin.overview import Glance
 from pocketmq.cli.admin.flags import CLUSTER, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, front, row, told, when
-from pocketmq.model.kinds import ConsumeType
+from pocketmq.model import ConsumeType, MessageQueue
 from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.peers import version_name
 
 _HEAD = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s"

@@ -8,7 +8,7 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, topic_text
 from pocketmq.cli.admin.shown import Shown, changed, told
 from pocketmq.errors import Absent, RouteNotFound
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 
 @admin_command(

@@ -6,8 +6,8 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word, pretty_json
 from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
 from pocketmq.errors import Absent
+from pocketmq.model import TopicRoute
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
