@@ -10,7 +10,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.access_control import RIGHTS
-from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
+from pocketmq.nameserver.server import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.request import PeerKind, RequestQueue

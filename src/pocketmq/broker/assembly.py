@@ -30,8 +30,7 @@ from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
-from pocketmq.broker.topics.system_topics import system_groups, system_topics
-from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system_topics
 from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters

@@ -14,8 +14,8 @@ from pocketmq import errors
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.offsets import Offsets, OffsetSpec
+from pocketmq.spark.planning import data_lost, fail_or_warn
 from pocketmq.spark.source_options import SourceOptions, TopicSelection
 
 logger = logging.getLogger("pocketmq.spark")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pocketmq.broker.core.clock import ClockWatch
+from pocketmq.broker.upkeep.housekeeping import ClockWatch
 from tests.broker.tables import Clock
 
 

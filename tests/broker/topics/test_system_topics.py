@@ -1,7 +1,7 @@
 """The topics a broker makes for itself."""
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.topics.system_topics import system_topics
+from pocketmq.broker.topics.table import system_topics
 
 
 def shown(**settings: bool) -> dict[str, tuple[int, int]]:

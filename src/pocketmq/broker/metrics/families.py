@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from prometheus_client.metrics_core import Metric
 
-from pocketmq.broker.metrics.exposition import Labels, Value, expose, family
-from pocketmq.broker.metrics.measured import measured_families
+from pocketmq.broker.metrics.exposition import Labels, Value, expose, family, measured_families
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import Pair
 from pocketmq.broker.statistics.requests import earliest_time

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.broker.core.refusals import MORE_HELP
-from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
+from pocketmq.broker.members.consumers import TopicSubscription, subscribed
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
 from pocketmq.protocol.filter import SqlFilter, is_tag_kind, subscribe

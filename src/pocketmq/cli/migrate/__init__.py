@@ -17,7 +17,6 @@ from pocketmq.admin.migration.plan import MigrationChoice
 from pocketmq.cli.lazy_group import HELP, CommandGroup
 from pocketmq.cli.migrate import report
 from pocketmq.cli.migrate.ends import Ends, ends_options
-from pocketmq.cli.migrate.progress import showing_progress
 from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import print_json, printable
 
@@ -151,7 +150,7 @@ def copy(
                 MigrationLedger(state, ends.source, ends.target, create=True)
             )
             stack.enter_context(_stop_on_signals(migration.stop))
-            async with showing_progress(migration.progress, following=following):
+            async with report.showing_progress(migration.progress, following=following):
                 done = await migration.copy(
                     ledger,
                     follow=following,

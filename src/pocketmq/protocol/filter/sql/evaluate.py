@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from pocketmq.protocol.filter.sql import tree
-from pocketmq.protocol.filter.sql.compare import (
+from pocketmq.protocol.filter.sql.values import (
     MIRRORED,
     Properties,
     Read,
     Run,
+    Value,
     between_numbers,
     equals,
     equals_number,
@@ -24,7 +25,6 @@ from pocketmq.protocol.filter.sql.compare import (
     ordered,
     ordered_number,
 )
-from pocketmq.protocol.filter.sql.values import Value
 
 
 def condition(node: tree.Node) -> Run:
