@@ -124,7 +124,7 @@ async def serving(
 ) -> AsyncIterator[tuple[net.Server, str]]:
     server = net.Server(owner, limits)
     if tls is not None or balancers:
-        server.guard(net.Doorway(tls, net.parse_networks(balancers), server.limits))
+        server.guard(net.Handshake(tls, net.parse_networks(balancers), server.limits))
     address = await server.listen(LOOPBACK, 0)
     try:
         yield server, str(address)

@@ -18,8 +18,8 @@ from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.metrics.measures import Measures
-from pocketmq.broker.naming.name_servers import RouteCache, RouteQuestions, calls_of
-from pocketmq.broker.naming.registration import Registrar
+from pocketmq.broker.name_servers.registration import Registrar
+from pocketmq.broker.name_servers.routes import RouteCache, RouteQuestions, calls_of
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.entry import has_popped, start_popping
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls

@@ -15,7 +15,7 @@ from pocketmq.errors import InvalidInput
 from pocketmq.model import Permission
 from pocketmq.model.names import TRACE_TOPIC
 from pocketmq.model.secrets import HIDDEN
-from pocketmq.net.door_settings import SECRET_KEYS
+from pocketmq.net.handshake_settings import SECRET_KEYS
 from pocketmq.store.retention import parse_hours
 
 

@@ -23,8 +23,8 @@ from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
 from pocketmq.broker.metrics.measures import Measures
-from pocketmq.broker.naming.announcements import TopicAnnouncements
-from pocketmq.broker.naming.name_servers import RouteCache
+from pocketmq.broker.name_servers.announcements import TopicAnnouncements
+from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.sending.reply_delivery import ReplyDelivery

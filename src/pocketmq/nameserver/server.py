@@ -114,7 +114,7 @@ class NameServer:
             memory=state.config.max_connection_memory,
         )
         server = Server(self, limits)
-        server.guard(state.config.doorway(limits))
+        server.guard(state.config.handshake(limits))
         self._state = state
         try:
             self.address = await server.listen(host, port)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pocketmq.broker.naming.name_servers import Found
+from pocketmq.broker.name_servers.routes import Found
 from pocketmq.model import MessageQueue, MessageRequestMode, QueueData, TopicRoute
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command

@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.access.rules import Action, Kind, Resource
 from pocketmq.model.names import (
+    DISCARDED_HALF_TOPIC,
     HALF_TOPIC,
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     TIMER_TOPIC,
-    TRANSACTION_GAVE_UP_TOPIC,
     is_retry_topic,
 )
 from pocketmq.protocol.command import Command
@@ -48,7 +48,7 @@ class Needs(NamedTuple):
 
 
 TOPIC_AND_GROUP = ("topic", "consumerGroup")
-_HOLDING = frozenset({HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
+_HOLDING = frozenset({HALF_TOPIC, DISCARDED_HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 ANYBODY = Need(Resource(Kind.ANY, None), ())
 """Allowed to every user."""

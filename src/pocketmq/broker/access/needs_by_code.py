@@ -17,7 +17,7 @@ from pocketmq.broker.access import needs as read
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, is_system_topic
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, is_system_topic
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
@@ -79,7 +79,7 @@ def needs_on_record(
     return needs
 
 
-_HALF = (HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC)
+_HALF = (HALF_TOPIC, DISCARDED_HALF_TOPIC)
 _PRODUCERS = (read.PUB, read.UPDATE)
 """Actions of producers, and of who manages their topic: neither has a right on the topics above."""
 

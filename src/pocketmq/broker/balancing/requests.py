@@ -1,7 +1,7 @@
 """Assignment by the broker (400) and request modes (401, 402); queue locks (41, 42)."""
 
 from pocketmq.broker.balancing.assignment import share
-from pocketmq.broker.naming.name_servers import Queues
+from pocketmq.broker.name_servers.routes import Queues
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import BodyMalformed, ResponseCode

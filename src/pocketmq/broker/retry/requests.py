@@ -119,7 +119,7 @@ def make_group_topic(
     return topic
 
 
-def give_up_retries(
+def dead_letter_exhausted(
     state: BrokerState, draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
     """Point a draft for a retry topic at the dead letters after its last retry.
@@ -130,12 +130,12 @@ def give_up_retries(
     group = draft.topic.removeprefix(RETRY_PREFIX)
     limit = rules.retry_limit(find_group(state, group), client_version, client_limit)
     tries = draft.reconsume_times - 1  # the consumer has counted the one that failed
-    if not rules.is_given_up(tries, limit) and state.locks.all_free(group, state.steady()):
+    if not rules.retries_exhausted(tries, limit) and state.locks.all_free(group, state.steady()):
         return
     make_group_topic(state, dead_letter_topic(group), rules.DEAD_LETTER_QUEUES)
     save_changes(state)
     state.stats.count(state.stats.dead, origin_of(state, draft), group)
-    rules.give_up_sent(draft, group)
+    rules.redirect_to_dead_letters(draft, group)
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {RequestCode.CONSUMER_SEND_MSG_BACK: send_back}

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pocketmq import errors
 from pocketmq.broker.core.refusals import OVERLOADED, STORE_UNAVAILABLE
-from pocketmq.broker.retry.requests import give_up_retries
+from pocketmq.broker.retry.requests import dead_letter_exhausted
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
@@ -167,7 +167,7 @@ def _take_draft(
         reconsume_times=header.reconsume_times or 0,
     )
     if target.retry:
-        give_up_retries(state, draft, request.version, header.max_reconsume_times)
+        dead_letter_exhausted(state, draft, request.version, header.max_reconsume_times)
     placed = place(state, draft)
     return state.send_answers.special(
         request,

@@ -19,10 +19,10 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.transactions import rules
 from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
-from pocketmq.broker.transactions.half_states import GIVEN_UP, MOST_CHECKS
+from pocketmq.broker.transactions.half_states import DISCARDED, MOST_CHECKS
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
-from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
 from pocketmq.model.properties import TRANSACTION_PREPARED
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import QueueIndex, TagRule
@@ -66,7 +66,7 @@ class TransactionChecks:
         self._halves.changed = self._saving.changed
         state.halves = self._halves
         state.redirects[TRANSACTION_PREPARED] = self._hold_back
-        state.store.about_to_drop.append(self._give_up_before)
+        state.store.about_to_drop.append(self._discard_before)
         self._sleep()
 
     async def stop(self) -> None:
@@ -156,9 +156,9 @@ class TransactionChecks:
             half = RecordView(bytes(pieces[0]), 0) if pieces else None
             if half is None or half.queue_offset != offset:
                 logger.error("half message is lost: offset=%d; transaction discarded", offset)
-                halves.states.set(offset, GIVEN_UP)
+                halves.states.set(offset, DISCARDED)
             elif checks >= state.config.transaction_check_max or self._is_old(half, now_ms):
-                self._give_up(half, checks, now_ms)
+                self._discard(half, checks, now_ms)
             else:
                 halves.checked(offset, checks + 1)
                 self._ask(half, checks + 1)
@@ -168,18 +168,18 @@ class TransactionChecks:
         kept_ms = self._state.config.file_reserved_time * 3_600_000
         return now_ms - half.born_timestamp_ms > kept_ms
 
-    def _give_up(self, half: RecordView, checks: int, now_ms: int) -> None:
+    def _discard(self, half: RecordView, checks: int, now_ms: int) -> None:
         state = self._state
         logger.error(
             "transaction unresolved: position=%d checks=%d; moving it to %s",
             half.commit_log_offset,
             checks,
-            TRANSACTION_GAVE_UP_TOPIC,
+            DISCARDED_HALF_TOPIC,
         )
-        state.topics.create_for_group(TRANSACTION_GAVE_UP_TOPIC, 1, now_ms=now_ms)
+        state.topics.create_for_group(DISCARDED_HALF_TOPIC, 1, now_ms=now_ms)
         save_changes(state)
         try:
-            queue = self._halves.end(half, GIVEN_UP, rules.given_up(half, checks), now_ms)
+            queue = self._halves.end(half, DISCARDED, rules.discarded(half, checks), now_ms)
         except StoreError as error:
             logger.error(  # noqa: TRY400 - the next round tries again
                 "could not discard half message %d: error=%s; retrying", half.queue_offset, error
@@ -187,7 +187,7 @@ class TransactionChecks:
         else:
             state.batch.appended(queue, 1, half.body_size)
 
-    def _give_up_before(self, position: int) -> None:
+    def _discard_before(self, position: int) -> None:
         """Discard what is still open in a log file to be deleted. Raises `StoreError`."""
         halves, queue = self._halves, self._halves.queue
         if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
@@ -199,7 +199,7 @@ class TransactionChecks:
                 break
             for piece in self._state.store.read(queue, offset, 1, 1).pieces:
                 half = RecordView(bytes(piece), 0)
-                halves.end(half, GIVEN_UP, rules.given_up(half, checks), now_ms)
+                halves.end(half, DISCARDED, rules.discarded(half, checks), now_ms)
         self._state.store.sync_now()
 
     def _ask(self, half: RecordView, checks: int) -> None:

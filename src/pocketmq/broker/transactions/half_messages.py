@@ -18,7 +18,7 @@ from pocketmq.broker.transactions import half_states
 from pocketmq.broker.transactions.rules import HalfEnding, op_record, read_op
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.store import MessageStore, QueueIndex
 
@@ -188,14 +188,14 @@ class HalfMessages:
                     position = queue.position(half) if half >= 0 else None
                     if position is not None and position < mark.commit_log_offset:
                         self.states.set(half, state)
-                        if state in (half_states.COMMITTED, half_states.GIVEN_UP):
+                        if state in (half_states.COMMITTED, half_states.DISCARDED):
                             marked[position] = half
             offset = max(read.next_offset, offset + 1)
         return marked
 
     def _open_again(self, marked: dict[int, int], position: int) -> None:
         """Reopen what is marked as ended if a power cut took the message it ended with."""
-        topic = TRANSACTION_GAVE_UP_TOPIC.encode()
+        topic = DISCARDED_HALF_TOPIC.encode()
         kept = {copy.origin for copy in copies_since(self._store, position, topic)}
         for origin in marked.keys() - kept:
             logger.warning(
@@ -208,7 +208,7 @@ class HalfMessages:
         """Mark what ended just before a crash that took the mark."""
         unmarked: dict[int, list[int]] = {}
         host = b""
-        for copy in copies_since(self._store, position, TRANSACTION_GAVE_UP_TOPIC.encode()):
+        for copy in copies_since(self._store, position, DISCARDED_HALF_TOPIC.encode()):
             half = self.at(copy.origin)
             if half is None or (copy.body_crc, copy.born_ms) != (
                 half.body_crc,
@@ -218,7 +218,7 @@ class HalfMessages:
             state = self.states.get(half.queue_offset)
             if state is not None and state <= half_states.MOST_CHECKS:
                 committed = copy.sys_flag & TRANSACTION_MASK
-                ended = half_states.COMMITTED if committed else half_states.GIVEN_UP
+                ended = half_states.COMMITTED if committed else half_states.DISCARDED
                 self.states.set(half.queue_offset, ended)
                 unmarked.setdefault(ended, []).append(half.queue_offset)
                 host = half.store_host_bytes

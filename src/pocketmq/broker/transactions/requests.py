@@ -12,7 +12,7 @@ from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import TransactionState
 from pocketmq.model import properties as names
-from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
@@ -96,7 +96,7 @@ def resume(
         raise server_error(ResponseCode.SYSTEM_ERROR, str(error)) from error
     found = state.store.record_at(position) if position >= 0 else None
     lost = None if found is None else RecordView(found, 0)
-    if lost is None or lost.topic_bytes != TRANSACTION_GAVE_UP_TOPIC.encode():
+    if lost is None or lost.topic_bytes != DISCARDED_HALF_TOPIC.encode():
         raise server_error(ResponseCode.SYSTEM_ERROR, "Put message back to half topic failed")
     properties = decode_properties(lost.property_bytes)
     draft = Draft(

@@ -9,12 +9,12 @@ producer wants to be asked.
 from typing import NamedTuple
 
 from pocketmq.broker.delay.rules import real_place
-from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
+from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import TRANSACTION_MASK
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol import property_text
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -37,7 +37,7 @@ _OURS = (  # only the broker sets these
 _COMMITTED = int(SysFlag.COMMITTED)
 _STATE = b"TRAN_STATE"
 _OP_TEXT = {
-    state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, GIVEN_UP)
+    state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, DISCARDED)
 }
 _LATEST = 1 << 62
 
@@ -132,11 +132,11 @@ def committed(half: RecordView, checks: int) -> HalfEnding | None:
     return HalfEnding(topic, queue_id, _copy(half, topic, queue_id, sys_flag, text))
 
 
-def given_up(half: RecordView, checks: int) -> HalfEnding:
+def discarded(half: RecordView, checks: int) -> HalfEnding:
     """Return the message as it is kept when its transaction stays unresolved."""
     text = _with_checks(half.property_bytes, checks)
-    record = _copy(half, TRANSACTION_GAVE_UP_TOPIC, 0, half.sys_flag, text)
-    return HalfEnding(TRANSACTION_GAVE_UP_TOPIC, 0, record)
+    record = _copy(half, DISCARDED_HALF_TOPIC, 0, half.sys_flag, text)
+    return HalfEnding(DISCARDED_HALF_TOPIC, 0, record)
 
 
 def _copy(half: RecordView, topic: str, queue_id: int, sys_flag: int, text: bytes) -> Record:

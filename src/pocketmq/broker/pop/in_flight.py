@@ -1,4 +1,4 @@
-"""A shelf: the messages of one queue that one group has in flight, and their deadlines.
+"""The messages of one queue that one group has in flight, and their deadlines.
 
 A pop is one `Taken`, however many messages it holds, so that little is done for each message.
 Deadlines are rounded up to a tenth of a second, so that many share one bucket; a pop that is
@@ -74,12 +74,12 @@ class Deadlines(Generic[T]):
 class Taken:
     """Messages popped together, or one whose time was changed: hidden until the same time."""
 
-    __slots__ = ("bucket", "left", "offsets", "pop_time_ms", "shelf", "until_ms")
+    __slots__ = ("bucket", "in_flight", "left", "offsets", "pop_time_ms", "until_ms")
 
     def __init__(
-        self, shelf: "Shelf", offsets: Iterable[int], pop_time_ms: int, until_ms: int
+        self, in_flight: "QueueInFlight", offsets: Iterable[int], pop_time_ms: int, until_ms: int
     ) -> None:
-        self.shelf = shelf
+        self.in_flight = in_flight
         self.offsets = tuple(offsets)
         self.pop_time_ms = pop_time_ms
         self.until_ms = until_ms
@@ -88,11 +88,11 @@ class Taken:
 
     def out(self) -> list[int]:
         """Return the offsets that are still in flight with this pop."""
-        held = self.shelf.held
+        held = self.in_flight.held
         return [offset for offset in self.offsets if held.get(offset) is self]
 
 
-class Shelf:
+class QueueInFlight:
     """The messages that one group has in flight of one queue."""
 
     __slots__ = ("_order", "group", "held", "next", "queue_id", "topic")

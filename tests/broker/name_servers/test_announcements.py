@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pocketmq.broker.naming.announcements import TopicAnnouncements
+from pocketmq.broker.name_servers.announcements import TopicAnnouncements
 
 
 class Link:

@@ -1,6 +1,6 @@
 """Routes of other brokers: asked for once, served while renewed."""
 
-from pocketmq.broker.naming.name_servers import FRESH_FOR, Found, Queues, RouteCache
+from pocketmq.broker.name_servers.routes import FRESH_FOR, Found, Queues, RouteCache
 from pocketmq.model import MessageQueue, QueueData, TopicRoute
 from pocketmq.model.route import MAX_ROUTE_QUEUES
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop.all_in_flight import AllInFlight
+from pocketmq.broker.pop.in_flight import Deadlines, QueueInFlight
 from pocketmq.broker.pop.journal import MessagesPopped
-from pocketmq.broker.pop.shelf import Deadlines, Shelf
-from pocketmq.broker.pop.shelves import Shelves
 
 
 class Thing:
@@ -14,33 +14,33 @@ class Thing:
 
 
 def test_the_first_offset_not_done_with_is_the_lowest_that_is_out() -> None:
-    shelf = Shelf("T", "G", 0)
-    shelf.take([5, 6, 9], 12, (1, 100))
-    shelf.take([12], 13, (2, 100))
-    assert shelf.low == 5
-    assert shelf.settle(6, 1) is not None
-    assert shelf.settle(12, 1) is None  # of the other pop
-    assert shelf.low == 5
-    assert shelf.settle(5, 1) is not None
-    assert shelf.low == 9
-    assert shelf.settle(9, 1) is not None
-    assert shelf.low == 12
-    assert shelf.settle(12, 2) is not None
-    assert (shelf.low, shelf.held) == (13, {})
+    in_flight = QueueInFlight("T", "G", 0)
+    in_flight.take([5, 6, 9], 12, (1, 100))
+    in_flight.take([12], 13, (2, 100))
+    assert in_flight.low == 5
+    assert in_flight.settle(6, 1) is not None
+    assert in_flight.settle(12, 1) is None  # of the other pop
+    assert in_flight.low == 5
+    assert in_flight.settle(5, 1) is not None
+    assert in_flight.low == 9
+    assert in_flight.settle(9, 1) is not None
+    assert in_flight.low == 12
+    assert in_flight.settle(12, 2) is not None
+    assert (in_flight.low, in_flight.held) == (13, {})
 
 
 def test_a_changed_message_belongs_to_a_pop_of_its_own() -> None:
-    shelf = Shelf("T", "G", 0)
-    first = shelf.take([0, 1], 2, (1, 100))
-    both = shelf.change(0, 1, (7, 900))
+    in_flight = QueueInFlight("T", "G", 0)
+    first = in_flight.take([0, 1], 2, (1, 100))
+    both = in_flight.change(0, 1, (7, 900))
     assert both is not None
     old, new = both
     assert (old, old.left, old.out()) == (first, 1, [1])
     assert (new.out(), new.until_ms) == ([0], 900)
-    assert shelf.change(0, 1, (8, 900)) is None
-    assert shelf.settle(0, 1) is None
-    assert shelf.settle(0, 7) is new
-    assert shelf.low == 1
+    assert in_flight.change(0, 1, (8, 900)) is None
+    assert in_flight.settle(0, 1) is None
+    assert in_flight.settle(0, 7) is new
+    assert in_flight.low == 1
 
 
 @given(st.lists(st.integers(0, 10_000)), st.sets(st.integers(0, 99)), st.integers(0, 10_000))
@@ -66,27 +66,27 @@ def test_what_is_due_comes_by_its_moment_and_what_was_discarded_does_not(
 
 
 def test_many_settled_pops_leave_nothing_behind() -> None:
-    shelves = Shelves(ConsumerOffsetTable())
+    all_in_flight = AllInFlight(ConsumerOffsetTable())
     for n in range(5000):
-        shelves.take(MessagesPopped("T", "G", 0, n, n + 1, n, 60_000 + 100 * n))
-        shelf = shelves.find("T", "G", 0)
-        assert shelf is not None
-        assert shelves.settle(shelf, n, [n]) == [n]
-    assert shelves.shelves == {}
-    assert shelves.deadlines.next_ms is None
-    assert len(shelves.deadlines._heap) <= 1025
-    assert shelves.offsets.query("G", "T", 0) == 5000
+        all_in_flight.take(MessagesPopped("T", "G", 0, n, n + 1, n, 60_000 + 100 * n))
+        in_flight = all_in_flight.find("T", "G", 0)
+        assert in_flight is not None
+        assert all_in_flight.settle(in_flight, n, [n]) == [n]
+    assert all_in_flight.by_group == {}
+    assert all_in_flight.deadlines.next_ms is None
+    assert len(all_in_flight.deadlines._heap) <= 1025
+    assert all_in_flight.offsets.query("G", "T", 0) == 5000
 
 
 def test_a_commit_never_goes_back_nor_against_a_reset() -> None:
     offsets = ConsumerOffsetTable()
-    shelves = Shelves(offsets)
-    shelves.take(MessagesPopped("T", "G", 0, 0, 10, 1, 100))
+    all_in_flight = AllInFlight(offsets)
+    all_in_flight.take(MessagesPopped("T", "G", 0, 0, 10, 1, 100))
     offsets.commit("G", "T", 0, 50)  # a member that pulls
-    shelf = shelves.find("T", "G", 0)
-    assert shelf is not None
-    shelves.settle(shelf, 1, [0])
+    in_flight = all_in_flight.find("T", "G", 0)
+    assert in_flight is not None
+    all_in_flight.settle(in_flight, 1, [0])
     assert offsets.query("G", "T", 0) == 50
     offsets.reset("G", "T", 0, 3)
-    shelves.commit("T", "G", 0, 90)
+    all_in_flight.commit("T", "G", 0, 90)
     assert offsets.query("G", "T", 0) == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq.broker
-from pocketmq.broker.upkeep.stored_forms import FORMS, check_broker_store
+from pocketmq.broker.upkeep.stored_formats import FORMATS, check_broker_store
 from tests.broker.pop.counter import create, got, pop_fields
 from tests.broker.running import client, position, running, send_fields
 
@@ -30,7 +30,7 @@ NOT_DOCUMENTS = {"NORMAL"}
 
 def test_every_kind_of_document_has_a_form() -> None:
     kinds = set().union(*(kinds_in(file.read_text()) for file in SOURCES.rglob("*.py")))
-    assert kinds - NOT_DOCUMENTS == set(FORMS.documents)
+    assert kinds - NOT_DOCUMENTS == set(FORMATS.documents)
 
 
 def test_only_named_kinds_are_saved() -> None:
@@ -43,10 +43,10 @@ def test_only_named_kinds_are_saved() -> None:
                 assert not isinstance(node.args[0], ast.Constant), file
 
 
-@pytest.mark.parametrize("kind", sorted(FORMS.documents))
+@pytest.mark.parametrize("kind", sorted(FORMATS.documents))
 def test_nonsense_of_every_kind_is_refused(kind: str) -> None:
     with pytest.raises(Exception):  # noqa: B017, PT011 - whatever its reader raises
-        FORMS.documents[kind]("x", b"\xff nonsense")
+        FORMATS.documents[kind]("x", b"\xff nonsense")
 
 
 async def test_a_broker_that_used_everything_leaves_a_sound_store(tmp_path: Path) -> None:
@@ -79,5 +79,5 @@ async def test_a_broker_that_used_everything_leaves_a_sound_store(tmp_path: Path
         broker.state.delay_progress.reached(1, 1)
     report = check_broker_store(tmp_path)
     assert report.sound, report.findings
-    for kind in set(FORMS.documents) - {"user", "acl"}:
+    for kind in set(FORMATS.documents) - {"user", "acl"}:
         assert f" {kind}" in report.figures["metadata"], report.figures

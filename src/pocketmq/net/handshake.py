@@ -1,7 +1,7 @@
 """Between accept and the first frame: PROXY header, TLS or plain, decided by the first bytes.
 
 Peeks at bytes without consuming those that belong to what follows. A server without TLS and without
-load balancers has no doorway, and its connections pay nothing for it.
+load balancers has no handshake, and its connections pay nothing for it.
 
 A load balancer names its client in a PROXY header (versions 1 and 2). Only peers in
 `haProxyAddresses` may send one, and they must: a peer that may send a header can claim any address.
@@ -96,7 +96,7 @@ class Admitted(NamedTuple):
     """The client's address as its load balancer reports it; empty: the socket's own."""
 
 
-class Doorway:
+class Handshake:
     """Admits the sockets of one server. Belongs to its event loop."""
 
     def __init__(self, tls: ServerTls | None, balancers: Networks, limits: Limits) -> None:

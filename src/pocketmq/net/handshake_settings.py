@@ -7,7 +7,7 @@ certificate made at the start, is not offered: without a certificate there is no
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.net.doorway import Doorway, parse_networks
+from pocketmq.net.handshake import Handshake, parse_networks
 from pocketmq.net.limits import Limits
 from pocketmq.net.tls import ClientAuth, ServerTls, Tls, TlsMode
 
@@ -18,7 +18,7 @@ _AUTH = {"": ClientAuth.NONE, "want": ClientAuth.OPTIONAL, "need": ClientAuth.RE
 }
 
 
-class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class HandshakeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How a server is reached, and how it reaches other servers. Read at the start."""
 
     tls_server_mode: str = msgspec.field(name="tls.server.mode", default="permissive")
@@ -85,8 +85,8 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             key_password=self.tls_client_key_password,
         )
 
-    def doorway(self, limits: Limits) -> Doorway | None:
-        """Return the doorway of a server's new connections, on its loop; None if none is needed.
+    def handshake(self, limits: Limits) -> Handshake | None:
+        """Return the handshake of a server's new connections, on its loop; None if none is needed.
 
         Raises `InvalidInput` for unusable settings or certificates.
         """
@@ -94,4 +94,4 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         balancers = parse_networks(self.ha_proxy_addresses)
         if tls is None and not balancers:
             return None
-        return Doorway(tls, balancers, limits)
+        return Handshake(tls, balancers, limits)

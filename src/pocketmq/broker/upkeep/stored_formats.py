@@ -29,7 +29,7 @@ from pocketmq.broker.transactions.half_states import unpack_states
 from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.access import Acl, User
-from pocketmq.store.check_values import CheckReport, StoredForms
+from pocketmq.store.check_values import CheckReport, StoredFormats
 from pocketmq.store.checking import check_store
 from pocketmq.store.repair import Repaired, repair_store
 
@@ -46,7 +46,7 @@ def _waits_for(properties: bytes) -> tuple[str, int] | None:
     return place
 
 
-FORMS = StoredForms(
+FORMATS = StoredFormats(
     documents={
         TopicConfigTable.kind: lambda _, document: decode_body(document, TopicConfig),
         GroupConfigTable.kind: lambda _, document: decode_body(document, GroupConfig),
@@ -67,9 +67,9 @@ FORMS = StoredForms(
 
 def check_broker_store(path: Path) -> CheckReport:
     """Check a store, and everything that a broker keeps in it; see `check_store`."""
-    return check_store(path, FORMS)
+    return check_store(path, FORMATS)
 
 
 def repair_broker_store(path: Path) -> Repaired:
     """Repair a store; documents that a broker could not read are left out; see `repair_store`."""
-    return repair_store(path, FORMS)
+    return repair_store(path, FORMATS)

@@ -1,4 +1,4 @@
-"""All messages in flight on a broker: shelves and locked queues, their deadlines, and offsets.
+"""All messages in flight on a broker, by queue: their deadlines, locked queues, and offsets.
 
 The changes themselves, for requests and for recovery alike; writing them to the journal is
 `table`'s. Commits offsets as far as everything is done, and never backwards: another member of the
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop.in_flight import Deadlines, QueueInFlight, Taken
 from pocketmq.broker.pop.journal import MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedPop
-from pocketmq.broker.pop.shelf import Deadlines, Shelf, Taken
 
 T = TypeVar("T")
 
@@ -29,65 +29,67 @@ class LockedQueue:
         self.bucket = 0  # see `Deadlines`
 
 
-class Shelves:
+class AllInFlight:
     """The messages in flight of all groups."""
 
     def __init__(self, offsets: ConsumerOffsetTable) -> None:
         self.offsets = offsets
-        self.shelves: dict[tuple[str, str], dict[int, Shelf]] = {}
+        self.by_group: dict[tuple[str, str], dict[int, QueueInFlight]] = {}
         self.locked: dict[tuple[str, str], dict[int, LockedQueue]] = {}
         self.deadlines: Deadlines[Taken | LockedQueue] = Deadlines()
 
-    def find(self, topic: str, group: str, queue_id: int) -> Shelf | None:
+    def find(self, topic: str, group: str, queue_id: int) -> QueueInFlight | None:
         """Return what a group has in flight of a queue; None if there is nothing."""
-        shelves = self.shelves.get((topic, group))
-        return None if shelves is None else shelves.get(queue_id)
+        by_queue = self.by_group.get((topic, group))
+        return None if by_queue is None else by_queue.get(queue_id)
 
     def find_locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
         """Return the latest ordered pop of a queue; None if all of it is acknowledged."""
         queues = self.locked.get((topic, group))
         return None if queues is None else queues.get(queue_id)
 
-    def make(self, topic: str, group: str, queue_id: int) -> Shelf:
+    def make(self, topic: str, group: str, queue_id: int) -> QueueInFlight:
         """Return what a group has in flight of a queue, created if there is nothing."""
-        shelves = self.shelves.setdefault((topic, group), {})
-        shelf = shelves.get(queue_id)
-        if shelf is None:
-            shelf = shelves[queue_id] = Shelf(topic, group, queue_id)
-        return shelf
+        by_queue = self.by_group.setdefault((topic, group), {})
+        in_flight = by_queue.get(queue_id)
+        if in_flight is None:
+            in_flight = by_queue[queue_id] = QueueInFlight(topic, group, queue_id)
+        return in_flight
 
     def take(self, popped: MessagesPopped) -> None:
         """Add what was popped."""
         topic, group, queue_id = popped.topic, popped.group, popped.queue_id
-        shelf = self.make(topic, group, queue_id)
+        in_flight = self.make(topic, group, queue_id)
         times = popped.pop_time_ms, popped.until_ms
-        self.hold(shelf.take(popped.all_offsets(), popped.following, times))
-        self.commit(topic, group, queue_id, shelf.low)
+        self.hold(in_flight.take(popped.all_offsets(), popped.following, times))
+        self.commit(topic, group, queue_id, in_flight.low)
 
     def hold(self, taken: Taken) -> None:
         """Set the deadline after which a pop is redelivered."""
         self.deadlines.add(taken, taken.until_ms)
 
-    def settle(self, shelf: Shelf, pop_time_ms: int, offsets: Iterable[int]) -> list[int]:
+    def settle(
+        self, in_flight: QueueInFlight, pop_time_ms: int, offsets: Iterable[int]
+    ) -> list[int]:
         """Settle messages; return those that this pop still had in flight."""
         settled = []
         for offset in offsets:
-            taken = shelf.settle(offset, pop_time_ms)
+            taken = in_flight.settle(offset, pop_time_ms)
             if taken is not None:
                 settled.append(offset)
                 if not taken.left:
                     self.deadlines.discard(taken)
         if settled:
-            self._advance(shelf)
+            self._advance(in_flight)
         return settled
 
     def change(self, changed: VisibilityChanged) -> bool:
         """Hide a message until another time; False if it is not in flight with the pop named."""
-        shelf = self.find(changed.topic, changed.group, changed.queue_id)
-        if shelf is None:
+        in_flight = self.find(changed.topic, changed.group, changed.queue_id)
+        if in_flight is None:
             return False
         times = changed.pop_time_ms, changed.until_ms
-        both = shelf.change(changed.offset, changed.old_pop_time_ms, times)
+        both = in_flight.change(changed.offset, changed.old_pop_time_ms, times)
         if both is None:
             return False
         if not both[0].left:
@@ -122,9 +124,9 @@ class Shelves:
 
         The clock was set back since.
         """
-        for by_queue in self.shelves.values():
-            for shelf in by_queue.values():
-                for taken in set(shelf.held.values()):
+        for by_queue in self.by_group.values():
+            for in_flight in by_queue.values():
+                for taken in set(in_flight.held.values()):
                     if taken.pop_time_ms > now_ms:
                         self.deadlines.discard(taken)
                         self.deadlines.add(taken, now_ms + taken.until_ms - taken.pop_time_ms)
@@ -136,20 +138,20 @@ class Shelves:
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
         """Drop what is in flight of a queue."""
-        shelf = _take_out(self.shelves, (topic, group), queue_id)
-        if shelf is not None:
-            for taken in set(shelf.held.values()):
+        in_flight = _take_out(self.by_group, (topic, group), queue_id)
+        if in_flight is not None:
+            for taken in set(in_flight.held.values()):
                 self.deadlines.discard(taken)
-            shelf.held.clear()
+            in_flight.held.clear()
         queue = _take_out(self.locked, (topic, group), queue_id)
         if queue is not None:
             self.deadlines.discard(queue)
 
     def forget(self, topic: str | None, group: str | None) -> None:
         """Drop what is in flight of a topic, and of a group."""
-        for pair in {*self.shelves, *self.locked}:
+        for pair in {*self.by_group, *self.locked}:
             if pair[0] == topic or pair[1] == group:
-                for queue_id in {*self.shelves.get(pair, ()), *self.locked.get(pair, ())}:
+                for queue_id in {*self.by_group.get(pair, ()), *self.locked.get(pair, ())}:
                     self.clear(*pair, queue_id)
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
@@ -161,12 +163,12 @@ class Shelves:
         if committed is None or committed < offset:
             offsets.commit(group, topic, queue_id, offset)
 
-    def _advance(self, shelf: Shelf) -> None:
-        """Commit what is done; remove a shelf with nothing in flight."""
-        topic, group, queue_id = shelf.topic, shelf.group, shelf.queue_id
-        self.commit(topic, group, queue_id, shelf.low)
-        if not shelf.held:
-            _take_out(self.shelves, (topic, group), queue_id)
+    def _advance(self, in_flight: QueueInFlight) -> None:
+        """Commit what is done; remove a queue with nothing in flight."""
+        topic, group, queue_id = in_flight.topic, in_flight.group, in_flight.queue_id
+        self.commit(topic, group, queue_id, in_flight.low)
+        if not in_flight.held:
+            _take_out(self.by_group, (topic, group), queue_id)
 
 
 _NONE: dict[int, int] = {}

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from pocketmq.broker.naming.name_servers import RequestSender
+from pocketmq.broker.name_servers.routes import RequestSender
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model import Permission, TopicConfig

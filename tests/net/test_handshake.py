@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pocketmq.errors import GreetingMalformed, InvalidInput
 from pocketmq.net import Address, Limits, TlsMode, parse_networks
-from pocketmq.net.doorway import PREFIX, SIGNATURE, addresses_size, read_binary, read_text
+from pocketmq.net.handshake import PREFIX, SIGNATURE, addresses_size, read_binary, read_text
 from tests.loops import leap, leaping
 from tests.net.certificates import make_certificates
 from tests.net.peers import Raw, Recorder, ask, echo, serving
