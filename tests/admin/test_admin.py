@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pocketmq import aio, errors
+from pocketmq.admin.brokers import status_of
 from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.offsets import LATEST
+from pocketmq.aio import Admin
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.what_if import MemberJoined
 from pocketmq.embedded.aio import Cluster
@@ -253,3 +255,22 @@ async def test_it_is_used_between_start_and_close() -> None:
 def test_nobody_asked_is_a_complete_answer() -> None:
     nobody: Gathered[int] = Gathered(())
     assert (nobody.complete, nobody.all(), nobody.some().values()) == (True, [], [])
+
+
+async def test_queues_on_a_broker_the_topic_came_to_later_are_found() -> None:
+    async with Cluster(brokers=2) as cluster, Admin(cluster.address) as admin:
+        config = TopicConfig(topic_name="grown", read_queue_nums=1, write_queue_nums=1)
+        for name in ("broker-0", "broker-1"):
+            address = cluster.brokers[name].address
+            (await admin.topics.create(config, address=address)).all()
+            assert await admin.offsets.bounds(MessageQueue("grown", name, 0)) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["getTransferredTps", "getTransferedTps"])
+def test_rates_are_read_as_5_x_and_4_9_spell_them(name: str) -> None:
+    assert status_of({name: "1.5 2 3"}).get_tps == 1.5
+
+
+@pytest.mark.parametrize("told", [{}, {"putTps": "  "}, {"putTps": "soon"}])
+def test_what_is_not_told_yet_is_unknown(told: dict[str, str]) -> None:
+    assert status_of(told).put_tps is None

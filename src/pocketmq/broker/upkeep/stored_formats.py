@@ -1,6 +1,6 @@
 """How to read everything that a broker keeps in its store, for a check of the store.
 
-Every kind of document has a line here; `tests/broker/upkeep/test_stored_forms.py` fails for one
+Every kind of document has a line here; `tests/broker/upkeep/test_stored_formats.py` fails for one
 without. Tag codes of delayed messages depend on the broker's levels, which a check does not know.
 """
 
