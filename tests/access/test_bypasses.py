@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.records import Record, encode_record
 from tests.access import attempts
 from tests.broker.running import Client, client, position, records, running, send_fields

@@ -7,8 +7,8 @@ from pocketmq.broker.delay.delivery import DelayQueues, DeliveredDelays, Deliver
 from pocketmq.broker.delay.progress import DelayProgress, encode_progress, recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem

@@ -7,8 +7,8 @@ from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
 from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
 from pocketmq.broker.transactions.rules import committed, discarded, prepare
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, QueueIndex, StoreOptions
 from pocketmq.store.disk import FileSystem

@@ -33,8 +33,8 @@ from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.records import Record

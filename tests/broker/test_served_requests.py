@@ -12,8 +12,8 @@ from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.access_control import RIGHTS
 from pocketmq.nameserver.server import HANDLERS as NAME_SERVER_HANDLERS
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import REQUESTS, request_of
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.request import PeerKind, RequestQueue
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 from tests.broker.running import client, running, send_fields

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.server_process import POCKETMQ, ServerProcess, wait_for
 from tests.wire_client import WireClient

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Self
 
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests import reading, sending
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from tests.cluster.raw import RawClient, everything_in, pull, send_header
 
 

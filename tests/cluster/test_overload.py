@@ -13,8 +13,7 @@ import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests import reading, sending
 from tests.cluster.raw import RawClient, send_header
 

@@ -4,8 +4,7 @@ from functools import partial
 
 from pocketmq.embedded import Cluster
 from pocketmq.model import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop.jvm import wait_until
 from tests.wire_client import WireClient

@@ -13,10 +13,9 @@ import pytest
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests import sending
 from tests.cluster.raw import RawClient, everything_in, send_header
 

@@ -22,8 +22,7 @@ from pocketmq.embedded import aio
 from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded
 from pocketmq.model import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from tests.loops import open_files
 from tests.server_process import children_of, is_alive, wait_for

@@ -9,8 +9,13 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from pocketmq.balance import allocation
-from pocketmq.model import MessageQueue
+from pocketmq.balance.allocation import (
+    Strategy,
+    StrategySettings,
+    allocate,
+    strategy_by_name,
+)
+from pocketmq.model.queue import MessageQueue
 from tests.interop.jvm import Jars, Process, wait_until
 
 STRATEGIES = (
@@ -37,10 +42,10 @@ def queue_of(topic: str, text: str) -> MessageQueue:
     return MessageQueue(topic, broker, int(number))
 
 
-def strategy_of(name: str, configured: Iterable[MessageQueue]) -> allocation.Strategy:
+def strategy_of(name: str, configured: Iterable[MessageQueue]) -> Strategy:
     rooms = frozenset({"east", "west"})
-    settings = allocation.StrategySettings(rooms=rooms, resolver=Rooms(), queues=tuple(configured))
-    return allocation.strategy_by_name(name, settings)
+    settings = StrategySettings(rooms=rooms, resolver=Rooms(), queues=tuple(configured))
+    return strategy_by_name(name, settings)
 
 
 class Person(Process):
@@ -104,7 +109,7 @@ class Person(Process):
         found: Iterable[MessageQueue] = queues
         if way != "broadcasting":
             rule = strategy_of(strategy, self.configured)
-            found = allocation.allocate(rule, group, self.client_id, queues, members)
+            found = allocate(rule, group, self.client_id, queues, members)
         return {f"{queue.broker_name}/{queue.queue_id}" for queue in found}
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model import ConsumeFromWhere, MessageModel, MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.crowd import queue_of, strategy_of
 
 QUICK = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pocketmq as mq
 from pocketmq.balance.allocation import allocate, strategy_by_name
-from pocketmq.model import MessageQueue
+from pocketmq.model.queue import MessageQueue
 from tests.interop.jvm import Process, wait_until
 
 

@@ -5,8 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pocketmq.model import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests import nameserver as rows
 from pocketmq.protocol.requests import topics
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until

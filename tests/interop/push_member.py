@@ -9,7 +9,7 @@ import sys
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model import ConsumeFromWhere
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 async def tell(message: ReceivedMessage) -> None:

@@ -19,10 +19,8 @@ from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import RequestTimedOut, SendFailed
 from pocketmq.model import ConsumeFromWhere, Message, PullFlag, TransactionState
-from pocketmq.protocol import trace_text
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode, trace_text
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.interop.groups import Member
 from tests.interop.jvm import Admin, Jars, Process, broker, free_port, nameserver, wait_until

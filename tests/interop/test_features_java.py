@@ -12,7 +12,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars, wait_until
 from tests.interop.rows import ROWS, Row

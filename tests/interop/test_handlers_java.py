@@ -12,7 +12,7 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import Consumed
 from pocketmq.model import ConsumeFromWhere, Message
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Admin, Jars
 from tests.loops import until

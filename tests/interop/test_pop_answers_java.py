@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RecordView
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.requests import pop as rows
 from pocketmq.protocol.requests import topics
 from tests.interop.java_broker import java_brokers

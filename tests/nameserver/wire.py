@@ -9,7 +9,8 @@ import msgspec
 
 from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests.topics import TopicTableBody

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from pocketmq import net
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 LOOPBACK = "127.0.0.1"

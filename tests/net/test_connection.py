@@ -10,7 +10,8 @@ import pytest
 
 from pocketmq import errors
 from pocketmq.net import Connection, Limits
-from pocketmq.protocol.command import RESPONSE_FLAG, Command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving

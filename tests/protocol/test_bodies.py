@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import DataVersion, MessageModel, MessageQueue
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.fastjson import ObjectKey, loads
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.request import BATCH, NOTHING, RAW, REGISTRATION, STORED_MESSAGES, Form
 from pocketmq.protocol.requests import (
     access,

@@ -7,12 +7,11 @@ import pytest
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.java_strings import java_hash
-from pocketmq.protocol import message_ids
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, message_ids
 from pocketmq.protocol.batch import BatchEntry, decode_batch, encode_batch
 from pocketmq.protocol.compression import Codec, compress, decompress
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import checksum, tags_code
 from pocketmq.protocol.records import decode_record, encode_record
 from tests.protocol import golden_messages

@@ -7,7 +7,8 @@ import pytest
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import MessageQueue, Permission, WireValue
-from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
+from pocketmq.protocol import decode_body, encode_body
+from pocketmq.protocol.json_values import decode_value
 
 
 class Colour(Enum):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.model.topics import TopicMapping
-from pocketmq.protocol import registration
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body, registration
 from pocketmq.protocol.peers import VersionGate, version_number
 from pocketmq.protocol.requests.topics import TopicTableBody
 from tests.protocol.java_bodies import one

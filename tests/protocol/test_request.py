@@ -7,8 +7,8 @@ import pytest
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import TopicRoute
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import rows_of
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.request import (
     BROKER,
     NOTHING,

@@ -9,7 +9,7 @@ import pytest
 from pocketmq.broker.upkeep.stored_formats import FORMATS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse
 from pocketmq.model import TopicConfig
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_values import CheckReport, Severity

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.hosts import encode_host
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, QueueRead, ReadStatus, StoreOptions
 from pocketmq.store.reading import SCAN_LIMIT, _long_stretches, _stretches
 from tests.store.faults import abandon

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import InvalidInput, StoreFull
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import Flusher, MessageStore, ReadStatus, StoreOptions, retention
 from pocketmq.store.disk import Disk
 from tests.store.faults import MortalDisk, ProcessEnded, abandon

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pocketmq import errors
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from tests.store.faults import FullDisk, abandon
 from tests.store.messages import NOW_MS, bodies, put, record

@@ -13,7 +13,7 @@ import pytest
 from pocketmq.balance.profile import V4, V5
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import run_virtually
 from tests.virtual.schedule import Schedule, comes_to_rest
 from tests.virtual.world import GROUP, TOPIC, Person, World, virtual_clients

@@ -25,7 +25,7 @@ from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import MQError
 from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
 from pocketmq.nameserver import NameServer
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import VirtualClock, VirtualLoop
 
 TOPIC = "orders"

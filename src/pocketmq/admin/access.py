@@ -12,7 +12,7 @@ from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
 from pocketmq.model import DataVersion
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import decode_body
 from pocketmq.protocol.request import B, H, R, Request
 from pocketmq.protocol.requests import access as rows
 

@@ -9,10 +9,17 @@ from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
-from pocketmq.model import GroupConfig, MessageQueue, MessageRequestMode, sort_queues
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
-from pocketmq.protocol.requests import assignment, client_calls
+from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.requests import groups as rows
+from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE, RequestMode
+from pocketmq.protocol.requests.client_calls import (
+    GET_CONSUMER_RUNNING_INFO,
+    RunningInfo,
+)
+from pocketmq.protocol.requests.groups import ConsumerConnections, GroupConfigs, ProducerConnections
 from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, ConsumeStatsBody, QueueProgress
 
 _PATIENCE = 15.0
@@ -40,7 +47,7 @@ class GroupProgress(msgspec.Struct, frozen=True):
 class Running(msgspec.Struct, frozen=True):
     """What the members of a group report; `silent` ones did not answer."""
 
-    members: dict[str, client_calls.RunningInfo]
+    members: dict[str, RunningInfo]
     silent: dict[str, MQError]
 
 
@@ -84,7 +91,7 @@ class Groups:
         """Create or change many groups with one request to each broker (5.x)."""
         for config in configs:
             check_group(config.group_name)
-        body = rows.GroupConfigs(group_config_list=configs)
+        body = GroupConfigs(group_config_list=configs)
         places = await self._brokers.targets(cluster, address)
         request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
         return await self._wire.tell_each(places, request, None, body)
@@ -122,11 +129,9 @@ class Groups:
         share: int = 0,
     ) -> Gathered[None]:
         """Make a group pull a topic's messages, or pop them from `share` queues each (5.x)."""
-        body = assignment.RequestMode(
-            topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share
-        )
+        body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
         places = await self._brokers.targets(cluster, address)
-        return await self._wire.tell_each(places, assignment.SET_MESSAGE_REQUEST_MODE, None, body)
+        return await self._wire.tell_each(places, SET_MESSAGE_REQUEST_MODE, None, body)
 
     # Members
 
@@ -142,7 +147,7 @@ class Groups:
 
     async def connections(
         self, group: str, address: str | None = None
-    ) -> Gathered[rows.ConsumerConnections]:
+    ) -> Gathered[ConsumerConnections]:
         """Return a group's members as each broker lists them, which may be none.
 
         Raises `Absent` if no broker has the group.
@@ -153,21 +158,21 @@ class Groups:
 
     async def connections_at(
         self, group: str, places: list[ServerPlace]
-    ) -> Gathered[rows.ConsumerConnections]:
+    ) -> Gathered[ConsumerConnections]:
         """Return a group's members as some brokers list them."""
         header = rows.GET_CONSUMER_CONNECTION_LIST.header(consumer_group=group)
 
-        async def ask(place: ServerPlace) -> rows.ConsumerConnections:
+        async def ask(place: ServerPlace) -> ConsumerConnections:
             try:
                 return await self._wire.read(
                     place.address, rows.GET_CONSUMER_CONNECTION_LIST, header
                 )
             except ConsumerOffline:
-                return rows.ConsumerConnections()
+                return ConsumerConnections()
 
         return await self._wire.each(places, ask)
 
-    async def producers(self, group: str, topic: str) -> Gathered[rows.ProducerConnections]:
+    async def producers(self, group: str, topic: str) -> Gathered[ProducerConnections]:
         """Return the producers of a group as each broker of a topic lists them.
 
         Brokers without any refuse, and are missing. Raises `RouteNotFound`.
@@ -178,12 +183,12 @@ class Groups:
 
     async def running_info(
         self, group: str, client_id: str, *, stacks: bool = False
-    ) -> client_calls.RunningInfo:
+    ) -> RunningInfo:
         """Return what a member reports, through the first broker that reaches it.
 
         With `stacks` it includes its thread stacks. Raises the last broker's error if none can.
         """
-        header = client_calls.GET_CONSUMER_RUNNING_INFO.header(
+        header = GET_CONSUMER_RUNNING_INFO.header(
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
         failure: MQError = Absent("member", client_id, f"in group {group!r}")
@@ -191,7 +196,7 @@ class Groups:
             try:
                 return await self._wire.read(
                     place.address,
-                    client_calls.GET_CONSUMER_RUNNING_INFO,
+                    GET_CONSUMER_RUNNING_INFO,
                     header,
                     timeout=_PATIENCE,
                 )
@@ -209,16 +214,16 @@ class Groups:
         seen = (await self.connections(group)).some()
         clients = sorted({client for view in seen.values() for client in client_ids(view)})
 
-        async def ask(client: str) -> client_calls.RunningInfo:
+        async def ask(client: str) -> RunningInfo:
             try:
                 async with asyncio.timeout(patience):
                     return await self.running_info(group, client, stacks=stacks)
             except TimeoutError as error:
-                name = client_calls.GET_CONSUMER_RUNNING_INFO.code.name
+                name = GET_CONSUMER_RUNNING_INFO.code.name
                 raise RequestTimedOut(client, name, patience or 0.0) from error
 
         outcomes = await self._wire.together(clients, ask)
-        members: dict[str, client_calls.RunningInfo] = {}
+        members: dict[str, RunningInfo] = {}
         silent: dict[str, MQError] = {}
         for client, outcome in zip(clients, outcomes, strict=True):
             if isinstance(outcome, MQError):
@@ -259,6 +264,6 @@ class Groups:
         return found.map(lambda names: sorted(names.topic_list))
 
 
-def client_ids(view: rows.ConsumerConnections) -> list[str]:
+def client_ids(view: ConsumerConnections) -> list[str]:
     """Return the client ids of the members that one broker lists."""
     return [each.client_id for each in view.connection_set if each.client_id is not None]

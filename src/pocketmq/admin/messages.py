@@ -16,15 +16,10 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
 from pocketmq.model import Message, MessageQueue, SendReceipt, properties, sort_queues
-from pocketmq.model.names import (
-    TRACE_TOPIC,
-    dead_letter_topic,
-    is_dead_letter_topic,
-    is_retry_topic,
-)
+from pocketmq.model import names as topic_names
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests import reading as rows
 from pocketmq.protocol.trace_text import Traced, decode_traced
@@ -171,12 +166,12 @@ class Messages:
 
     async def dead_letters(self, group: str, limit: int = 64) -> FoundMessages:
         """Return a group's oldest dead letters. Raises `RouteNotFound` if it never had any."""
-        return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
+        return await self.between(topic_names.dead_letter_topic(group), 0, FOR_EVER, limit)
 
     async def trace(
         self,
         message_id: str,
-        trace_topic: str = TRACE_TOPIC,
+        trace_topic: str = topic_names.TRACE_TOPIC,
         limit: int = 64,
         *,
         begin_ms: int = 0,
@@ -310,7 +305,7 @@ async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> lis
 
 def original_topic(message: ReceivedMessage) -> str:
     """Return the topic a message was first sent to, which retries and dead letters keep."""
-    if is_dead_letter_topic(message.topic) or is_retry_topic(message.topic):
+    if topic_names.is_dead_letter_topic(message.topic) or topic_names.is_retry_topic(message.topic):
         return (
             message.get_property(properties.DLQ_ORIGIN_TOPIC)
             or message.get_property(properties.RETRY_TOPIC)

@@ -9,7 +9,7 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.groups import ConsumerConnections
 
 

@@ -19,8 +19,7 @@ from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import TOOLS_GROUP, check_group
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.request import A, B, H, R, Request
 
 T = TypeVar("T")

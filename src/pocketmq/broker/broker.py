@@ -22,7 +22,7 @@ from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.clock import SystemWallClock, WallClock
 from pocketmq.net.server import reachable_host
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.hosts import encode_host
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.transactions import requests as transactions
 from pocketmq.broker.upkeep import cleaning
 from pocketmq.net import Connection
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import Command
 
 FEATURES = (
     sending, reply_requests, retry, delays, timers, transactions,

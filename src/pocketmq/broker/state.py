@@ -36,7 +36,7 @@ from pocketmq.broker.writing.drafts import Redirect, SendTarget
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
 from pocketmq.net.clock import WallClock
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.store import MessageStore, QueueIndex
 

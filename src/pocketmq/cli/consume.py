@@ -20,7 +20,7 @@ from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.cli.output import printable
 from pocketmq.client.push.handlers import RetryLater
 from pocketmq.model import ConsumeFromWhere, MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 if TYPE_CHECKING:
     from pocketmq.blocking.pull_consumer import PullConsumer

@@ -9,7 +9,7 @@ import msgspec
 from pocketmq.cli.output import printable
 from pocketmq.errors import InvalidInput
 from pocketmq.model import Message, SendReceipt
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 class MessageLine(msgspec.Struct, omit_defaults=True):

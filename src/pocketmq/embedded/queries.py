@@ -14,7 +14,7 @@ from pocketmq.model import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Connection, Dialer, Tls
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.request import NoHeader
 from pocketmq.protocol.requests import nameserver as rows
 from pocketmq.protocol.requests import topics

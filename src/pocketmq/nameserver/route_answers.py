@@ -9,7 +9,7 @@ import msgspec
 
 from pocketmq.model import BrokerData, Permission, TopicRoute
 from pocketmq.model.route import MASTER_ID
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics by whose routes brokers find their own replicas, so they show the true ids."""

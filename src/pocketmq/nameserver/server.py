@@ -18,8 +18,7 @@ from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.saved_files import open_state
 from pocketmq.nameserver.state import Handler, NameServerState
 from pocketmq.net import Address, Connection, Dialer, Limits, Server
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 
 if TYPE_CHECKING:
     from pocketmq.nameserver.access_control import NameServerGate

@@ -12,7 +12,7 @@ from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.route_answers import RouteBodies
 from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.net.limited_logs import RefusalLog
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 if TYPE_CHECKING:
     from pocketmq.nameserver.access_control import NameServerGate  # few name servers have one

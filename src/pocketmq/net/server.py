@@ -16,7 +16,7 @@ from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.shared import OpenConnections, Shared
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.net")
 

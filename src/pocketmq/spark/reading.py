@@ -16,8 +16,8 @@ from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
 from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
 from pocketmq.model import OnDamage
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.connections import reader_of, settle
 from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.planning import Range, data_lost, fail_or_warn

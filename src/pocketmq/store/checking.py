@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pocketmq.errors import InvalidInput, StoreError, StoreInUse
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
 from pocketmq.store.check_values import NO_FORMATS, CheckReport, Findings, Severity, StoredFormats

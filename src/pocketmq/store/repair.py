@@ -17,7 +17,7 @@ import msgspec
 from pocketmq.errors import StoreCorrupt
 from pocketmq.model import TopicConfig
 from pocketmq.model.names import is_system_topic
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_values import NO_FORMATS, Findings, StoredFormats, WaitsFor
 from pocketmq.store.checking import LogReader, locked

@@ -10,10 +10,10 @@ from pocketmq import aio
 from pocketmq.admin.migration.copies import Origin, digest, origin_of, requests_for
 from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import decode_batch
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from tests.admin.migration.test_migration import two
 

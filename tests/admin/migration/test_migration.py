@@ -20,7 +20,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
 from pocketmq.model import GroupConfig, MessageQueue, TopicConfig, sort_queues
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.loops import until
 
 FIRST = aio.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

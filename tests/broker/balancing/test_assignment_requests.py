@@ -7,9 +7,8 @@ import pytest
 from pocketmq.broker.name_servers.routes import Found
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue, MessageRequestMode, QueueData, TopicRoute
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import Command, decode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.assignment import Assignments, LockedQueues
 from tests.broker.tables import Clock, Desk
 from tests.broker.wire import Wire

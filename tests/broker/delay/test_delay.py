@@ -10,7 +10,7 @@ from pocketmq.broker.delay.progress import DelayProgress, SavedProgress, encode_
 from pocketmq.errors import BodyMalformed, ServerError, StoreFull
 from pocketmq.model import DataVersion
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store.disk import Disk, StoredFile

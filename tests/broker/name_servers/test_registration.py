@@ -12,7 +12,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.registration import decode_registration
 from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest

@@ -4,8 +4,8 @@ from typing import Any
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol import decode_body
 from pocketmq.protocol.requests import groups, topics
 from pocketmq.protocol.requests import stats as rows
 from tests.broker.members.test_requests import beat, consumer

@@ -4,8 +4,8 @@ import pytest
 
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.fastjson import loads
 from pocketmq.protocol.requests import offsets
 from pocketmq.store import StoreOptions

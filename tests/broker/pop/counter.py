@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.entry import start_popping
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.protocol import handles
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, handles
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.requests.pop import bits_of
 from tests.broker.running import Client, records, send_fields

@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq.broker.pop import waiting
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.pop.counter import ack, bodies, committed, create, got, pop_fields, send, serving
 from tests.broker.running import client, running
 from tests.loops import until

@@ -15,8 +15,8 @@ from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.redelivery import KIND, revive
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import PopQueue, TopicMark, read_message_offsets
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.pop import PopRequest
 from pocketmq.store import StoreOptions

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from tests.broker.pop import counter
 from tests.broker.running import LoopClock, client, pull_fields, records, running, send_fields

@@ -5,7 +5,7 @@ import pytest
 from pocketmq.broker.retry import rules
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model import GroupConfig
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record, encode_record
 
 POP = rules.PopOfFailed(group="G", topic="T", time_ms=1234)

@@ -4,8 +4,7 @@ import asyncio
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.sending import reply_delivery
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.requests import client_calls, sending
 from tests.broker.running import Client, appear, client, running, send_fields

@@ -14,7 +14,8 @@ from pocketmq.broker import broker as broker_module
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import with_code
 from pocketmq.broker.core.refusals import refusal
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from pocketmq.store.disk import Disk, DiskFile

@@ -3,8 +3,8 @@
 from pocketmq.broker.statistics.counters import TopicStatistics
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol import decode_body
 from pocketmq.protocol.requests.stats import BrokerStats, OffsetRange, StatsItem, TopicStatsBody
 from tests.broker.tables import Desk
 

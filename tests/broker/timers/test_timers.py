@@ -12,11 +12,9 @@ from pocketmq.broker.timers.queue import KIND
 from pocketmq.broker.timers.timers import Timers
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.names import TIMER_TOPIC
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.broker_admin import decode_timer_checkpoint
 from pocketmq.store.directory import METADATA
 from pocketmq.store.metadata import Metadata

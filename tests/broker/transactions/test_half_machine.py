@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, MOST_CHECKS, ROLLED_BACK
 from pocketmq.errors import StoreFull
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from tests.broker.delay.test_delay_machine import Fault, FaultyDisk
 from tests.broker.halves import Transacting
 

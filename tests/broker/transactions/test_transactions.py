@@ -9,10 +9,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.transactions.rules import custom_immunity_ms, is_check_due
 from pocketmq.errors import StoreFull
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from tests.broker.running import (
     START,

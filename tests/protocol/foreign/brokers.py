@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from pocketmq.model.topics import TopicMappingDetail
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.fastjson import dumps, loads
 from pocketmq.protocol.header import Header, Int32, Int64

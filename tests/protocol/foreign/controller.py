@@ -1,6 +1,6 @@
 """The controller, which elects masters (5.x)."""
 
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64
 from pocketmq.protocol.request import CONTROLLER, NoHeader, json_of, request

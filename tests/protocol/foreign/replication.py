@@ -1,7 +1,7 @@
 """Between brokers of one set: who is master, how far replicas are."""
 
 from pocketmq.model import WireValue
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64
 from pocketmq.protocol.request import NoHeader, json_of, request
 from pocketmq.protocol.requests.nameserver import MemberGroup

@@ -19,9 +19,9 @@ import msgspec
 
 from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.model.topics import TopicMapping
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, encode_body
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests.topics import TopicTableBody
 

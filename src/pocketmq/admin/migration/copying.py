@@ -18,7 +18,7 @@ from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
 from pocketmq.model import MessageQueue
 from pocketmq.model import properties as names
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 class CopyRules(msgspec.Struct, frozen=True):

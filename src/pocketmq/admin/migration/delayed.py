@@ -20,8 +20,8 @@ from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests import broker_admin, offsets
 
 _SOON_MS = 10_000

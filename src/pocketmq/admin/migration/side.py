@@ -20,8 +20,8 @@ from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.model import MessageQueue
 from pocketmq.model.groups import TAG
 from pocketmq.model.names import AUTO_CREATE_TOPIC
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests import sending, topics
 from pocketmq.protocol.requests import stats as rows
 

@@ -25,8 +25,7 @@ from pocketmq.broker.access.users import (
     subject_of,
 )
 from pocketmq.errors import ServerError
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header_json import read_ext
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 

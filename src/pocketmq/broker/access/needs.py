@@ -9,16 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.access.rules import Action, Kind, Resource
-from pocketmq.model.names import (
-    DISCARDED_HALF_TOPIC,
-    HALF_TOPIC,
-    RETRY_PREFIX,
-    SCHEDULE_TOPIC,
-    TIMER_TOPIC,
-    is_retry_topic,
-)
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import names as topic_names
+from pocketmq.protocol import Command, decode_body
 from pocketmq.protocol.requests import assignment, membership, pop
 
 
@@ -48,7 +40,14 @@ class Needs(NamedTuple):
 
 
 TOPIC_AND_GROUP = ("topic", "consumerGroup")
-_HOLDING = frozenset({HALF_TOPIC, DISCARDED_HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
+_HOLDING = frozenset(
+    {
+        topic_names.HALF_TOPIC,
+        topic_names.DISCARDED_HALF_TOPIC,
+        topic_names.SCHEDULE_TOPIC,
+        topic_names.TIMER_TOPIC,
+    }
+)
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 ANYBODY = Need(Resource(Kind.ANY, None), ())
 """Allowed to every user."""
@@ -61,14 +60,16 @@ def nothing(_: Command, __: str) -> list[Need]:
 
 def group_resource(name: str | None) -> Resource:
     """Name a group, also by its retry topic."""
-    return Resource(Kind.GROUP, name.removeprefix(RETRY_PREFIX) if name and name.strip() else None)
+    return Resource(
+        Kind.GROUP, name.removeprefix(topic_names.RETRY_PREFIX) if name and name.strip() else None
+    )
 
 
 def topic_resource(name: str | None) -> Resource:
     """Name a topic; a retry topic belongs to its group."""
     if name is None or not name.strip():
         return Resource(Kind.TOPIC, None)
-    return group_resource(name) if is_retry_topic(name) else Resource(Kind.TOPIC, name)
+    return group_resource(name) if topic_names.is_retry_topic(name) else Resource(Kind.TOPIC, name)
 
 
 def on_cluster(actions: tuple[Action, ...], *, in_java: bool = False) -> Needs:
@@ -173,7 +174,7 @@ def ending(request: Command, _: str) -> list[Need]:
     Clients that were asked about a half message name the topic it waits in, as in the question.
     """
     topic = request.ext.get("topic")
-    if topic is None or not topic.strip() or topic == HALF_TOPIC:
+    if topic is None or not topic.strip() or topic == topic_names.HALF_TOPIC:
         return []
     return [Need(topic_resource(topic), PUB)]
 
@@ -249,7 +250,7 @@ def batch_ack(request: Command, _: str) -> list[Need]:
 def popped_from(topic: str | None, group: str | None) -> str | None:
     """Return the topic of a popped message; a redelivered one is in a topic of group and topic."""
     for mark in ("_", "+"):
-        start = f"{RETRY_PREFIX}{group}{mark}"
+        start = f"{topic_names.RETRY_PREFIX}{group}{mark}"
         if topic is not None and topic.startswith(start):
             return topic.removeprefix(start)
     return topic

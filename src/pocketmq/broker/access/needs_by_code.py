@@ -18,13 +18,12 @@ from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, is_system_topic
+from pocketmq.protocol import Command, RecordView
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import QueueIndex
 
 

@@ -14,9 +14,7 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.requests import access
 from pocketmq.protocol.signature import ACCESS_KEY
 

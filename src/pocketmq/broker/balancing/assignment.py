@@ -11,7 +11,7 @@ from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model import MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.names import is_retry_topic
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.requests.assignment import RequestMode
 
 ANY_QUEUE = -1

@@ -8,9 +8,7 @@ from pocketmq.errors import BodyMalformed, ResponseCode
 from pocketmq.model import MessageModel, MessageQueue, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.requests import assignment
 
 

@@ -11,10 +11,11 @@ import msgspec
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.properties import MSG_REGION, TRACE_ON
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.requests import reading, sending
+from pocketmq.protocol.requests.reading import PullResponse
+from pocketmq.protocol.requests.sending import SendResponse
 
 _PREFIX = struct.Struct(">II").pack
 _CODE = struct.Struct(">h").pack
@@ -121,7 +122,7 @@ class SendAnswers:
         unique_key: str | None,
         recall_handle: str | None = None,
     ) -> bytes:
-        header = sending.SendResponse(
+        header = SendResponse(
             msg_id=identity,
             queue_id=queue_id,
             queue_offset=offset,
@@ -178,7 +179,7 @@ def pull_answer(  # noqa: PLR0917 - the answer's fields
 ) -> bytes:
     """Return the start of a frame that answers a pull; a body of `body_size` bytes follows."""
     if request.serialize != _JSON:
-        header = reading.PullResponse(
+        header = PullResponse(
             suggest_which_broker_id=0,
             next_begin_offset=next_offset,
             min_offset=min_offset,

@@ -1,8 +1,8 @@
 """Answers to requests that raised an error."""
 
 from pocketmq import errors
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.request import BATCH, RAW
 
 REFUSING = frozenset(

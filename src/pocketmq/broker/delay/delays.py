@@ -20,9 +20,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")

@@ -20,7 +20,7 @@ from pocketmq.broker.delay.rules import real_place
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import DataVersion
 from pocketmq.model.names import SCHEDULE_TOPIC
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store import MessageStore, QueueIndex
 

@@ -7,10 +7,9 @@ from pocketmq.broker.topics.requests import PAGE, known_version
 from pocketmq.errors import AttributeRefused, ResponseCode
 from pocketmq.model import GroupConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.fastjson import loads
-from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
+from pocketmq.protocol.json_values import decode_value
 from pocketmq.protocol.requests import groups
 
 

@@ -14,9 +14,8 @@ from pocketmq.broker.offsets.moving import too_old
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.peers import VersionGate, version_name
 from pocketmq.protocol.requests import client_calls, offsets

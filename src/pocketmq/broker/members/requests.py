@@ -16,11 +16,9 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model import ConsumerData
 from pocketmq.model.names import retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests import groups, membership
 
 logger = logging.getLogger("pocketmq.broker")

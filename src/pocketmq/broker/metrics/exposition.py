@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from pocketmq.broker.metrics.measures import Counts, Histogram, Key, Measures
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 
 __all__ = ["CONTENT_TYPE", "Labels", "Value", "expose", "family", "measured_families"]
 

@@ -15,9 +15,7 @@ from pocketmq.broker.name_servers.routes import RequestSender
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model import Permission, TopicConfig
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import Command, RequestCode, decode_body
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests import key_values, nameserver
 from pocketmq.protocol.requests import topics as rows

@@ -14,9 +14,7 @@ from typing import Protocol, TypeAlias
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode
 from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.secrets import InnerCredentials
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import Command, RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
 
 logger = logging.getLogger("pocketmq.broker")

@@ -14,9 +14,7 @@ from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.peers import Language, VersionGate, version_name
 from pocketmq.protocol.requests import offsets
 

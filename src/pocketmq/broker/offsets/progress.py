@@ -6,9 +6,7 @@ from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.requests import groups as rows
 from pocketmq.protocol.requests import reading, stats
 from pocketmq.protocol.requests.topics import GroupNames, QueryTopicConsumersRequest, TopicNames

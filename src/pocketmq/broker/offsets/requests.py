@@ -7,10 +7,8 @@ from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import HeaderMalformed, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests import offsets as rows
 from pocketmq.store import QueueIndex
 

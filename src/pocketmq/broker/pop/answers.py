@@ -12,7 +12,7 @@ from pocketmq.broker.pop import taking
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.errors import ResponseCode
 from pocketmq.model import TopicConfig
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.frame import Buffer, SerializeType, encode_frame
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language

@@ -28,8 +28,8 @@ from pocketmq.broker.pop.journal import (
     VisibilityChanged,
 )
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
 
 _CHUNK = 512

@@ -29,9 +29,9 @@ from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import ServerError, StoreError
 from pocketmq.model import GroupConfig
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -15,11 +15,10 @@ from pocketmq.broker.pulling.selection import EVERYTHING, Selection, carried_sel
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode, decode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests import pop as rows
 
 _EARLY_MS = 50

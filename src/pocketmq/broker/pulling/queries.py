@@ -6,9 +6,7 @@ from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.requests import reading
 
 _NOT_FOUND = "can not find message, maybe time range not correct"

@@ -15,8 +15,7 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import GroupConfig, Permission, PullFlag, TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import QueueIndex, QueueRead, ReadStatus
 

@@ -19,9 +19,8 @@ from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.model import properties as names
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import Command, RecordView, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.requests.sending import SendBackRequest
 
 _UNIT_SUB = 2

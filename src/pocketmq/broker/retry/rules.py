@@ -12,10 +12,10 @@ from pocketmq.model import GroupConfig
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 
 DEAD_LETTER_QUEUES = 1
 _MOST_TRIES = 2**31 - 1

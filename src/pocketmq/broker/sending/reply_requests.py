@@ -19,8 +19,8 @@ from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.property_text import append_property, decode_properties
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record

@@ -19,8 +19,8 @@ from pocketmq.model import properties as names
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.property_text import LIMIT, decode_properties
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2

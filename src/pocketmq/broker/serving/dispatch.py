@@ -15,13 +15,19 @@ from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.members.requests import connection_closed
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.pulling.long_polling import LongPolling
-from pocketmq.broker.serving import overload
+from pocketmq.broker.serving.overload import (
+    SHORT,
+    TooManyUnsentBytes,
+    busy_answer,
+    with_back_pressure,
+)
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.limited_logs import RefusalLog
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.command import ONEWAY_FLAG
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -47,9 +53,7 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._state = state
-        self._handlers = {
-            code: overload.with_back_pressure(code, each) for code, each in handlers.items()
-        }
+        self._handlers = {code: with_back_pressure(code, each) for code, each in handlers.items()}
         self._loop = loop
         self._refusals = RefusalLog(logger)
         self._pulls = LongPolling(state, loop)
@@ -67,7 +71,7 @@ class Dispatcher:
         batch.now_ms = state.clock.now_ms()
         batch.overloaded = state.writer.overloaded
         waited = self._loop.time() - connection.waiting_since
-        if waited > overload.SHORT:
+        if waited > SHORT:
             requests = self._in_time(connection, requests, waited)
         largest = state.config.max_request_body_size
         if state.measures is not None:
@@ -86,7 +90,7 @@ class Dispatcher:
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
                 else:
                     answer = handler(state, connection, request)
-            except overload.TooManyUnsentBytes:
+            except TooManyUnsentBytes:
                 connection.put_back(requests[_index(requests, request) :])
                 break
             except MQError as error:
@@ -137,7 +141,7 @@ class Dispatcher:
         """Refuse requests that waited too long; return the others."""
         state, wanted = self._state, []
         for request in requests:
-            answer = overload.busy_answer(state.config, request, waited, connection.waiting)
+            answer = busy_answer(state.config, request, waited, connection.waiting)
             if answer is None:
                 wanted.append(request)
                 continue

@@ -10,9 +10,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 from pocketmq.protocol.requests import key_values, stats, topics
 

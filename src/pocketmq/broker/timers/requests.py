@@ -14,10 +14,9 @@ from pocketmq.errors import HeaderMalformed, MQError, ResponseCode, server_error
 from pocketmq.model import DataVersion
 from pocketmq.model import properties as names
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.handles import RecallHandle
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests import broker_admin, sending
 
 _TAG = "_RECALL_TAG_"

@@ -10,10 +10,8 @@ from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.names import SYSTEM_TOPICS
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests import topics
 
 PAGE = 2000

@@ -13,18 +13,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
 from pocketmq.model import GroupConfig, Permission, TopicConfig
-from pocketmq.model.names import (
-    AUTO_CREATE_TOPIC,
-    BENCHMARK_TOPIC,
-    HALF_TOPIC,
-    OFFSET_MOVED_TOPIC,
-    OP_HALF_TOPIC,
-    SCHEDULE_TOPIC,
-    SELF_TEST_TOPIC,
-    SYSTEM_TOPIC_PREFIX,
-    TIMER_TOPIC,
-    is_system_topic,
-)
+from pocketmq.model import names as topic_names
 
 MAX_TOPICS = 50_000
 """More than a broker's clients could work with; a loop of random names must end somewhere."""
@@ -50,7 +39,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
 
     def is_system(self, topic: str) -> bool:
         """Return whether a topic is RocketMQ's own, or this broker's."""
-        return topic in self._system or is_system_topic(topic)
+        return topic in self._system or topic_names.is_system_topic(topic)
 
     @property
     def system_names(self) -> frozenset[str]:
@@ -83,7 +72,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         pattern = self.entries.get(template)
         if pattern is None or not pattern.perm & Permission.INHERIT or self.full:
             return None
-        if template == AUTO_CREATE_TOPIC and not auto_create:
+        if template == topic_names.AUTO_CREATE_TOPIC and not auto_create:
             return None
         count = max(0, min(queues, pattern.write_queue_nums))
         config = TopicConfig(
@@ -192,22 +181,22 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
     """
     cluster, broker = config.broker_cluster_name, config.broker_name
     topics = [
-        _topic(SELF_TEST_TOPIC),
-        _topic(BENCHMARK_TOPIC, _BENCHMARK_QUEUES),
+        _topic(topic_names.SELF_TEST_TOPIC),
+        _topic(topic_names.BENCHMARK_TOPIC, _BENCHMARK_QUEUES),
         _topic(cluster, _CLUSTER_QUEUES, _template(enabled=config.cluster_topic_enable)),
         _topic(broker, 1, _template(enabled=config.broker_topic_enable)),
-        _topic(OFFSET_MOVED_TOPIC),
-        _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES),
+        _topic(topic_names.OFFSET_MOVED_TOPIC),
+        _topic(topic_names.SCHEDULE_TOPIC, _SCHEDULE_QUEUES),
         _topic(f"{cluster}_REPLY_TOPIC"),
-        _topic(f"{SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", _REVIVE_QUEUES),
-        _topic(f"{SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, _INHERIT),
-        _topic(HALF_TOPIC),
-        _topic(OP_HALF_TOPIC),
-        _topic(TIMER_TOPIC),
+        _topic(f"{topic_names.SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", _REVIVE_QUEUES),
+        _topic(f"{topic_names.SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, _INHERIT),
+        _topic(topic_names.HALF_TOPIC),
+        _topic(topic_names.OP_HALF_TOPIC),
+        _topic(topic_names.TIMER_TOPIC),
     ]
     if config.auto_create_topic_enable:
         queues = config.default_topic_queue_nums
-        topics.append(_topic(AUTO_CREATE_TOPIC, queues, _template(enabled=True)))
+        topics.append(_topic(topic_names.AUTO_CREATE_TOPIC, queues, _template(enabled=True)))
     if config.trace_topic_enable:
         topics.append(_topic(config.msg_trace_topic_name))
     return topics

@@ -24,7 +24,7 @@ from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
 from pocketmq.model.properties import TRANSACTION_PREPARED
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import QueueIndex, TagRule
 
 logger = logging.getLogger("pocketmq.broker")

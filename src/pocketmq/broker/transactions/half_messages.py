@@ -19,7 +19,8 @@ from pocketmq.broker.transactions.rules import HalfEnding, op_record, read_op
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")

@@ -14,11 +14,10 @@ from pocketmq.model import TransactionState
 from pocketmq.model import properties as names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RecordView, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}

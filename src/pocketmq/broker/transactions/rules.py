@@ -15,12 +15,9 @@ from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol import property_text
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RecordView, RequestCode, property_text
 from pocketmq.protocol.header import read_int32, read_int64
 from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 

@@ -12,7 +12,7 @@ from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.errors import Absent
 from pocketmq.model import GroupConfig, MessageRequestMode
 from pocketmq.model.delay import RetryPolicy
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import decode_body
 
 
 @admin_command(

@@ -11,7 +11,7 @@ from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.errors import Absent
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import TRACE_TOPIC
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 

@@ -15,7 +15,7 @@ from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
 from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model import MessageQueue, sort_queues
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 _CHARSET = flags.text(
     "-c", "--charsetName", "charset", help="Character set of bodies, such as GBK."

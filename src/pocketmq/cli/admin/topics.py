@@ -10,7 +10,7 @@ from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when_exac
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model import TopicConfig, TopicRoute
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"

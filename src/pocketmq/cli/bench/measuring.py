@@ -16,7 +16,7 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import RouteNotFound
 from pocketmq.model import GroupConfig, Message, MessageQueue, TopicConfig, sort_queues
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 GROUP = "pocketmq_bench"
 QUEUES = 8

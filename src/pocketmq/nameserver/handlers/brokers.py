@@ -10,9 +10,7 @@ from pocketmq.model import DataVersion
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.registration import Registration, decode_registration
 from pocketmq.protocol.requests import nameserver

@@ -6,9 +6,7 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import QueueData, TopicRoute
 from pocketmq.nameserver.route_answers import encode_route, in_zone, with_acting_masters
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.requests import nameserver, topics
 

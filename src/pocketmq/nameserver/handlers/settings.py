@@ -7,8 +7,7 @@ from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests import key_values
 
 
