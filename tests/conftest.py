@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.early import early_works, outcome, work_of
+from tests.loops import pytest_generate_tests, pytest_pyfunc_call
 from tests.sound_stores import stores_are_sound
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ LONGEST = [
 ]
 """Files and folders that a run begins with: in a parallel one they would be alone at the end."""
 
-__all__ = ["early_works", "outcome", "stores_are_sound"]  # fixtures of all tests
+__all__ = [  # fixtures of all tests, and hooks by which tests may be coroutines
+    "early_works",
+    "outcome",
+    "pytest_generate_tests",
+    "pytest_pyfunc_call",
+    "stores_are_sound",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:

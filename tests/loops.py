@@ -1,8 +1,8 @@
 """Coroutine tests: run on asyncio's loop, some also on uvloop where it is installed.
 
-A `conftest.py` imports the two hooks. After each test no task, no open file and no complaint to the
-loop may be left. Everything that touches the loop itself is in `net`, so those tests run on both
-loops, and a smoke set of the layers above does; the rest would only repeat what they show.
+`tests/conftest.py` imports the two hooks. After each test no task, no open file and no complaint to
+the loop may be left. Everything that touches the loop itself is in `net`, so those tests run on
+both loops, and a smoke set of the layers above does; the rest would only repeat what they show.
 """
 
 import asyncio

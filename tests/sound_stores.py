@@ -50,7 +50,7 @@ def _stores(path: Path, depth: int) -> Iterator[Path]:
 
 
 def _check(path: Path) -> None:
-    from pocketmq.broker.upkeep.stored_forms import check_broker_store
+    from pocketmq.broker.upkeep.stored_formats import check_broker_store
     from pocketmq.store.check_values import Severity
 
     log = path / "commitlog"

@@ -45,7 +45,7 @@ accounts:
     topicPerms:
       - orders=PUB|SUB
 """
-FORMS = {"a.json": json.dumps(AS_JSON), "a.toml": AS_TOML, "a.yml": AS_YAML, "b.yaml": AS_YAML}
+FORMATS = {"a.json": json.dumps(AS_JSON), "a.toml": AS_TOML, "a.yml": AS_YAML, "b.yaml": AS_YAML}
 
 
 def written(directory: Path, name: str, text: str) -> Path:
@@ -54,10 +54,10 @@ def written(directory: Path, name: str, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", [*FORMS, "c.yml"])
+@pytest.mark.parametrize("name", [*FORMATS, "c.yml"])
 def test_all_forms_say_the_same(tmp_path: Path, name: str) -> None:
     """Digits are a secret, too; JSON is YAML."""
-    file = AccountFile(written(tmp_path, name, FORMS.get(name, FORMS["a.json"])))
+    file = AccountFile(written(tmp_path, name, FORMATS.get(name, FORMATS["a.json"])))
     root, alice = file.listed
     assert (root.access_key, root.secret_key, root.admin) == ("rootkey1", "12345678", True)
     assert (alice.secret_key, alice.topic_perms) == ("alicesecret", ["orders=PUB|SUB"])
@@ -69,7 +69,7 @@ def test_without_a_yaml_reader_json_is_read_and_yaml_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    file = AccountFile(written(tmp_path, "c.yml", FORMS["a.json"]))
+    file = AccountFile(written(tmp_path, "c.yml", FORMATS["a.json"]))
     file.set_white(["10.0.0.1"], 1)
     assert json.loads(file.path.read_text())["globalWhiteRemoteAddresses"] == ["10.0.0.1"]
     with pytest.raises(InvalidInput, match=r"pip install 'pocketmq\[yaml\]'"):
@@ -114,7 +114,7 @@ def test_an_empty_file_knows_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.json", "a.yml"])
 def test_changes_are_written_for_the_owner_only(tmp_path: Path, name: str) -> None:
-    file = AccountFile(written(tmp_path, name, FORMS[name]))
+    file = AccountFile(written(tmp_path, name, FORMATS[name]))
     file.put(Account(access_key="newcomer", secret_key="newsecret", admin=False), 1000)
     file.put(Account(access_key="alicekey", secret_key="changed1", default_topic_perm="PUB"), 2000)
     assert file.remove("rootkey1", 3000)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pocketmq.net import Address
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from tests.access.attempts import (
     ACCESS_FILE,
     ACCOUNT_ATTEMPTS,

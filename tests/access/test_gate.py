@@ -13,7 +13,7 @@ import pytest
 from pocketmq.broker.access.opening import acl_of_account, user_of_account
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.requests.access import Account, User
 from tests.access.attempts import ACCESS_FILE, acl, asked, create_user, heartbeat, send, sign
 from tests.broker.running import Client, client, running

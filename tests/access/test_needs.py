@@ -6,8 +6,8 @@ import pytest
 
 from pocketmq.broker.access.needs import popped_from
 from pocketmq.broker.access.needs_by_code import needs_of
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "java-request-needs.txt"
 LINES = [line.split() for line in VECTORS.read_text().splitlines()]

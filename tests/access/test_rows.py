@@ -8,7 +8,7 @@ import pytest
 
 from pocketmq.broker.access.needs_by_code import NEEDS, READING
 from pocketmq.broker.by_code import HANDLERS
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.signature import SigningUser
 from pocketmq.protocol.signature import sign as sign_bound
 from tests.access.attempts import Request, asked, create_user, heartbeat, send, sign

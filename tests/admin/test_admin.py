@@ -6,23 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pocketmq import aio
+from pocketmq import aio, errors
+from pocketmq.admin.brokers import status_of
 from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.offsets import LATEST
+from pocketmq.aio import Admin
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.what_if import MemberJoined
 from pocketmq.embedded.aio import Cluster
-from pocketmq.errors import (
-    Absent,
-    ClientClosed,
-    InvalidInput,
-    NameServersUnreachable,
-    RouteNotFound,
-    TransportError,
-)
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, MessageQueue, TopicConfig
 from tests.loops import until
 
 
@@ -62,7 +54,9 @@ async def test_brokers_tell_how_they_are_and_are_told_settings() -> None:
         configs = {each.place.broker: each.value for each in await brokers.config()}
         assert configs["broker-1"]["defaultTopicQueueNums"] == "3"
         assert configs["broker-0"]["defaultTopicQueueNums"] != "3"
-        with pytest.raises(Absent, match=r"cluster 'none'.*; the name server has DefaultCluster"):
+        with pytest.raises(
+            errors.Absent, match=r"cluster 'none'.*; the name server has DefaultCluster"
+        ):
             await brokers.all("none")
 
 
@@ -80,7 +74,7 @@ async def test_a_topic_is_made_shown_and_deleted() -> None:
         assert [(each.before, each.after) for each in changes] == [(6, 4), (6, 4)]
         assert {data.perm for data in (await topics.route("made")).queue_datas} == {4}
         (await topics.delete("made", "DefaultCluster")).all()
-        with pytest.raises(RouteNotFound):
+        with pytest.raises(errors.RouteNotFound):
             await topics.route("made")
 
 
@@ -119,9 +113,9 @@ async def test_messages_are_found_by_id_key_place_and_time() -> None:
         everything = await messages.between("orders", 0, 2**62)
         assert {message.body for message in everything.messages} == {b"%d" % n for n in range(10)}
         assert (await messages.between("orders", 0, 1)).messages == []
-        with pytest.raises(Absent, match="no message"):
+        with pytest.raises(errors.Absent, match="no message"):
             await messages.by_id("orders", "0" * 32)
-        with pytest.raises(Absent, match="the queue holds 0 to"):
+        with pytest.raises(errors.Absent, match="the queue holds 0 to"):
             await messages.by_offset(receipt.queue, 99)
 
 
@@ -129,7 +123,7 @@ async def test_an_id_never_leads_to_a_server_outside_the_cluster() -> None:
     """An offset id holds an address; whoever made it up shall not choose whom we connect to."""
     async with desk(brokers=1) as here:
         await here.cluster.create_topic("orders", 1)
-        with pytest.raises(Absent):
+        with pytest.raises(errors.Absent):
             await here.admin.messages.by_id("orders", "CB007101000026AB0000000000000000")
 
 
@@ -167,7 +161,7 @@ async def test_a_group_is_seen_explained_and_moved() -> None:
             moved = await admin.offsets.reset("g", "orders", 0)
             assert {each.offset for each in moved.queues.values()} == {0}
             await until(lambda: len(handled) == 16, "all messages again")
-        with pytest.raises(Absent):
+        with pytest.raises(errors.Absent):
             await admin.groups.progress("strangers")
 
 
@@ -220,7 +214,7 @@ async def test_a_broker_that_is_silent_is_missing_and_not_zero() -> None:
         assert {queue.broker_name for queue in status.queues} == {"broker-0"}
         (missing,) = status.missing
         assert missing.place.broker == "broker-1"
-        assert isinstance(missing.error, TransportError)
+        assert isinstance(missing.error, errors.TransportError)
         (traffic,) = await here.admin.overview.traffic(["orders"])
         assert (traffic.into.tps, traffic.into.day) == (None, None)
         await here.cluster.heal("broker-1")
@@ -240,7 +234,7 @@ async def test_copies_of_messages_are_sent_and_the_originals_stay() -> None:
 
 
 async def test_without_a_name_server_it_does_not_start() -> None:
-    with pytest.raises(NameServersUnreachable):
+    with pytest.raises(errors.NameServersUnreachable):
         async with aio.Admin("127.0.0.1:1"):
             raise AssertionError
 
@@ -248,16 +242,35 @@ async def test_without_a_name_server_it_does_not_start() -> None:
 async def test_it_is_used_between_start_and_close() -> None:
     async with Cluster() as cluster:
         admin = aio.Admin(cluster.address)
-        with pytest.raises(ClientClosed):
+        with pytest.raises(errors.ClientClosed):
             await admin.topics.names()
         async with admin:
             assert await admin.topics.names()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(errors.ClientClosed):
             await admin.topics.names()
-        with pytest.raises(InvalidInput, match="started once"):
+        with pytest.raises(errors.InvalidInput, match="started once"):
             await admin.start()
 
 
 def test_nobody_asked_is_a_complete_answer() -> None:
     nobody: Gathered[int] = Gathered(())
     assert (nobody.complete, nobody.all(), nobody.some().values()) == (True, [], [])
+
+
+async def test_queues_on_a_broker_the_topic_came_to_later_are_found() -> None:
+    async with Cluster(brokers=2) as cluster, Admin(cluster.address) as admin:
+        config = TopicConfig(topic_name="grown", read_queue_nums=1, write_queue_nums=1)
+        for name in ("broker-0", "broker-1"):
+            address = cluster.brokers[name].address
+            (await admin.topics.create(config, address=address)).all()
+            assert await admin.offsets.bounds(MessageQueue("grown", name, 0)) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["getTransferredTps", "getTransferedTps"])
+def test_rates_are_read_as_5_x_and_4_9_spell_them(name: str) -> None:
+    assert status_of({name: "1.5 2 3"}).get_tps == 1.5
+
+
+@pytest.mark.parametrize("told", [{}, {"putTps": "  "}, {"putTps": "soon"}])
+def test_what_is_not_told_yet_is_unknown(told: dict[str, str]) -> None:
+    assert status_of(told).put_tps is None

@@ -11,7 +11,8 @@ from typing import Any
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.net import Address
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 

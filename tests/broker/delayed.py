@@ -4,12 +4,11 @@ from pathlib import Path
 
 from pocketmq.broker.delay.delays import delay_tag_rules
 from pocketmq.broker.delay.delivery import DelayQueues, DeliveredDelays, DeliveryBudget
-from pocketmq.broker.delay.progress import DelayProgress, encode_progress
-from pocketmq.broker.delay.recovery import recover_progress
+from pocketmq.broker.delay.progress import DelayProgress, encode_progress, recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
-from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
-from pocketmq.broker.transactions.rules import committed, given_up, prepare
+from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
+from pocketmq.broker.transactions.rules import committed, discarded, prepare
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, QueueIndex, StoreOptions
 from pocketmq.store.disk import FileSystem
@@ -67,7 +67,7 @@ class Transacting:
         checks = self.halves.state(half.queue_offset) or 0
         ending = {
             COMMITTED: committed(half, checks),
-            GIVEN_UP: given_up(half, checks),
+            DISCARDED: discarded(half, checks),
             ROLLED_BACK: None,
         }[state]
         return self.halves.end(half, state, ending, self.now_ms)

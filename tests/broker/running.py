@@ -10,9 +10,10 @@ from typing import Any
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.net import Address
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, RecordView
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.record_scan import scan_records
 
 START = 1_700_000_000.0
 TIMEOUT = 20.0

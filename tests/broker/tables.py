@@ -16,7 +16,7 @@ from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.groups import requests as groups
 from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.members import connections
+from pocketmq.broker.members import requests
 from pocketmq.broker.members import requests as members
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
@@ -29,13 +29,12 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics import requests as statistics
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.topics import requests as topics
-from pocketmq.broker.topics.system_topics import system_groups, system_topics
-from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system_topics
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.records import Record
@@ -45,7 +44,7 @@ from tests.broker.wire import Wire
 
 HANDLERS = {
     int(code)
-    for feature in (balancing, connections, groups, members, offsets, statistics, topics)
+    for feature in (balancing, requests, groups, members, offsets, statistics, topics)
     for code in feature.HANDLERS
 }
 TOOLS = HANDLERS | {int(code) for feature in (moving, progress) for code in feature.HANDLERS}

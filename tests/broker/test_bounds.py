@@ -11,8 +11,8 @@ from pocketmq.broker.assembly import open_store
 from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput, ResponseCode, StoreFailed, StoreFull
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire

@@ -14,7 +14,7 @@ from pocketmq.broker.config_ranges import RANGES, USUAL
 from pocketmq.broker.settings import keep_settings
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.running import Client, client, pull_fields, running, send_fields
 
 NUMBERS = sorted(

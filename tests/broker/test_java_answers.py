@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pocketmq.errors import ResponseCode
+from pocketmq.model import QueueData, TopicRoute
 from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
-from pocketmq.model.route import QueueData, TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.fastjson import loads
 from pocketmq.protocol.json_values import plain
 from tests.broker.tables import HANDLERS, Desk

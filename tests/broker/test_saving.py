@@ -6,7 +6,7 @@ import pytest
 
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.errors import StoreError
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
 

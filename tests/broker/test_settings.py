@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import read_properties
 from tests.broker.running import Client, LoopClock, client, running, send_fields
 from tests.cluster.raw import RawClient

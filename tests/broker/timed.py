@@ -6,8 +6,8 @@ from pocketmq.broker.timers.queue import KIND, DeliveredTimers, TimerQueue
 from pocketmq.broker.timers.rules import TimerLimits, hold_back
 from pocketmq.broker.timers.timers import timer_tag_rules
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem

@@ -1,6 +1,7 @@
 """A peer without a socket."""
 
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 

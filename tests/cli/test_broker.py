@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess, wait_for

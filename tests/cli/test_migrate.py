@@ -14,7 +14,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster
 from pocketmq.admin.migration.copy_run import MigrationProgress
-from pocketmq.cli.migrate import progress
+from pocketmq.cli.migrate import report
 from tests.cli.migrating import Operator, move_while_open
 from tests.server_process import wait_for
 
@@ -142,12 +142,12 @@ def test_on_a_terminal_it_shows_how_far_it_is(
 def test_only_who_follows_says_so(
     following: bool, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    monkeypatch.setattr(report, "_EVERY", 0.0)
     done = MigrationProgress()
     done.copied, done.caught_up = 3, True
 
     async def show() -> None:
-        async with progress.showing_progress(done, following=following):
+        async with report.showing_progress(done, following=following):
             for _ in range(10):
                 await asyncio.sleep(0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.requests.key_values import GetKVConfigRequest, PutKVConfigRequest
 from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess

@@ -13,8 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from pocketmq.embedded.settings import ClusterSettings
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, ServerProcess, children_of, is_alive, kill, wait_for

@@ -5,16 +5,14 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.reading import PullRequest, PullResponse
-from pocketmq.protocol.requests.sending import SendRequestV2
+from pocketmq.protocol.requests import reading, sending
 
 
 class RawClient:
@@ -63,8 +61,8 @@ class RawClient:
                 return answer
 
 
-def send_header(queue: MessageQueue, key: str, group: str = "raw") -> SendRequestV2:
-    return SendRequestV2(
+def send_header(queue: MessageQueue, key: str, group: str = "raw") -> sending.SendRequestV2:
+    return sending.SendRequestV2(
         producer_group=group,
         topic=queue.topic,
         default_topic="TBW102",
@@ -81,7 +79,7 @@ def send_header(queue: MessageQueue, key: str, group: str = "raw") -> SendReques
 
 
 def pull(client: RawClient, queue: MessageQueue, offset: int, group: str = "raw") -> Command:
-    header = PullRequest(
+    header = reading.PullRequest(
         consumer_group=group,
         topic=queue.topic,
         queue_id=queue.queue_id,
@@ -107,4 +105,4 @@ def everything_in(client: RawClient, queue: MessageQueue) -> Iterator[ReceivedMe
             return
         messages = decode_pulled(answer.body, DeliveryContext()) if answer.code == 0 else []
         yield from messages
-        offset = answer.header(PullResponse).next_begin_offset
+        offset = answer.header(reading.PullResponse).next_begin_offset

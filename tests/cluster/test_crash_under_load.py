@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.requests.sending import SendResponse
 from tests.cluster.raw import RawClient, everything_in, send_header
 

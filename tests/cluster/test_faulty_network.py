@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.cluster.raw import RawClient, everything_in, send_header
 

@@ -6,8 +6,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import RequestCode, decode_body, encode_body
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest, Heartbeat
 from tests.cluster.raw import RawClient, send_header
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.cluster.raw import RawClient, send_header
 from tests.cluster.test_overload import memory

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.reading import PullRequest
-from pocketmq.protocol.requests.sending import SendResponse
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.requests import reading, sending
 from tests.cluster.raw import RawClient, send_header
 
 MIB = 1024 * 1024
@@ -41,7 +39,7 @@ def frames(count: int, body: bytes, mark: str) -> bytes:
 def position(answer: Command) -> int:
     """Give where in the log a message is: the order in which a broker took them."""
     assert answer.code == 0, answer.remark
-    return int(answer.header(SendResponse).msg_id[-16:], 16)
+    return int(answer.header(sending.SendResponse).msg_id[-16:], 16)
 
 
 def test_ten_thousand_pipelined_requests_do_not_make_another_client_wait() -> None:
@@ -109,7 +107,7 @@ def test_a_client_that_reads_no_answers_costs_little_and_harms_nobody() -> None:
             for _ in range(4):
                 other.call(RequestCode.SEND_MESSAGE_V2, send_header(QUEUE, "k"), bytes(MIB))
             before = memory(pid)
-            pull = PullRequest(
+            pull = reading.PullRequest(
                 consumer_group="g",
                 topic=QUEUE.topic,
                 queue_id=0,

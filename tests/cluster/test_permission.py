@@ -3,9 +3,8 @@
 from functools import partial
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import TopicRoute
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop.jvm import wait_until
 from tests.wire_client import WireClient

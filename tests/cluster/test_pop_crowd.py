@@ -5,12 +5,11 @@ import time
 from collections import Counter
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.handles import PopHandle, read_start_offsets
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.requests.pop import AckRequest, PopRequest
 from tests.cluster.raw import RawClient, send_header
 

@@ -12,17 +12,11 @@ import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.sending import (
-    EndTransactionRequest,
-    RecallRequest,
-    SendRequestV2,
-    SendResponse,
-)
+from pocketmq.protocol.requests import sending
 from tests.cluster.raw import RawClient, everything_in, send_header
 
 ROUNDS = 4
@@ -33,11 +27,11 @@ NUMBERS = count(1)
 Work = Callable[[RawClient, int], None]
 
 
-def with_properties(key: str, sys_flag: int, **properties: str) -> SendRequestV2:
+def with_properties(key: str, sys_flag: int, **properties: str) -> sending.SendRequestV2:
     text = encode_properties({"UNIQ_KEY": key} | properties).decode()
     header = send_header(QUEUE, key).to_v1()
     fields = {name: getattr(header, name) for name in header.__struct_fields__}
-    return SendRequestV2(**fields | {"properties": text, "sys_flag": sys_flag})
+    return sending.SendRequestV2(**fields | {"properties": text, "sys_flag": sys_flag})
 
 
 def work_until_killed(cluster: Cluster, work: Work, enough: Callable[[], bool]) -> None:
@@ -62,10 +56,12 @@ def work_until_killed(cluster: Cluster, work: Work, enough: Callable[[], bool]) 
         cluster.restart("broker-0")
 
 
-def ask(client: RawClient, code: RequestCode, header: Header, body: bytes = b"") -> SendResponse:
+def ask(
+    client: RawClient, code: RequestCode, header: Header, body: bytes = b""
+) -> sending.SendResponse:
     answer = client.call(code, header, body)
     assert answer.code == 0, answer.remark
-    return answer.header(SendResponse)
+    return answer.header(sending.SendResponse)
 
 
 def found(cluster: Cluster) -> list[ReceivedMessage]:
@@ -77,7 +73,7 @@ def found(cluster: Cluster) -> list[ReceivedMessage]:
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_no_commit_is_lost_and_none_is_seen_twice(tmp_path: Path, flush: str) -> None:
     """After a crash the producer ends all its transactions once more, as if asked about them."""
-    halves: dict[str, EndTransactionRequest] = {}
+    halves: dict[str, sending.EndTransactionRequest] = {}
     fates: dict[str, bool] = {}
 
     def transact(client: RawClient, number: int) -> None:
@@ -85,7 +81,7 @@ def test_no_commit_is_lost_and_none_is_seen_twice(tmp_path: Path, flush: str) ->
         header = with_properties(key, 4, TRAN_MSG="true", PGROUP="raw")
         stored = ask(client, RequestCode.SEND_MESSAGE_V2, header, key.encode())
         fate = 8 if number % 3 else 12
-        halves[key] = EndTransactionRequest(
+        halves[key] = sending.EndTransactionRequest(
             producer_group="raw",
             tran_state_table_offset=stored.queue_offset,
             commit_log_offset=int(stored.msg_id[-16:], 16),
@@ -136,7 +132,7 @@ def test_timed_messages_come_once_and_in_time_however_often_a_broker_dies(tmp_pa
         stored = ask(client, RequestCode.SEND_MESSAGE_V2, header, b"%d" % moment)
         due[key] = moment
         if number % 16 == 7:  # due in four seconds
-            back = RecallRequest(topic="special", recall_handle=stored.recall_handle or "")
+            back = sending.RecallRequest(topic="special", recall_handle=stored.recall_handle or "")
             if client.call(RequestCode.RECALL_MESSAGE, back).code == 0:
                 recalled[key] = moment
 

@@ -20,10 +20,7 @@ from playwright.sync_api import (
 
 import pocketmq as mq
 from pocketmq.errors import RouteNotFound
-from tests.loops import pytest_generate_tests, pytest_pyfunc_call
 from tests.server_process import CommandProcess, wait_for
-
-__all__ = ["pytest_generate_tests", "pytest_pyfunc_call"]
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [

@@ -13,14 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pocketmq
 from pocketmq import Cluster
 from pocketmq.embedded import aio
+from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import TopicRoute
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from tests.loops import open_files
 from tests.server_process import children_of, is_alive, wait_for
@@ -348,3 +350,19 @@ def test_what_the_package_does_not_have_is_told_as_usual() -> None:
     assert "Cluster" in dir(pocketmq)
     with pytest.raises(AttributeError, match="module 'pocketmq' has no attribute 'Klustre'"):
         getattr(pocketmq, "Klustre")  # noqa: B009 - mypy would rightly refuse it
+
+
+def test_waits_double_up_to_a_bound() -> None:
+    assert [restart_wait(failures) for failures in range(1, 12)] == [
+        0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0,
+    ]  # fmt: skip
+
+
+@given(st.integers(min_value=0))
+def test_no_wait_is_longer_than_the_bound_or_none_at_all(failures: int) -> None:
+    assert 0.1 <= restart_wait(failures) <= LONGEST_WAIT
+
+
+def test_a_steady_life_makes_up_for_earlier_failures() -> None:
+    assert failures_after(7, STEADY) == 1
+    assert failures_after(7, STEADY - 0.1) == 8

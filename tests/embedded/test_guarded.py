@@ -9,7 +9,7 @@ import pytest
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.listening import warn_if_open
 from pocketmq.embedded.settings import Setting
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.signature import SigningUser, sign
 from tests.net.certificates import make_certificates
 from tests.wire_client import WireClient

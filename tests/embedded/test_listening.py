@@ -7,45 +7,34 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.embedded.listening import (
-    PORTS_FILE,
-    advertised_host,
-    default_port,
-    is_free,
-    own_host,
-    preferred_port,
-    read_ports,
-    resolved,
-    warn_if_open,
-    write_ports,
-)
+from pocketmq.embedded import listening
 from pocketmq.errors import CannotStart, StoreError
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::", "192.0.2.7"])
 async def test_an_address_is_itself_and_costs_no_thread(host: str) -> None:
     threads = threading.active_count()
-    assert await resolved(host, "the part") == host
+    assert await listening.resolved(host, "the part") == host
     assert threading.active_count() == threads
 
 
 async def test_a_name_becomes_an_ipv4_address_if_it_has_one() -> None:
-    assert await resolved("localhost", "the part") == "127.0.0.1"
+    assert await listening.resolved("localhost", "the part") == "127.0.0.1"
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 70 + ".invalid", "a..b", "\0", ""])
 async def test_a_name_that_does_not_resolve_is_told(host: str) -> None:
     with pytest.raises(CannotStart) as caught:
-        await resolved(host, "the part")
+        await listening.resolved(host, "the part")
     assert caught.value.part == "the part"
     assert repr(host) in caught.value.reason
 
 
 def test_every_interface_is_told_as_one_that_works() -> None:
-    assert (own_host("0.0.0.0"), own_host("::")) == ("127.0.0.1", "::1")
-    assert advertised_host("0.0.0.0") not in {"", "0.0.0.0"}
+    assert (listening.own_host("0.0.0.0"), listening.own_host("::")) == ("127.0.0.1", "::1")
+    assert listening.advertised_host("0.0.0.0") not in {"", "0.0.0.0"}
     for host in ("127.0.0.1", "192.0.2.7"):
-        assert (own_host(host), advertised_host(host)) == (host, host)
+        assert (listening.own_host(host), listening.advertised_host(host)) == (host, host)
 
 
 @pytest.mark.parametrize(
@@ -56,50 +45,50 @@ def test_only_what_others_can_reach_is_warned_about(
     host: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        warn_if_open(host)
+        listening.warn_if_open(host)
     assert len(caplog.records) == warnings
 
 
 def test_brokers_keep_the_distance_java_brokers_need() -> None:
-    assert [default_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
-    assert [default_port(0, number) for number in range(3)] == [0, 0, 0]
+    assert [listening.default_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
+    assert [listening.default_port(0, number) for number in range(3)] == [0, 0, 0]
 
 
 def test_a_port_with_a_server_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert not is_free("127.0.0.1", port)
-        assert preferred_port("127.0.0.1", port, "broker-0") == 0
-    assert is_free("127.0.0.1", port)
-    assert preferred_port("127.0.0.1", port, "broker-0") == port
+        assert not listening.is_free("127.0.0.1", port)
+        assert listening.preferred_port("127.0.0.1", port, "broker-0") == 0
+    assert listening.is_free("127.0.0.1", port)
+    assert listening.preferred_port("127.0.0.1", port, "broker-0") == port
 
 
 def test_any_port_needs_no_look() -> None:
-    assert preferred_port("127.0.0.1", 0, "broker-0") == 0
+    assert listening.preferred_port("127.0.0.1", 0, "broker-0") == 0
 
 
 def test_ports_are_read_back(tmp_path: Path) -> None:
-    write_ports(tmp_path, {"broker-0": 10911, "broker-1": 43210})
-    assert read_ports(tmp_path) == {"broker-0": 10911, "broker-1": 43210}
+    listening.write_ports(tmp_path, {"broker-0": 10911, "broker-1": 43210})
+    assert listening.read_ports(tmp_path) == {"broker-0": 10911, "broker-1": 43210}
 
 
 def test_without_a_directory_nothing_is_kept(tmp_path: Path) -> None:
-    write_ports(None, {"broker-0": 10911})
-    assert read_ports(None) == {}
-    assert read_ports(tmp_path) == {}
+    listening.write_ports(None, {"broker-0": 10911})
+    assert listening.read_ports(None) == {}
+    assert listening.read_ports(tmp_path) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"broker-0": "x"}', b"\xff"])
 def test_a_broken_file_is_passed_over_and_told(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / PORTS_FILE).write_bytes(content)
+    (tmp_path / listening.PORTS_FILE).write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert read_ports(tmp_path) == {}
-    assert str(tmp_path / PORTS_FILE) in caplog.text
+        assert listening.read_ports(tmp_path) == {}
+    assert str(tmp_path / listening.PORTS_FILE) in caplog.text
 
 
 def test_a_directory_that_takes_no_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot write"):
-        write_ports(tmp_path / "file", {})
+        listening.write_ports(tmp_path / "file", {})

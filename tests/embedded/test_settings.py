@@ -5,20 +5,14 @@ from pathlib import Path
 import pytest
 
 from pocketmq import Cluster
-from pocketmq.embedded.settings import (
-    ClusterSettings,
-    broker_properties,
-    cluster_config,
-    nameserver_config,
-    read_config_file,
-)
+from pocketmq.embedded import settings
 from pocketmq.errors import InvalidInput
 
 
 def test_settings_become_text_as_rocketmq_writes_it() -> None:
     config: dict[str, str | int | bool]
     config = {"autoCreateTopicEnable": False, "defaultTopicQueueNums": 4, "regionId": "eu"}
-    assert cluster_config(config) == {
+    assert settings.cluster_config(config) == {
         "autoCreateTopicEnable": "false",
         "defaultTopicQueueNums": "4",
         "regionId": "eu",
@@ -73,11 +67,11 @@ def test_a_port_is_a_port(port: int) -> None:
     with pytest.raises(InvalidInput, match=f"{port} is not a port"):
         Cluster(port=port)
     with pytest.raises(InvalidInput, match=f"{port} is not a port"):
-        ClusterSettings(broker_port=port)
+        settings.ClusterSettings(broker_port=port)
 
 
 def test_broker_names_are_the_same_at_every_start() -> None:
-    assert ClusterSettings(brokers=3).names == ["broker-0", "broker-1", "broker-2"]
+    assert settings.ClusterSettings(brokers=3).names == ["broker-0", "broker-1", "broker-2"]
 
 
 def test_a_java_brokers_file_counts_for_less_than_options(
@@ -85,21 +79,21 @@ def test_a_java_brokers_file_counts_for_less_than_options(
 ) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("# mine\nbrokerName = b\nlistenPort=1\nmappedFileSizeConsumeQueue=2\n")
-    properties = broker_properties(read_config_file(file), {"listenPort": "2"})
+    properties = settings.broker_properties(settings.read_config_file(file), {"listenPort": "2"})
     assert properties == {"bindAddress": "127.0.0.1", "brokerName": "b", "listenPort": "2"}
     assert "ignoring unknown broker setting mappedFileSizeConsumeQueue" in caplog.text
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no\.conf: No such file"):
-        read_config_file(tmp_path / "no.conf")
+        settings.read_config_file(tmp_path / "no.conf")
     (tmp_path / "bad.conf").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match=r"bad\.conf: not UTF-8"):
-        read_config_file(tmp_path / "bad.conf")
-    assert read_config_file(None) == {}
+        settings.read_config_file(tmp_path / "bad.conf")
+    assert settings.read_config_file(None) == {}
 
 
 def test_a_name_servers_settings_are_checked() -> None:
-    assert nameserver_config({"orderMessageEnable": "true"}).order_message_enable
+    assert settings.nameserver_config({"orderMessageEnable": "true"}).order_message_enable
     with pytest.raises(InvalidInput, match="unknown name server setting 'x'"):
-        nameserver_config({"x": "1"})
+        settings.nameserver_config({"x": "1"})

@@ -6,7 +6,6 @@ import pickle
 import pytest
 
 from pocketmq import errors
-from pocketmq.errors import MQError, ResponseCode, ServerError, server_error
 
 SAMPLE_ARGUMENTS: dict[str, object] = {
     "address": "127.0.0.1:10911",
@@ -34,12 +33,12 @@ SAMPLE_ARGUMENTS: dict[str, object] = {
 }
 
 
-def every_error_class() -> list[type[MQError]]:
+def every_error_class() -> list[type[errors.MQError]]:
     return sorted(
         (
             value
             for value in vars(errors).values()
-            if inspect.isclass(value) and issubclass(value, MQError)
+            if inspect.isclass(value) and issubclass(value, errors.MQError)
         ),
         key=lambda cls: cls.__name__,
     )
@@ -48,7 +47,7 @@ def every_error_class() -> list[type[MQError]]:
 BY_TYPE: dict[object, object] = {str: "something", int: 3, float: 1.5, tuple[str, ...]: ("a", "b")}
 
 
-def sample(cls: type[MQError]) -> MQError:
+def sample(cls: type[errors.MQError]) -> errors.MQError:
     """Build an error from its constructor's own parameters."""
     parameters = list(inspect.signature(cls.__init__, eval_str=True).parameters.values())[1:]
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -63,7 +62,7 @@ def sample(cls: type[MQError]) -> MQError:
 
 
 @pytest.mark.parametrize("cls", every_error_class(), ids=lambda cls: cls.__name__)
-def test_every_error_survives_pickling_with_its_facts(cls: type[MQError]) -> None:
+def test_every_error_survives_pickling_with_its_facts(cls: type[errors.MQError]) -> None:
     error = sample(cls)
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is cls
@@ -72,14 +71,14 @@ def test_every_error_survives_pickling_with_its_facts(cls: type[MQError]) -> Non
 
 
 @pytest.mark.parametrize("cls", every_error_class(), ids=lambda cls: cls.__name__)
-def test_every_error_is_exported_documented_and_says_something(cls: type[MQError]) -> None:
+def test_every_error_is_exported_documented_and_says_something(cls: type[errors.MQError]) -> None:
     assert cls.__name__ in errors.__all__
     assert cls.__doc__
     assert len(str(sample(cls))) > 5
 
 
 def test_a_known_code_becomes_the_class_that_stands_for_it() -> None:
-    error = server_error(17, "no topic", request="SEND_MESSAGE_V2", address="10.0.0.1:10911")
+    error = errors.server_error(17, "no topic", request="SEND_MESSAGE_V2", address="10.0.0.1:10911")
     assert type(error) is errors.TopicNotFound
     assert error.retryable
     assert error.refresh_route
@@ -90,13 +89,13 @@ def test_a_known_code_becomes_the_class_that_stands_for_it() -> None:
 
 
 def test_a_code_without_a_class_is_still_named() -> None:
-    error = server_error(ResponseCode.QUERY_NOT_FOUND)
-    assert type(error) is ServerError
+    error = errors.server_error(errors.ResponseCode.QUERY_NOT_FOUND)
+    assert type(error) is errors.ServerError
     assert str(error) == "refused the request: QUERY_NOT_FOUND (22)"
 
 
 def test_a_code_from_the_future_keeps_its_number() -> None:
-    error = server_error(7777, "new thing")
+    error = errors.server_error(7777, "new thing")
     assert error.code == 7777
     assert str(error) == "refused the request: unknown code (7777), new thing"
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, MessageModel, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.crowd import queue_of, strategy_of
 
 QUICK = {

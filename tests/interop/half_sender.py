@@ -4,8 +4,7 @@ import asyncio
 import sys
 
 from pocketmq.client.producer import Producer
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message
+from pocketmq.model import Message, TransactionState
 
 
 async def main(name_servers: str, group: str, topic: str, body: str) -> None:

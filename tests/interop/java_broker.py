@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.nameserver import GetRouteRequest
-from pocketmq.protocol.requests.topics import CreateTopicRequest
+from pocketmq.model import TopicRoute
+from pocketmq.protocol import RequestCode, decode_body
+from pocketmq.protocol.requests import nameserver as rows
+from pocketmq.protocol.requests import topics
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
 from tests.wire_client import WireClient
 
@@ -23,7 +22,7 @@ class JavaBroker:
     def create_topic(self, topic: str, queues: int) -> None:
         """Make a topic on every broker; clients find it when this returns."""
         for address in self.brokers.values():
-            header = CreateTopicRequest(
+            header = topics.CreateTopicRequest(
                 topic=topic,
                 default_topic="TBW102",
                 read_queue_nums=queues,
@@ -40,7 +39,7 @@ class JavaBroker:
 
     def route(self, topic: str) -> list[str]:
         with WireClient(self.address) as client:
-            header = GetRouteRequest(topic=topic)
+            header = rows.GetRouteRequest(topic=topic)
             answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         if answer.code != 0:
             return []

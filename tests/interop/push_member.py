@@ -8,8 +8,8 @@ import sys
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere
+from pocketmq.protocol import ReceivedMessage
 
 
 async def tell(message: ReceivedMessage) -> None:

@@ -31,7 +31,6 @@ from tests.access.attempts import (
 )
 from tests.broker.running import client
 from tests.interop import jvm
-from tests.interop.jvm import Jars, Process
 from tests.net.certificates import Certificates, make_certificates
 from tests.server_process import ServerProcess
 
@@ -46,7 +45,7 @@ PROVIDERS = {
 
 
 @contextmanager
-def java_broker(jars: Jars, home: Path, **settings: object) -> Iterator[Address]:
+def java_broker(jars: jvm.Jars, home: Path, **settings: object) -> Iterator[Address]:
     """Run a Java broker that no name server knows."""
     port = jvm.free_port()
     settings |= {"listenPort": port, "brokerName": "broker-a", "enableControllerMode": "false"}
@@ -79,7 +78,7 @@ def differing(found: dict[str, Answer], attempts: list[Attempt]) -> dict[str, An
     return differences
 
 
-def test_javas_broker_gives_the_answers_written_down(jars: Jars, tmp_path: Path) -> None:
+def test_javas_broker_gives_the_answers_written_down(jars: jvm.Jars, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "conf").mkdir(parents=True)
     if jars.is_5:
@@ -121,7 +120,9 @@ def guarded_config(kind: str, directory: Path, made: Certificates) -> dict[str, 
     return config
 
 
-def guarded(jars: Jars, home: Path, kind: str, made: Certificates, *arguments: str) -> list[str]:
+def guarded(
+    jars: jvm.Jars, home: Path, kind: str, made: Certificates, *arguments: str
+) -> list[str]:
     """Run the Java client and give what it says; over TLS it checks whom it talks to."""
     command = jars.compiled(home, "Guarded", *arguments)
     if "TLS" in kind:
@@ -136,7 +137,7 @@ def guarded(jars: Jars, home: Path, kind: str, made: Certificates, *arguments: s
         command = jvm.with_properties(
             command, {f"tls.{key}": value for key, value in settings.items()}
         )
-    with Process(command, home) as process:
+    with jvm.Process(command, home) as process:
         return process.wait_for_end()
 
 
@@ -167,7 +168,7 @@ EVERYTHING = ["sent 20", "consumed 20", "found 1", "end"]
     ],
 )
 def test_java_clients_pass(
-    jars: Jars, tmp_path: Path, made: Certificates, kind: str, user: str, secret: str
+    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str, user: str, secret: str
 ) -> None:
     with Cluster(config=guarded_config(kind, tmp_path, made)) as cluster:
         said = guarded(jars, tmp_path, kind, made, cluster.address, user, secret, "made", "g", "20")
@@ -183,7 +184,7 @@ def test_java_clients_pass(
     ],
 )
 def test_java_clients_are_refused(
-    jars: Jars, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
+    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
 ) -> None:
     """What others have sent is there to be consumed; heartbeats and questions are refused."""
     exception = "org.apache.rocketmq.acl.common.AclException"
@@ -217,7 +218,7 @@ def tls_only(made: Certificates, directory: Path, kind: str) -> Iterator[tuple[s
 
 @pytest.mark.parametrize("kind", ["cluster", "broker"])
 def test_java_clients_in_the_clear_fail_where_tls_is_spoken_only(
-    jars: Jars, tmp_path: Path, made: Certificates, kind: str
+    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str
 ) -> None:
     with tls_only(made, tmp_path, kind) as (address, refusing):
         arguments = (address, "", "", "made", "g", "20")
@@ -229,7 +230,7 @@ def test_java_clients_in_the_clear_fail_where_tls_is_spoken_only(
 
 
 @contextmanager
-def operator(jars: Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Admin]:
+def operator(jars: jvm.Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Admin]:
     """Give mqadmin with the credentials its own file names."""
     (home / "conf").mkdir()
     (home / "conf" / "tools.yml").write_text(f"accessKey: {user}\nsecretKey: {secret}\n")
@@ -238,7 +239,7 @@ def operator(jars: Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Adm
 
 
 @pytest.mark.line("5.x")  # 4.x knows no users
-def test_mqadmin_makes_users_and_rules(jars: Jars, tmp_path: Path, made: Certificates) -> None:
+def test_mqadmin_makes_users_and_rules(jars: jvm.Jars, tmp_path: Path, made: Certificates) -> None:
     with (
         Cluster(config=guarded_config("users", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "root", USERS["root"]) as admin,
@@ -266,7 +267,7 @@ def test_mqadmin_makes_users_and_rules(jars: Jars, tmp_path: Path, made: Certifi
 
 
 @pytest.mark.line("4.x")  # 5.x has no commands for accounts
-def test_mqadmin_makes_accounts(jars: Jars, tmp_path: Path, made: Certificates) -> None:
+def test_mqadmin_makes_accounts(jars: jvm.Jars, tmp_path: Path, made: Certificates) -> None:
     with (
         Cluster(config=guarded_config("accounts", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "rootkey1", ACCOUNTS["rootkey1"]) as admin,

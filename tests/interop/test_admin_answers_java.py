@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.fastjson import loads
 from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars, wait_until

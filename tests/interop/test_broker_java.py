@@ -8,9 +8,9 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.embedded import Cluster
+from pocketmq.model import MessageQueue, SysFlag
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model.kinds import COMPRESSION_MASK
 from tests.interop.jvm import PATIENCE, Admin, Jars, Process, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]

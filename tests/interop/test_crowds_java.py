@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq as mq
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.crowd import GROUPS, Crowd
 from tests.interop.groups import Load
 from tests.interop.jvm import Jars, wait_until

@@ -18,19 +18,10 @@ from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import RequestTimedOut, SendFailed
-from pocketmq.model.kinds import ConsumeFromWhere, PullFlag, TransactionState
-from pocketmq.model.message import Message
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import ConsumeFromWhere, Message, PullFlag, TransactionState
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode, trace_text
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.reading import PullRequest
-from pocketmq.protocol.trace_text import (
-    Traced,
-    TracedEnd,
-    TracedKind,
-    TracedSend,
-    decode_traced,
-)
 from tests.interop.groups import Member
 from tests.interop.jvm import Admin, Jars, Process, broker, free_port, nameserver, wait_until
 from tests.wire_client import WireClient
@@ -327,11 +318,11 @@ def test_java_reads_our_traces(java: Java) -> None:
     sent, batch, ended = asyncio.run(story())
     told, *of_consumer = [each for each in java.pull(TRACES) if sent in each.keys]
     assert set(told.keys) == {sent, "k1", "k2", *batch, ended.message_id}
-    events = decode_traced(told.body.decode())
+    events = trace_text.decode_traced(told.body.decode())
     assert [kind_and_id(event) for event in events] == [
-        (TracedKind.NORMAL, sent),
-        *[(TracedKind.NORMAL, each) for each in batch],
-        (TracedKind.HALF, ended.message_id),
+        (trace_text.TracedKind.NORMAL, sent),
+        *[(trace_text.TracedKind.NORMAL, each) for each in batch],
+        (trace_text.TracedKind.HALF, ended.message_id),
         (COMMIT, ended.message_id),
     ]
     with Process(java.jars.compiled(java.home, "Exchange", "traces"), java.home) as reading:
@@ -350,9 +341,9 @@ def test_java_reads_our_traces(java: Java) -> None:
         assert re.search(rf"Pub +watched {took}", shown)
 
 
-def kind_and_id(event: Traced) -> tuple[object, str]:
-    assert isinstance(event, TracedSend | TracedEnd)
-    if isinstance(event, TracedEnd):
+def kind_and_id(event: trace_text.Traced) -> tuple[object, str]:
+    assert isinstance(event, trace_text.TracedSend | trace_text.TracedEnd)
+    if isinstance(event, trace_text.TracedEnd):
         return event.state, event.message_id
     assert (event.group, event.topic, event.ok) == ("watched", "traced", True)
     return event.kind, event.message_id

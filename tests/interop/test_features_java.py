@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import pocketmq as mq
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars, wait_until
 from tests.interop.rows import ROWS, Row

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 from tests.interop.groups import Load, Member, consumed, share
 from tests.interop.jvm import Jars, Process, wait_until

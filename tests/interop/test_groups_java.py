@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.groups import Load, Member, consumed, settled
 from tests.interop.jvm import Jars, wait_until
 

@@ -14,7 +14,6 @@ import pocketmq as mq
 from pocketmq.nameserver import NameServer, NameServerConfig
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop import jvm
-from tests.interop.jvm import Jars, free_port, wait_until
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -43,10 +42,10 @@ def nameserver(trusted: str) -> Iterator[str]:
         loop.close()
 
 
-def java_broker(jars: Jars, home: Path, address: str, name: str) -> jvm.Process:
+def java_broker(jars: jvm.Jars, home: Path, address: str, name: str) -> jvm.Process:
     (home / name).mkdir(parents=True)
     settings = {"brokerName": name, "brokerClusterName": "JavaCluster", "brokerId": 0}
-    return jvm.broker(jars, home / name, address, listenPort=free_port(), **settings)
+    return jvm.broker(jars, home / name, address, listenPort=jvm.free_port(), **settings)
 
 
 def brokers_of(address: str, topic: str) -> set[str]:
@@ -56,35 +55,35 @@ def brokers_of(address: str, topic: str) -> set[str]:
 
 
 def test_a_java_broker_at_a_listed_address_registers_and_serves_and_leaves(
-    jars: Jars, tmp_path: Path
+    jars: jvm.Jars, tmp_path: Path
 ) -> None:
     with nameserver("127.0.0.1") as address:
         with java_broker(jars, tmp_path, address, "listed"):
-            wait_until(lambda: brokers_of(address, "TBW102") == {"listed"}, "the broker")
+            jvm.wait_until(lambda: brokers_of(address, "TBW102") == {"listed"}, "the broker")
             with mq.Producer(address, group="shop") as producer:
                 producer.send(mq.Message("orders", b"one"))
-            wait_until(lambda: brokers_of(address, "orders") == {"listed"}, "its new topic")
+            jvm.wait_until(lambda: brokers_of(address, "orders") == {"listed"}, "its new topic")
             with mq.PullConsumer(address, group="audit") as consumer:
                 consumer.subscribe("orders")
                 received = next(iter(consumer))
                 assert received.body == b"one"
-        wait_until(lambda: brokers_of(address, "TBW102") == set(), "the broker to be forgotten")
+        jvm.wait_until(lambda: brokers_of(address, "TBW102") == set(), "the broker to be forgotten")
 
 
 def test_a_java_broker_elsewhere_is_refused(
-    jars: Jars, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    jars: jvm.Jars, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = "REGISTER_BROKER (103) was refused with code 16: REGISTER_BROKER needs the signature"
     with nameserver("10.0.0.1") as address, java_broker(jars, tmp_path, address, "unlisted"):
-        wait_until(lambda: refused in caplog.text, "the refusal")
+        jvm.wait_until(lambda: refused in caplog.text, "the refusal")
         assert brokers_of(address, "TBW102") == set()
 
 
 def test_mqadmin_changes_the_name_server_with_its_users_credentials(
-    jars: Jars, tmp_path: Path
+    jars: jvm.Jars, tmp_path: Path
 ) -> None:
     with nameserver("127.0.0.1") as address, java_broker(jars, tmp_path, address, "listed"):
-        wait_until(lambda: brokers_of(address, "TBW102") == {"listed"}, "the broker")
+        jvm.wait_until(lambda: brokers_of(address, "TBW102") == {"listed"}, "the broker")
         nobody, root = tmp_path / "nobody", tmp_path / "root"
         for home in (nobody, root):
             (home / "conf").mkdir(parents=True)

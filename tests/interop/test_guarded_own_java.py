@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 
 import pocketmq as mq
+from pocketmq import errors
 from pocketmq.admin.access import rules_for
-from pocketmq.errors import (
-    MQError,
-    NoPermission,
-    SendFailed,
-    ServerError,
-    SystemBusy,
-    TransportError,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.requests.access import User
 from tests.access.attempts import ACCESS_FILE, ACCOUNTS, USERS
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
@@ -100,7 +93,7 @@ def guarded(jars: Jars, home: Path, stack: ExitStack, *, tls: bool) -> Guarded:
 def _sends(producer: mq.Producer, topic: str) -> bool:
     try:
         return producer.send(mq.Message(topic, b"first")).ok
-    except MQError:
+    except errors.MQError:
         return False
 
 
@@ -144,10 +137,10 @@ def test_one_with_the_right_secret_sends_and_consumes(java: Guarded) -> None:
 def test_one_with_a_wrong_secret_is_refused(java: Guarded, jars: Jars) -> None:
     error = refused(java, java.settings("wrong"))
     if jars.is_5:
-        assert isinstance(error, NoPermission)
+        assert isinstance(error, errors.NoPermission)
         assert "check signature failed." in str(error)
     else:
-        assert isinstance(error, ServerError)
+        assert isinstance(error, errors.ServerError)
         assert "Check signature failed for accessKey=rootkey1" in str(error)
 
 
@@ -157,7 +150,7 @@ def test_rules_allow_an_ordinary_one_to_send_to_one_topic_alone(java: Guarded) -
         assert producer.send(mq.Message("inbox", b"allowed")).ok
     for topic in ("outbox", "other"):
         error = refused(java, settings, topic)
-        assert isinstance(error, NoPermission if java.is_5 else ServerError)
+        assert isinstance(error, errors.NoPermission if java.is_5 else errors.ServerError)
         assert java.no_right_to(topic) in str(error)
 
 
@@ -192,13 +185,13 @@ def _heard(caplog: pytest.LogCaptureFixture, what: str, java: Guarded) -> bool:
     )
 
 
-def refused(java: Guarded, settings: dict[str, Any], topic: str = TOPIC) -> MQError:
+def refused(java: Guarded, settings: dict[str, Any], topic: str = TOPIC) -> errors.MQError:
     """Give the error of a send that is not for want of time on a busy machine."""
     with mq.Producer(java.address, group="shop", retries=0, **settings) as producer:
         for _ in range(20):
-            with pytest.raises(SendFailed) as caught:
+            with pytest.raises(errors.SendFailed) as caught:
                 producer.send(mq.Message(topic, b"x"))
-            if not isinstance(caught.value.last_error, SystemBusy):
+            if not isinstance(caught.value.last_error, errors.SystemBusy):
                 break
     assert caught.value.last_error is not None
     return caught.value.last_error
@@ -209,10 +202,10 @@ def test_tls_is_spoken_only_with_those_one_believes(java: Guarded, tmp_path: Pat
     settings = java.settings()
     if java.tls:
         in_the_clear = {"credentials": settings["credentials"]}
-        assert isinstance(refused(java, in_the_clear), TransportError)
+        assert isinstance(refused(java, in_the_clear), errors.TransportError)
     other = make_certificates(tmp_path).asking()
     with (
-        pytest.raises(MQError, match="certificate"),
+        pytest.raises(errors.MQError, match="certificate"),
         mq.Producer(java.address, group="shop", **settings | {"tls": other}) as producer,
     ):
         producer.send(mq.Message(TOPIC, b"x"))

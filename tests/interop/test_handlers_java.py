@@ -11,9 +11,8 @@ import pytest
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import Consumed
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, Message
+from pocketmq.protocol import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Admin, Jars
 from tests.loops import until

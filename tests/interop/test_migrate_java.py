@@ -10,8 +10,8 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
-from pocketmq.model.groups import GroupConfig
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import GroupConfig
+from pocketmq.protocol import ReceivedMessage
 from tests.cli.migrating import FIRST, Operator, move_while_open
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars

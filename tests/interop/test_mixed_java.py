@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.groups import Load, Member, consumed, settled
 from tests.interop.jvm import Admin, Jars, broker, free_port, nameserver, wait_until
 from tests.server_process import ServerProcess

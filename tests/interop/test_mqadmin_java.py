@@ -10,10 +10,9 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.embedded import Cluster
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RequestCode, decode_body
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.requests.offsets import ResetOffset, UpdateConsumerOffsetRequest
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 from tests.wire_client import WireClient

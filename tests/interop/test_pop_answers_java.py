@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RecordView
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView, scan_records
-from pocketmq.protocol.requests.pop import bits_of
-from pocketmq.protocol.requests.topics import CreateTopicRequest
+from pocketmq.protocol.record_scan import scan_records
+from pocketmq.protocol.requests import pop as rows
+from pocketmq.protocol.requests import topics
 from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars
 from tests.wire_client import WireClient
@@ -78,7 +78,7 @@ class Teller:
 
 def story(address: str) -> list[Any]:
     with WireClient(address) as client:
-        make = CreateTopicRequest(
+        make = topics.CreateTopicRequest(
             topic=T, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
             topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
         )  # fmt: skip
@@ -105,7 +105,7 @@ def story(address: str) -> list[Any]:
         tell.ask(Code.CHANGE_MESSAGE_INVISIBLETIME, change)
         ack = {
             "c": "G", "t": T, "r": "0", "so": 0, "q": 0, "rq": int(first.ext["reviveQid"]),
-            "pt": int(first.ext["popTime"]), "it": 20_000, "b": bits_of([1, 2], 0),
+            "pt": int(first.ext["popTime"]), "it": 20_000, "b": rows.bits_of([1, 2], 0),
         }  # fmt: skip
         body = json.dumps({"brokerName": NAME, "acks": [ack]}).encode()
         tell.ask(Code.BATCH_ACK_MESSAGE, {}, body)
@@ -141,7 +141,7 @@ def test_answers_are_equal(java: str, ours: str) -> None:
 def retried(address: str) -> list[Any]:
     """A message comes back once, is looked at, and acknowledged."""
     with WireClient(address, 60) as client:
-        make = CreateTopicRequest(
+        make = topics.CreateTopicRequest(
             topic=T, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
             topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
         )  # fmt: skip

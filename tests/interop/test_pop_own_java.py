@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.embedded import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model import ConsumeFromWhere
 from tests.interop.groups import Load, Member, consumed
 from tests.interop.jvm import Admin, Jars, wait_until
 

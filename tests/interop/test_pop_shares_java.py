@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.embedded import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model import ConsumeFromWhere
 from tests.client.pop.turns import Turns
 from tests.interop.groups import Member
 from tests.interop.java_broker import JavaBroker, java_brokers

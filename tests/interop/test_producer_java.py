@@ -11,18 +11,11 @@ from typing import Any
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.balance.producer.selectors import by_hash
 from pocketmq.client.producer import Producer
-from pocketmq.errors import (
-    MessageIllegal,
-    MQError,
-    RequestNotSupported,
-    SendFailed,
-    ServerError,
-)
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.protocol.compression import Codec
 from pocketmq.protocol.handles import RecallHandle
 from tests.interop.jvm import Jars, Process, broker, free_port, nameserver, wait_until
@@ -94,7 +87,7 @@ async def send_until_taken(producer: Producer, message: Message) -> None:
     while True:
         try:
             await producer.send(message)
-        except MQError:
+        except errors.MQError:
             assert time.monotonic() < deadline
         else:
             return
@@ -218,7 +211,7 @@ async def test_recalling_is_unknown_to_java_4(java: Java) -> None:
     handle = RecallHandle(topic="first", broker_name="java-broker", deliver_at_ms=1, message_id="A")
     async with ours(java) as producer:
         await send_until_taken(producer, Message("first", b"hello"))
-        with pytest.raises(RequestNotSupported):
+        with pytest.raises(errors.RequestNotSupported):
             await producer.recall("first", str(handle))
 
 
@@ -234,14 +227,14 @@ async def test_a_namespace_is_the_one_of_java(java: Java) -> None:
 async def test_refusals_of_java_are_typed_errors(java: Java) -> None:
     async with ours(java, max_message_size=1 << 25, compress_from=1 << 25) as producer:
         await send_until_taken(producer, Message("first", b"hello"))
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await producer.send(Message("first", b"x" * (5 << 20)))
-        assert isinstance(caught.value.last_error, MessageIllegal)
+        assert isinstance(caught.value.last_error, errors.MessageIllegal)
         assert not caught.value.outcome_unknown
         await producer.sending.publishing.find("first", 5.0)
         publication = producer.sending.publishing.ready("first")
         assert publication is not None
         publication.queues = (MessageQueue("first", "java-broker", 99),)
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await producer.send(Message("first", b"x"))
-        assert isinstance(caught.value.last_error, ServerError)
+        assert isinstance(caught.value.last_error, errors.ServerError)

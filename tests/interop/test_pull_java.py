@@ -14,11 +14,9 @@ from pocketmq.client.filters import Filter, by_sql
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.pull import PullConsumer
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
+from pocketmq.protocol import ReceivedMessage, RecordView
+from pocketmq.protocol.record_scan import scan_records
 from tests.interop.groups import Load, Member, share
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars, wait_until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq as mq
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.groups import Load, Member
 from tests.interop.jvm import Jars, Process, wait_until
 from tests.interop.rows import ROWS, Row

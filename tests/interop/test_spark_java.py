@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType, StructType
 import pocketmq as mq
 from pocketmq.client.options import ClientOptions
 from pocketmq.model.names import HALF_TOPIC
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.check_backs import answering

@@ -1,8 +1,8 @@
 """Defaults that a peer relies on when it leaves a field out: those of Java's classes."""
 
+from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.model.delay import DELAY_LEVELS, CustomizedRetry, ExponentialRetry
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.topics import MappedRange, TopicConfig, TopicMapping
+from pocketmq.model.topics import MappedRange, TopicMapping
 
 
 def test_retries_pause_as_long_as_the_delay_levels() -> None:

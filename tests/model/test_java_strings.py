@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import int32, java_hash, java_order, java_sorted, java_split
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 JAVA_HASHES = {
     "TagA": 2598919,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import MAX_ROUTE_QUEUES, BrokerData, QueueData, TopicRoute
+from pocketmq.model import BrokerData, MessageQueue, QueueData, TopicRoute
+from pocketmq.model.route import MAX_ROUTE_QUEUES
 from pocketmq.model.topics import TopicMapping
 from tests.balance.producer.vectors import TOPIC, named, rows
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.fastjson import loads
 
 _FILE = Path(__file__).parents[1] / "vectors" / "java-nameserver.jsonl"

@@ -1,7 +1,6 @@
 """Short ways to say what brokers say."""
 
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.nameserver.registrations import Announcement, RegisteredTopics
 from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.protocol.requests.topics import TopicTableBody

@@ -10,9 +10,8 @@ import pytest
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer, NameServerConfig
 from pocketmq.nameserver.access_control import RIGHTS, NeededRight
-from pocketmq.nameserver.dispatch import HANDLERS
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.nameserver.server import HANDLERS
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.signature import SigningUser, sign
 from tests.nameserver.wire import Peer, broker_fields, running, topics
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.nameserver.config import NameServerConfig
-from pocketmq.nameserver.dispatch import answer
+from pocketmq.nameserver.server import answer
 from pocketmq.nameserver.state import NameServerState
 from tests.nameserver.java_scenarios import body_of, essence, request_of, scenarios
 

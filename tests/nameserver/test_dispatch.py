@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import StoreError
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 from pocketmq.nameserver.config import NameServerConfig
-from pocketmq.nameserver.dispatch import HANDLERS, answer
 from pocketmq.nameserver.key_values import KeyValues
+from pocketmq.nameserver.server import HANDLERS, answer
 from pocketmq.nameserver.state import NameServerState
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.registration import MAX_INFLATED, Registration, encode_registration
 from pocketmq.protocol.requests.topics import TopicTableBody
 

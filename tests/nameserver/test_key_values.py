@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed, ServerError, StoreError
 from pocketmq.nameserver.key_values import MAX_CHARACTERS, KeyValues
+from pocketmq.nameserver.saved_files import read_saved, replace_saved
 
 words = st.sampled_from(("", "a", "é", 'k"\\', "😀"))
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -78,3 +81,28 @@ def test_more_than_fits_is_refused_until_there_is_room() -> None:
     values.put("n", "k", "")
     values.put("n", "l", "")
     assert values.get("n", "l") == ""
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert read_saved(path) is None
+    replace_saved(path, b"a longer first content")
+    replace_saved(path, b"second")
+    assert read_saved(path) == b"second"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_crash_before_the_replacement_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_saved(path, b"old")
+    (tmp_path / "file.new").write_bytes(b"half a new o")
+    assert read_saved(path) == b"old"
+    replace_saved(path, b"new")
+    assert read_saved(path) == b"new"
+
+
+def test_errors_of_the_system_are_store_errors(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot read"):
+        read_saved(tmp_path)
+    with pytest.raises(StoreError, match="cannot write"):
+        replace_saved(tmp_path / "missing" / "file", b"")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pocketmq.model.route import BrokerData, QueueData, TopicRoute
+from pocketmq.model import BrokerData, QueueData, TopicRoute
 from pocketmq.nameserver.route_answers import RouteBodies, in_zone, with_acting_masters
 
 

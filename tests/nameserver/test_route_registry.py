@@ -5,17 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from pocketmq.errors import ServerError
-from pocketmq.model.route import BrokerData, QueueData
+from pocketmq.model import BrokerData, DataVersion, QueueData
 from pocketmq.model.topics import TopicMapping
-from pocketmq.model.value import DataVersion
-from pocketmq.nameserver.registrations import (
-    Announcement,
-    BrokerKey,
-    NotifyMinBrokerId,
-    Registered,
-    RegisteredTopics,
-    TableLimits,
-)
+from pocketmq.nameserver import registrations
 from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.protocol.requests.topics import TopicTableBody
 from tests.nameserver.shapes import addresses, broker, config, permissions, queue_counts, topics
@@ -23,7 +15,9 @@ from tests.nameserver.shapes import addresses, broker, config, permissions, queu
 Change = Callable[[RouteRegistry], object]
 
 
-def table_with(*brokers: Announcement, known: RegisteredTopics | None = None) -> RouteRegistry:
+def table_with(
+    *brokers: registrations.Announcement, known: registrations.RegisteredTopics | None = None
+) -> RouteRegistry:
     table = RouteRegistry()
     for each in brokers:
         table.register(each, known or topics("t", "u"), each.address, 0.0)
@@ -62,7 +56,7 @@ class TestRegistering:
             table.register(broker(), topics("t"), "x", 0.0)
         assert (refusal.value.code, refusal.value.remark) == (1, "register broker failed")
         assert table.brokers.clusters() == {}
-        assert table.data_version(BrokerKey("c", "b-0:1")) is None
+        assert table.data_version(registrations.BrokerKey("c", "b-0:1")) is None
 
     def test_one_lone_topic_of_an_unknown_slave_is_refused_too(self) -> None:
         table = table_with(broker("b", 0))
@@ -78,7 +72,7 @@ class TestRegistering:
 
     def test_no_topics_at_all_are_welcome(self) -> None:
         table = RouteRegistry()
-        assert table.register(broker(), topics(), "x", 0.0) == Registered(first=True)
+        assert table.register(broker(), topics(), "x", 0.0) == registrations.Registered(first=True)
         assert addresses(table) == {0: "b-0:1"}
 
     @pytest.mark.parametrize(
@@ -90,17 +84,17 @@ class TestRegistering:
         ],
     )
     def test_topics_change_with_the_version_of_their_table(
-        self, known: RegisteredTopics, counts: int, why: str
+        self, known: registrations.RegisteredTopics, counts: int, why: str
     ) -> None:
         table = table_with(broker())
         table.register(broker(), known, "x", 1.0)
         assert queue_counts(table, "t") == {"b": counts}, why
 
     def test_a_table_without_a_version_is_new_every_time(self) -> None:
-        table = table_with(broker(), known=RegisteredTopics(table=TopicTableBody()))
+        table = table_with(broker(), known=registrations.RegisteredTopics(table=TopicTableBody()))
         for count in (5, 7):
             configs = {each: config(each, count) for each in ("t", "u")}
-            known = RegisteredTopics(
+            known = registrations.RegisteredTopics(
                 table=TopicTableBody(topic_config_table=configs), digest=b"%d" % count
             )
             table.register(broker(), known, "x", 1.0)
@@ -133,7 +127,9 @@ class TestRegistering:
             data_version=known.table.data_version,
             topic_queue_mapping_info_map=mapping,
         )
-        table.register(broker(), RegisteredTopics(table=static), "x", 1.0, delete_absent=True)
+        table.register(
+            broker(), registrations.RegisteredTopics(table=static), "x", 1.0, delete_absent=True
+        )
         assert queue_counts(table, "u") == {"b": 4}
         route = table.routes.get("t")
         assert route is not None
@@ -156,9 +152,11 @@ class TestRegistering:
 
     def test_a_slave_learns_where_its_master_is(self) -> None:
         table = RouteRegistry()
-        assert table.register(broker("b", 1), topics(), 1, 0.0) == Registered(first=True)
+        assert table.register(broker("b", 1), topics(), 1, 0.0) == registrations.Registered(
+            first=True
+        )
         table.register(broker("b", 0), topics(), 0, 0.0)
-        assert table.register(broker("b", 1), topics(), 1, 1.0) == Registered(
+        assert table.register(broker("b", 1), topics(), 1, 1.0) == registrations.Registered(
             master_address="b-0:1", master_ha_address="ha-of-b-0:1"
         )
 
@@ -178,10 +176,10 @@ class TestRegistering:
         table.register(broker("b", 1, "y:1"), topics("t", "u", state=1), "y", 0.0)
         assert (
             table.register(broker("b", 0, "y:1"), topics("t", "u", state=1), "y", 1.0)
-            == Registered()
+            == registrations.Registered()
         )
         assert addresses(table) == {0: "x:1"}
-        assert table.data_version(BrokerKey("c", "y:1")) is None
+        assert table.data_version(registrations.BrokerKey("c", "y:1")) is None
 
     def test_an_address_under_a_new_name_leaves_the_old_one(self) -> None:
         table = table_with(broker("b", 0, "x:1"))
@@ -213,12 +211,12 @@ class TestRegistering:
 class TestVersions:
     def test_a_broker_is_told_whether_its_table_has_changed(self) -> None:
         table = table_with(broker())
-        key = BrokerKey("c", "b-0:1")
+        key = registrations.BrokerKey("c", "b-0:1")
         same = DataVersion(counter=1, timestamp=1)
         assert not table.changed(key, same)
         assert table.changed(key, DataVersion(counter=2, timestamp=1))
         assert table.changed(key, None)
-        assert table.changed(BrokerKey("c", "stranger:1"), same)
+        assert table.changed(registrations.BrokerKey("c", "stranger:1"), same)
 
     def test_a_registration_that_is_known_need_not_be_read_again(self) -> None:
         table = RouteRegistry()
@@ -268,20 +266,20 @@ class TestVersions:
 class TestLeaving:
     def test_the_last_address_takes_name_cluster_and_topics_with_it(self) -> None:
         table = table_with(broker("b", 0), broker("b", 1), broker("d", 0))
-        table.unregister(BrokerKey("c", "b-0:1"), "b", 0)
+        table.unregister(registrations.BrokerKey("c", "b-0:1"), "b", 0)
         assert addresses(table) == {1: "b-1:1"}
         assert queue_counts(table, "t") == {"b": 4, "d": 4}
-        table.unregister(BrokerKey("c", "b-1:1"), "b", 1)
+        table.unregister(registrations.BrokerKey("c", "b-1:1"), "b", 1)
         assert table.brokers.clusters() == {"c": ["d"]}
         assert queue_counts(table, "t") == {"d": 4}
-        table.unregister(BrokerKey("c", "d-0:1"), "d", 0)
+        table.unregister(registrations.BrokerKey("c", "d-0:1"), "d", 0)
         assert table.brokers.clusters() == {}
         assert list(table.routes.queues.topics()) == []
 
     def test_a_stranger_that_leaves_changes_nothing(self) -> None:
         table = table_with(broker())
         before = table.routes.version
-        table.unregister(BrokerKey("c", "y:1"), "stranger", 0)
+        table.unregister(registrations.BrokerKey("c", "y:1"), "stranger", 0)
         assert table.routes.version == before
 
     def test_a_lost_connection_takes_every_broker_that_used_it_last(self) -> None:
@@ -305,8 +303,8 @@ class TestLeaving:
         table.register(broker("b"), topics("t", "u"), "x", 0.0)
         table.register(broker("d", silence=10.0), topics("t", "u"), "y", 0.0)
         assert table.next_deadline() == 10.0
-        table.heard(BrokerKey("c", "d-0:1"), "y", 9.0)
-        table.heard(BrokerKey("c", "stranger:1"), "y", 9.0)
+        table.heard(registrations.BrokerKey("c", "d-0:1"), "y", 9.0)
+        table.heard(registrations.BrokerKey("c", "stranger:1"), "y", 9.0)
         assert table.expire(18.9) == []
         assert [(each.name, each.connection) for each in table.expire(19.0)] == [("d", "y")]
         assert table.next_deadline() == 120.0
@@ -340,10 +338,10 @@ class TestNotifications:
     def test_the_others_are_told_of_one_with_a_lower_id(self) -> None:
         table = RouteRegistry()
         assert self.come(table, 2) is None
-        assert self.come(table, 1) == NotifyMinBrokerId(
+        assert self.come(table, 1) == registrations.NotifyMinBrokerId(
             receivers=("b-2:1",), broker_id=1, address="b-1:1", ha_address="ha-of-b-1:1"
         )
-        assert self.come(table, 0) == NotifyMinBrokerId(
+        assert self.come(table, 0) == registrations.NotifyMinBrokerId(
             receivers=("b-2:1", "b-1:1"), broker_id=0, address="b-0:1", ha_address="ha-of-b-0:1"
         )
         assert self.come(table, 0) is None
@@ -353,11 +351,11 @@ class TestNotifications:
         for broker_id in (0, 1, 2):
             self.come(table, broker_id)
         (departed,) = table.connection_lost(0)
-        assert departed.notify == NotifyMinBrokerId(
+        assert departed.notify == registrations.NotifyMinBrokerId(
             receivers=("b-1:1", "b-2:1"), broker_id=1, address="b-1:1", offline_address="b-0:1"
         )
-        assert table.unregister(BrokerKey("c", "b-2:1"), "b", 2).notify is None
-        assert table.unregister(BrokerKey("c", "b-1:1"), "b", 1).notify is None
+        assert table.unregister(registrations.BrokerKey("c", "b-2:1"), "b", 2).notify is None
+        assert table.unregister(registrations.BrokerKey("c", "b-1:1"), "b", 1).notify is None
 
     def test_without_stand_ins_only_who_comes_is_told_of(self) -> None:
         table = RouteRegistry()
@@ -406,7 +404,7 @@ class TestTopicsByHand:
 
 
 class TestLimits:
-    limits = TableLimits(topics=3, brokers=2, replicas=2, filter_servers=1, queues=8)
+    limits = registrations.TableLimits(topics=3, brokers=2, replicas=2, filter_servers=1, queues=8)
 
     @pytest.mark.parametrize(
         ("announced", "known"),
@@ -429,7 +427,7 @@ class TestLimits:
         ],
     )
     def test_too_much_is_refused_and_changes_nothing(
-        self, announced: Announcement, known: RegisteredTopics
+        self, announced: registrations.Announcement, known: registrations.RegisteredTopics
     ) -> None:
         table = RouteRegistry(self.limits)
         for each in (broker("b", 0), broker("b", 1), broker("d")):
@@ -450,7 +448,7 @@ class TestLimits:
         mappings = {f"m{number}": TopicMapping() for number in range(4)}
         mapped = TopicTableBody(topic_queue_mapping_info_map=mappings)
         with pytest.raises(ServerError, match="more than 3 topics"):
-            table.register(broker(), RegisteredTopics(table=mapped), "x", 0.0)
+            table.register(broker(), registrations.RegisteredTopics(table=mapped), "x", 0.0)
 
     def test_host_names_are_good_broker_names_and_topics(self) -> None:
         table = RouteRegistry()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests.topics import TopicTableBody

@@ -7,31 +7,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
-from pocketmq.net import (
-    Connection,
-    Dialer,
-    Doorway,
-    Limits,
-    Server,
-    ServerTls,
-    Tls,
-    parse_networks,
-)
-from pocketmq.protocol.command import Command, read_command
+from pocketmq import net
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 LOOPBACK = "127.0.0.1"
 
-Answer = Callable[[Connection, list[Command]], None]
+Answer = Callable[[net.Connection, list[Command]], None]
 
 
 class Recorder:
     """An owner that remembers everything and answers as told."""
 
     def __init__(self, answer: Answer | None = None) -> None:
-        self.opened: list[Connection] = []
+        self.opened: list[net.Connection] = []
         self.batches: list[list[Command]] = []
-        self.closed: list[tuple[Connection, Exception | None]] = []
+        self.closed: list[tuple[net.Connection, Exception | None]] = []
         self.answer = answer
 
     @property
@@ -45,19 +37,19 @@ class Recorder:
     def causes(self) -> list[Exception | None]:
         return [cause for _, cause in self.closed]
 
-    def connection_opened(self, connection: Connection) -> None:
+    def connection_opened(self, connection: net.Connection) -> None:
         self.opened.append(connection)
 
-    def requests_received(self, connection: Connection, requests: list[Command]) -> None:
+    def requests_received(self, connection: net.Connection, requests: list[Command]) -> None:
         self.batches.append(requests)
         if self.answer is not None:
             self.answer(connection, requests)
 
-    def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
+    def connection_closed(self, connection: net.Connection, cause: Exception | None) -> None:
         self.closed.append((connection, cause))
 
 
-def echo(connection: Connection, requests: list[Command]) -> None:
+def echo(connection: net.Connection, requests: list[Command]) -> None:
     """Answer every request with its own body; one-way ones not at all."""
     for request in requests:
         if not request.is_oneway:
@@ -68,7 +60,7 @@ def ask(body: bytes = b"", code: int = 310, opaque: int = 0) -> Command:
     return Command.request(code, opaque, body=body)
 
 
-def is_open(connection: Connection) -> bool:
+def is_open(connection: net.Connection) -> bool:
     """Ask anew each time; a type checker believes that attributes stay as they were."""
     return not connection.closed
 
@@ -127,13 +119,13 @@ class Raw:
 @asynccontextmanager
 async def serving(
     owner: Recorder,
-    limits: Limits | None = None,
-    tls: ServerTls | None = None,
+    limits: net.Limits | None = None,
+    tls: net.ServerTls | None = None,
     balancers: str = "",
-) -> AsyncIterator[tuple[Server, str]]:
-    server = Server(owner, limits)
+) -> AsyncIterator[tuple[net.Server, str]]:
+    server = net.Server(owner, limits)
     if tls is not None or balancers:
-        server.guard(Doorway(tls, parse_networks(balancers), server.limits))
+        server.guard(net.Handshake(tls, net.parse_networks(balancers), server.limits))
     address = await server.listen(LOOPBACK, 0)
     try:
         yield server, str(address)
@@ -143,9 +135,9 @@ async def serving(
 
 @asynccontextmanager
 async def dialling(
-    owner: Recorder, limits: Limits | None = None, tls: Tls | None = None
-) -> AsyncIterator[Dialer]:
-    dialer = Dialer(owner, limits, tls)
+    owner: Recorder, limits: net.Limits | None = None, tls: net.Tls | None = None
+) -> AsyncIterator[net.Dialer]:
+    dialer = net.Dialer(owner, limits, tls)
     try:
         yield dialer
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.net import Connection, Limits
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from tests.loops import leap, leaping, until
 from tests.net.certificates import make_certificates
 from tests.net.peers import Raw, Recorder, ask, echo, is_open, serving

@@ -8,15 +8,10 @@ from functools import partial
 
 import pytest
 
-from pocketmq.errors import (
-    ConnectionLost,
-    FrameMalformed,
-    FrameTooLarge,
-    HeaderMalformed,
-    RequestTimedOut,
-)
+from pocketmq import errors
 from pocketmq.net import Connection, Limits
-from pocketmq.protocol.command import RESPONSE_FLAG, Command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving
@@ -128,7 +123,7 @@ async def test_a_request_without_answer_times_out_and_says_so() -> None:
     async with serving(Recorder()) as (_, address), dialling(Recorder()) as dialer:
         connection = await dialer.connect(address)
         started = loop.time()
-        with pytest.raises(RequestTimedOut) as caught:
+        with pytest.raises(errors.RequestTimedOut) as caught:
             await connection.request(ask(code=11), 0.1)
         assert 0.09 < loop.time() - started < 2
         assert caught.value.message == f"{address}: no response to PULL_MESSAGE within 0.1 s"
@@ -141,7 +136,7 @@ async def test_a_late_answer_is_dropped_and_the_connection_goes_on() -> None:
     owner = Recorder(lambda connection, requests: late.append((connection, requests[0])))
     async with serving(owner) as (_, address), dialling(Recorder()) as dialer:
         connection = await dialer.connect(address)
-        with pytest.raises(RequestTimedOut):
+        with pytest.raises(errors.RequestTimedOut):
             await connection.request(ask(), 0.05)
         owner.answer = echo
         echo(late[0][0], [late[0][1]])
@@ -155,7 +150,7 @@ async def test_one_deadline_passing_leaves_the_other_requests_waiting() -> None:
         connection = await dialer.connect(address)
         patient = asyncio.create_task(connection.request(ask(b"patient"), 10))
         hasty = asyncio.create_task(connection.request(ask(b"hasty"), 0.05))
-        with pytest.raises(RequestTimedOut):
+        with pytest.raises(errors.RequestTimedOut):
             await hasty
         echo(held[0][0], [held[0][1]])
         assert (await patient).body == b"patient"
@@ -209,9 +204,9 @@ async def test_losing_the_connection_tells_every_waiter() -> None:
         await until(lambda: len(owner.requests) == 5, "the requests")
         proxy.cut(reset=True)
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [ConnectionLost] * 5
+        assert [type(outcome) for outcome in outcomes] == [errors.ConnectionLost] * 5
         assert len({id(outcome) for outcome in outcomes}) == 5
-        with pytest.raises(ConnectionLost, match="the connection is closed"):
+        with pytest.raises(errors.ConnectionLost, match="the connection is closed"):
             await connection.request(ask(), 1)
 
 
@@ -221,10 +216,10 @@ async def test_losing_the_connection_tells_every_waiter() -> None:
 @pytest.mark.parametrize(
     ("data", "cause"),
     [
-        (b"\x7f\xff\xff\xff\x00\x00\x00\x02", FrameTooLarge),
-        (b"\x00\x00\x00\x06\x00\x00\x00\x09{}", FrameMalformed),
-        (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", FrameTooLarge),
-        (b"\x00\x00\x00\x06\x00\x00\x00\x02{{", HeaderMalformed),
+        (b"\x7f\xff\xff\xff\x00\x00\x00\x02", errors.FrameTooLarge),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x09{}", errors.FrameMalformed),
+        (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", errors.FrameTooLarge),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x02{{", errors.HeaderMalformed),
     ],
     ids=["too large", "contradiction", "another protocol", "header"],
 )
@@ -252,10 +247,10 @@ async def test_a_corrupted_answer_ends_the_client_connection_with_its_cause() ->
     ):
         connection = await dialer.connect(proxy.address)
         proxy.corrupt(0, Way.TO_CLIENT)
-        with pytest.raises(ConnectionLost, match="malformed frame: negative length"):
+        with pytest.raises(errors.ConnectionLost, match="malformed frame: negative length"):
             await connection.request(ask(b"x"), 10)
         await until(lambda: client.closed, "the end")
-        assert [type(cause) for cause in client.causes] == [FrameMalformed]
+        assert [type(cause) for cause in client.causes] == [errors.FrameMalformed]
 
 
 async def test_a_peer_leaving_in_mid_frame_is_told_apart() -> None:
@@ -268,7 +263,9 @@ async def test_a_peer_leaving_in_mid_frame_is_told_apart() -> None:
         async with Raw(address):
             await until(lambda: len(owner.opened) == 2, "the connection")
         await until(lambda: len(owner.closed) == 2, "the end")
-        reasons = [cause.reason for cause in owner.causes if isinstance(cause, ConnectionLost)]
+        reasons = [
+            cause.reason for cause in owner.causes if isinstance(cause, errors.ConnectionLost)
+        ]
         assert reasons == ["closed by the peer in the middle of a frame", "closed by the peer"]
         assert owner.requests == []
 
@@ -281,7 +278,7 @@ async def test_a_reset_is_reported_as_one() -> None:
         peer.reset()
         await until(lambda: owner.closed, "the end")
         [cause] = owner.causes
-        assert isinstance(cause, ConnectionLost)
+        assert isinstance(cause, errors.ConnectionLost)
         assert cause.reason == "the peer reset the connection"
         assert isinstance(cause.__cause__, ConnectionResetError)
 

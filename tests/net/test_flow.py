@@ -9,7 +9,8 @@ import pytest
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestNotSent, RequestTimedOut
 from pocketmq.net import Connection, Limits
 from pocketmq.net.address import socket_name
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving

@@ -11,7 +11,7 @@ import pytest
 
 from pocketmq.errors import ConnectionLost
 from pocketmq.net import Connection, Dialer
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import LeapingLoop, leaping, open_files, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, serving

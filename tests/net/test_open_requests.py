@@ -8,7 +8,8 @@ from pocketmq.errors import ConnectionLost, RequestTimedOut
 from pocketmq.net import Limits
 from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
-from pocketmq.protocol.command import Command, OpaqueCounter
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import OpaqueCounter
 from tests.loops import leap, leaping
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net import Address, Connection, Limits, Server, reachable_host
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from tests.loops import leap, leaping, until
 from tests.net.peers import LOOPBACK, Raw, Recorder, ask, dialling, echo, serving
 

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from pocketmq.errors import ConnectFailed, ConnectionLost, InvalidInput
-from pocketmq.net import ClientAuth, Doorway, Limits, ServerTls, Tls, TlsMode
+from pocketmq.net import ClientAuth, Handshake, Limits, ServerTls, Tls, TlsMode
 from pocketmq.net.tls import Contexts
 from tests.loops import leap, leaping, until
 from tests.net.certificates import Certificates, make_certificates
@@ -200,7 +200,7 @@ async def test_files_that_cannot_be_used_are_told_at_the_start(
         ServerTls(cert=made.root, key=made.root),
     ):
         with pytest.raises(InvalidInput, match="TLS cannot use"):
-            Doorway(tls, (), Limits())
+            Handshake(tls, (), Limits())
 
 
 def test_choices_that_cannot_work_are_refused() -> None:

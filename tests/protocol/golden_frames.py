@@ -1,6 +1,7 @@
 """Frames whose bytes Java wrote, beside the commands they mean."""
 
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType
 from pocketmq.protocol.peers import Language
 

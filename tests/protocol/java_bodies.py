@@ -31,8 +31,8 @@ from pocketmq.protocol.requests import (
     stats,
     topics,
 )
-from tests.protocol.foreign import lite_bodies as lite
-from tests.protocol.foreign import replica_bodies as replicas
+from tests.protocol.foreign import lite
+from tests.protocol.foreign import replication as replicas
 
 MODELS: dict[str, Any] = {
     "AclConfig": access.AccountTable,

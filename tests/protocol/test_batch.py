@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import InvalidInput, MessageMalformed
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from pocketmq.protocol.batch import (
     ENTRY_OVERHEAD,
     BatchEntry,

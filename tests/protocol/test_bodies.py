@@ -13,24 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, MessageModel, MessageQueue
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.fastjson import ObjectKey, loads
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.request import BATCH, NOTHING, RAW, REGISTRATION, STORED_MESSAGES, Form
-from pocketmq.protocol.requests.access import Account, AccountTable, User
-from pocketmq.protocol.requests.broker_admin import (
-    TimerCheckpoint,
-    decode_timer_checkpoint,
-    encode_timer_checkpoint,
+from pocketmq.protocol.requests import (
+    access,
+    broker_admin,
+    client_calls,
+    key_values,
+    membership,
+    nameserver,
+    pop,
 )
-from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
-from pocketmq.protocol.requests.key_values import KVTable
-from pocketmq.protocol.requests.membership import Heartbeat
-from pocketmq.protocol.requests.nameserver import ClusterInfo
-from pocketmq.protocol.requests.offsets import ConsumerOffsets, ListedResetOffset, ResetOffset
-from pocketmq.protocol.requests.pop import BatchAck, bits_of
+from pocketmq.protocol.requests import offsets as rows
 from pocketmq.protocol.requests.stats import (
     BrokerStats,
     ConsumeStatsBody,
@@ -145,7 +141,7 @@ def test_javas_reference_to_a_shared_subscription_is_resolved() -> None:
     """Q5, as fastjson 1.x writes it."""
     line = one("4.9.7", "HeartbeatData", "shared")
     assert "$ref" in line["json"]
-    first, second = decode_body(line["json"], Heartbeat).consumer_data_set
+    first, second = decode_body(line["json"], membership.Heartbeat).consumer_data_set
     assert first.subscription_data_set == second.subscription_data_set
     assert len(first.subscription_data_set) == 2
 
@@ -234,8 +230,8 @@ def test_a_cluster_is_read_with_bare_and_quoted_ids_and_written_either_way() -> 
     """Q1."""
     bare = b'{"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1",1:"h:2"},"brokerName":"b","cluster":"c"}},"clusterAddrTable":{"c":["b"]}}'
     quoted = bare.replace(b"0:", b'"0":').replace(b",1:", b',"1":')
-    value = decode_body(bare, ClusterInfo)
-    assert decode_body(quoted, ClusterInfo) == value
+    value = decode_body(bare, nameserver.ClusterInfo)
+    assert decode_body(quoted, nameserver.ClusterInfo) == value
     assert value.broker_addr_table["b"].broker_addrs == {0: "h:1", 1: "h:2"}
     assert encode_body(value, bare_integer_keys=True) == bare
     assert encode_body(value) == quoted
@@ -244,7 +240,7 @@ def test_a_cluster_is_read_with_bare_and_quoted_ids_and_written_either_way() -> 
 def test_offsets_are_read_with_bare_queue_ids() -> None:
     """Q1, and Q11: counters are plain numbers."""
     text = '{"dataVersion":{"counter":5,"stateVersion":0,"timestamp":1},"offsetTable":{"T@G":{0:16,1:11}}}'
-    value = decode_body(text, ConsumerOffsets)
+    value = decode_body(text, rows.ConsumerOffsets)
     assert value.offset_table == {"T@G": {0: 16, 1: 11}}
     assert value.data_version == DataVersion(counter=5, timestamp=1)
     assert encode_body(value, bare_integer_keys=True).decode() == text
@@ -252,20 +248,22 @@ def test_offsets_are_read_with_bare_queue_ids() -> None:
 
 def test_queue_maps_are_written_with_objects_as_keys() -> None:
     """Q2: fastjson 2 (RocketMQ 5.5) refuses the form of Q4, a string that holds JSON."""
-    value = ResetOffset(offset_table={MessageQueue("t", "b", 0): 5})
+    value = rows.ResetOffset(offset_table={MessageQueue("t", "b", 0): 5})
     text = b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:5}}'
     assert encode_body(value) == text
-    assert decode_body(text, ResetOffset) == value
+    assert decode_body(text, rows.ResetOffset) == value
 
 
 def test_a_reset_for_cpp_clients_is_a_list() -> None:
-    value = ResetOffset(offset_table={MessageQueue("t", "b", 0): 5, MessageQueue("t", "b", 1): 6})
+    value = rows.ResetOffset(
+        offset_table={MessageQueue("t", "b", 0): 5, MessageQueue("t", "b", 1): 6}
+    )
     listed = value.listed()
     assert encode_body(listed) == (
         b'{"offsetTable":[{"brokerName":"b","offset":5,"queueId":0,"topic":"t"},'
         b'{"brokerName":"b","offset":6,"queueId":1,"topic":"t"}]}'
     )
-    assert decode_body(encode_body(listed), ListedResetOffset).mapped() == value
+    assert decode_body(encode_body(listed), rows.ListedResetOffset).mapped() == value
 
 
 def test_rates_that_are_no_numbers_are_null_on_the_wire() -> None:
@@ -277,8 +275,10 @@ def test_rates_that_are_no_numbers_are_null_on_the_wire() -> None:
 
 def test_booleans_lose_their_is_and_java_spells_dropped_its_own_way() -> None:
     """Q8."""
-    assert b'"withoutSub":true' in encode_body(Heartbeat(client_id="c", without_sub=True))
-    assert b'"droped":true' in encode_body(ProcessQueueBody(dropped=True))
+    assert b'"withoutSub":true' in encode_body(
+        membership.Heartbeat(client_id="c", without_sub=True)
+    )
+    assert b'"droped":true' in encode_body(client_calls.ProcessQueueBody(dropped=True))
 
 
 def test_an_enum_may_come_as_javas_ordinal() -> None:
@@ -290,12 +290,14 @@ def test_an_enum_may_come_as_javas_ordinal() -> None:
         ('"LITE_SELECTIVE"', MessageModel.LITE_SELECTIVE),
         ('"FROM_THE_FUTURE"', MessageModel.CLUSTERING),
     ]:
-        (consumer,) = decode_body(text % spelling, Heartbeat).consumer_data_set
+        (consumer,) = decode_body(text % spelling, membership.Heartbeat).consumer_data_set
         assert consumer.message_model is model
 
 
 def test_running_info_is_read_with_both_kinds_of_queue_tables() -> None:
-    value = decode_body(one("5.5.0", "ConsumerRunningInfo", "full")["json"], RunningInfo)
+    value = decode_body(
+        one("5.5.0", "ConsumerRunningInfo", "full")["json"], client_calls.RunningInfo
+    )
     assert len(value.mq_table) == len(value.mq_pop_table) == 2
     assert all(isinstance(queue, MessageQueue) for queue in [*value.mq_table, *value.mq_pop_table])
 
@@ -324,45 +326,47 @@ def test_a_data_version_counts_changes() -> None:
 
 
 def test_javas_bits_are_offsets() -> None:
-    ack = decode_body(one("5.5.0", "BatchAck", "full")["json"], BatchAck)
+    ack = decode_body(one("5.5.0", "BatchAck", "full")["json"], pop.BatchAck)
     assert ack.acked_offsets() == [ack.start_offset + 1, ack.start_offset + 70]
-    assert bits_of(ack.acked_offsets(), ack.start_offset) == ack.bits
+    assert pop.bits_of(ack.acked_offsets(), ack.start_offset) == ack.bits
 
 
 @given(st.sets(st.integers(0, 200)), st.integers(0, 2**62))
 def test_bits_keep_every_offset(bits: set[int], start: int) -> None:
     offsets = sorted(start + bit for bit in bits)
-    ack = BatchAck(consumer_group="g", topic="t", start_offset=start, bits=bits_of(offsets, start))
+    ack = pop.BatchAck(
+        consumer_group="g", topic="t", start_offset=start, bits=pop.bits_of(offsets, start)
+    )
     assert ack.acked_offsets() == offsets
 
 
 @pytest.mark.parametrize("bits", ["?", "AQ", "é", "A" * 8196])
 def test_bits_that_are_none_are_refused(bits: str) -> None:
     with pytest.raises(BodyMalformed):
-        BatchAck(consumer_group="g", topic="t", bits=bits).acked_offsets()
+        pop.BatchAck(consumer_group="g", topic="t", bits=bits).acked_offsets()
 
 
 def test_a_timer_checkpoint_is_seven_numbers_or_four() -> None:
     data = bytes.fromhex(one("5.5.0", "TimerCheckpoint", "full")["hex"])
-    value = decode_timer_checkpoint(data)
-    assert value == TimerCheckpoint(
+    value = broker_admin.decode_timer_checkpoint(data)
+    assert value == broker_admin.TimerCheckpoint(
         last_read_time_ms=1700000000004,
         last_timer_log_flush_pos=1700000000005,
         last_timer_queue_offset=1700000000006,
         master_timer_queue_offset=1700000000007,
         data_version=DataVersion(state_version=1700000000009, timestamp=1700000000010, counter=11),
     )
-    assert encode_timer_checkpoint(value) == data
-    assert decode_timer_checkpoint(data[:32]).data_version == DataVersion()
+    assert broker_admin.encode_timer_checkpoint(value) == data
+    assert broker_admin.decode_timer_checkpoint(data[:32]).data_version == DataVersion()
     for length in (0, 31, 33, 55, 57):
         with pytest.raises(BodyMalformed):
-            decode_timer_checkpoint(bytes(length))
+            broker_admin.decode_timer_checkpoint(bytes(length))
 
 
 def test_secrets_never_print_but_travel() -> None:
-    user = decode_body(b'{"username":"ann","password":"hunter2","token":"hunter3"}', User)
-    account = Account(access_key="ann", secret_key="hunter2")
-    shown = repr([user, account, AccountTable(plain_access_configs=[account])])
+    user = decode_body(b'{"username":"ann","password":"hunter2","token":"hunter3"}', access.User)
+    account = access.Account(access_key="ann", secret_key="hunter2")
+    shown = repr([user, account, access.AccountTable(plain_access_configs=[account])])
     assert "hunter" not in shown
     assert "ann" in shown
     assert "hunter" not in str(dict(user.__rich_repr__()))
@@ -483,7 +487,7 @@ def test_ten_thousand_queues_are_quick() -> None:
 
 def test_broker_stats_may_lack_a_span() -> None:
     assert decode_body(b"{}", BrokerStats) == BrokerStats()
-    assert decode_body(b'{"table":{"a":1}}', KVTable).table == {"a": "1"}
+    assert decode_body(b'{"table":{"a":1}}', key_values.KVTable).table == {"a": "1"}
 
 
 def test_every_line_of_the_vectors_is_used() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import UnknownRequestCode
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.catalogue import REQUESTS, request_of
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import Frame
 from pocketmq.protocol.request import NoHeader
 from tests.protocol.foreign import FOREIGN

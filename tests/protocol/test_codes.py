@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.peers import VersionGate, version_name, version_number
 
 RELEASES = ("5.5.0", "4.9.7")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import FrameTooLarge, HeaderMalformed
-from pocketmq.protocol.command import Command, OpaqueCounter, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import OpaqueCounter, read_command
 from pocketmq.protocol.frame import Frame, FrameReader, SerializeType
 from pocketmq.protocol.header import Header, Int32, Int64
 from pocketmq.protocol.peers import CURRENT_VERSION, Language

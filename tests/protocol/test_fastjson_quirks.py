@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
+from pocketmq.model import MessageQueue, WireValue
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.fastjson import ObjectKey, loads
 from pocketmq.protocol.fastjson.quirks import read_with_object_keys
 from pocketmq.protocol.fastjson.reader import _read
-from pocketmq.protocol.json_values import decode_body, encode_body
 
 KEY = '{"brokerName":"a","queueId":0,"topic":"t"}'
 

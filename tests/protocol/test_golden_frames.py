@@ -5,7 +5,8 @@ import re
 import pytest
 
 from pocketmq.errors import ProtocolError
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType, encode_frame
 from tests.protocol.golden_frames import GOLDEN, read_one
 

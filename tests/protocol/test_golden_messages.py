@@ -7,29 +7,14 @@ import pytest
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.java_strings import java_hash
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, message_ids
 from pocketmq.protocol.batch import BatchEntry, decode_batch, encode_batch
 from pocketmq.protocol.compression import Codec, compress, decompress
-from pocketmq.protocol.message_ids import (
-    OffsetId,
-    UniqueId,
-    UniqueIds,
-    parse_offset_id,
-    parse_unique_id,
-)
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import checksum, tags_code
 from pocketmq.protocol.records import decode_record, encode_record
-from tests.protocol.golden_messages import (
-    BATCH,
-    COMPRESSED_A64,
-    STORED_BY_JAVA,
-    V1,
-    V1_RECORD,
-    V6_HOSTS,
-    V6_RECORD,
-)
+from tests.protocol import golden_messages
 
 
 def only(raw: bytes) -> ReceivedMessage:
@@ -38,12 +23,12 @@ def only(raw: bytes) -> ReceivedMessage:
 
 
 def test_the_v1_message_is_written_byte_for_byte() -> None:
-    assert encode_record(V1_RECORD) == V1
-    assert encode_record(decode_record(V1)) == V1
+    assert encode_record(golden_messages.V1_RECORD) == golden_messages.V1
+    assert encode_record(decode_record(golden_messages.V1)) == golden_messages.V1
 
 
 def test_the_v1_message_is_read_field_by_field() -> None:
-    message = only(V1)
+    message = only(golden_messages.V1)
     assert message.store_size == 120
     assert message.body_crc == 907060870
     assert (message.queue_id, message.flag, message.sys_flag) == (3, 0, 0)
@@ -61,9 +46,9 @@ def test_the_v1_message_is_read_field_by_field() -> None:
 
 
 def test_the_message_with_ipv6_hosts_goes_both_ways() -> None:
-    assert encode_record(V6_RECORD) == V6_HOSTS
-    assert decode_record(V6_HOSTS) == V6_RECORD
-    message = only(V6_HOSTS)
+    assert encode_record(golden_messages.V6_RECORD) == golden_messages.V6_HOSTS
+    assert decode_record(golden_messages.V6_HOSTS) == golden_messages.V6_RECORD
+    message = only(golden_messages.V6_HOSTS)
     assert (message.born_host, message.store_host) == ("[::1]:1", "[::1]:2")
     assert message.message_id == "00000000000000000000000000000001000000020000000000000005"
     assert (message.topic, message.body, message.body_size) == ("T", b"x", 1)
@@ -71,7 +56,7 @@ def test_the_message_with_ipv6_hosts_goes_both_ways() -> None:
 
 
 def test_a_message_stored_by_a_java_broker_goes_both_ways() -> None:
-    message = only(STORED_BY_JAVA)
+    message = only(golden_messages.STORED_BY_JAVA)
     assert message.properties == {
         "KEYS": "k1",
         "UNIQ_KEY": "FD00000000000000000000000000000230CE5FFD2B274874AFA30000",
@@ -83,7 +68,10 @@ def test_a_message_stored_by_a_java_broker_goes_both_ways() -> None:
     assert (message.body, message.crc_matches()) == (b"hello", True)
     assert message.tags_code() == 0x27A807
     assert message.store_size == 0xD0
-    assert encode_record(decode_record(STORED_BY_JAVA)) == STORED_BY_JAVA
+    assert (
+        encode_record(decode_record(golden_messages.STORED_BY_JAVA))
+        == golden_messages.STORED_BY_JAVA
+    )
 
 
 def fields(raw: bytes) -> list[object]:
@@ -108,7 +96,11 @@ def fields(raw: bytes) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("raw", [V1, V6_HOSTS, STORED_BY_JAVA], ids=["v1", "v6", "java"])
+@pytest.mark.parametrize(
+    "raw",
+    [golden_messages.V1, golden_messages.V6_HOSTS, golden_messages.STORED_BY_JAVA],
+    ids=["v1", "v6", "java"],
+)
 def test_no_flipped_byte_goes_unnoticed(raw: bytes) -> None:
     """Whatever happens to one byte: another value is read, or the message is refused."""
     sound = fields(raw)
@@ -120,7 +112,9 @@ def test_no_flipped_byte_goes_unnoticed(raw: bytes) -> None:
                 assert fields(bytes(changed)) != sound
 
 
-@pytest.mark.parametrize("raw", [V1, STORED_BY_JAVA], ids=["v1", "java"])
+@pytest.mark.parametrize(
+    "raw", [golden_messages.V1, golden_messages.STORED_BY_JAVA], ids=["v1", "java"]
+)
 def test_a_flipped_byte_of_the_body_fails_the_checksum(raw: bytes) -> None:
     message = only(raw)
     start = raw.index(message.body)
@@ -136,9 +130,9 @@ def test_a_flipped_byte_of_the_body_fails_the_checksum(raw: bytes) -> None:
 
 
 def test_a_record_without_a_checksum_is_not_checked() -> None:
-    changed = bytearray(V6_HOSTS)
+    changed = bytearray(golden_messages.V6_HOSTS)
     changed[8:12] = bytes(4)
-    changed[V6_HOSTS.index(only(V6_HOSTS).body)] ^= 0x40
+    changed[golden_messages.V6_HOSTS.index(only(golden_messages.V6_HOSTS).body)] ^= 0x40
     assert only(bytes(changed)).crc_matches() is False
 
 
@@ -150,16 +144,16 @@ def test_the_checksum_loses_its_highest_bit() -> None:
 
 def test_the_batch_goes_both_ways() -> None:
     entries = [BatchEntry(b"m1", b"UNIQ_KEY\x01AA\x02"), BatchEntry(b"m2", b"UNIQ_KEY\x01BB\x02")]
-    assert encode_batch(entries) == BATCH
-    assert decode_batch(BATCH) == entries
+    assert encode_batch(entries) == golden_messages.BATCH
+    assert decode_batch(golden_messages.BATCH) == entries
 
 
 def test_no_flipped_byte_of_a_batch_goes_unnoticed_but_in_what_java_ignores() -> None:
     """Magic and checksum of an entry are written as 0 and read by nobody."""
-    sound = decode_batch(BATCH)
+    sound = decode_batch(golden_messages.BATCH)
     ignored = {*range(4, 12), *range(0x24 + 4, 0x24 + 12)}
-    for at in range(len(BATCH)):
-        changed = bytearray(BATCH)
+    for at in range(len(golden_messages.BATCH)):
+        changed = bytearray(golden_messages.BATCH)
         changed[at] ^= 0x11
         try:
             assert (decode_batch(bytes(changed)) == sound) is (at in ignored)
@@ -189,27 +183,31 @@ def test_properties_are_read_as_java_reads_them(text: str, read: dict[str, str])
 
 
 def test_a_unique_id_is_made_of_address_process_time_and_counter() -> None:
-    ids = UniqueIds(bytes((10, 1, 2, 3)), 70001, 0x1B2A3C4D, first=65541)
+    ids = message_ids.UniqueIds(bytes((10, 1, 2, 3)), 70001, 0x1B2A3C4D, first=65541)
     june = 1_717_200_000_000  # 2024-06-01T00:00:00Z
     assert ids.next_id(june + 0x00ABCDEF) == "0A01020311711B2A3C4D00ABCDEF0005"
-    assert parse_unique_id("0A01020311711B2A3C4D00ABCDEF0005") == UniqueId(
+    assert message_ids.parse_unique_id("0A01020311711B2A3C4D00ABCDEF0005") == message_ids.UniqueId(
         "10.1.2.3", 4465, 0x1B2A3C4D, 0x00ABCDEF, 5
     )
 
 
 def test_offset_ids_of_the_golden_messages_are_read() -> None:
-    assert parse_offset_id(only(V1).offset_message_id) == OffsetId("127.0.0.1:10911", 4096)
-    assert parse_offset_id(only(V6_HOSTS).offset_message_id) == OffsetId("[::1]:2", 5)
+    assert message_ids.parse_offset_id(
+        only(golden_messages.V1).offset_message_id
+    ) == message_ids.OffsetId("127.0.0.1:10911", 4096)
+    assert message_ids.parse_offset_id(
+        only(golden_messages.V6_HOSTS).offset_message_id
+    ) == message_ids.OffsetId("[::1]:2", 5)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_what_java_compressed_is_inflated(codec: Codec) -> None:
-    assert decompress(COMPRESSED_A64[codec.name], codec) == b"a" * 64
+    assert decompress(golden_messages.COMPRESSED_A64[codec.name], codec) == b"a" * 64
     assert decompress(compress(b"a" * 64, codec), codec) == b"a" * 64
 
 
 def test_zlib_compresses_as_java_does() -> None:
-    assert compress(b"a" * 64) == COMPRESSED_A64["ZLIB"]
+    assert compress(b"a" * 64) == golden_messages.COMPRESSED_A64["ZLIB"]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.header_json import (
-    FIELDS_LIMIT,
-    LANGUAGE_NAMES,
-    JsonHeader,
-    read_ext,
-    read_json_header,
-    write_json_header,
-)
+from pocketmq.protocol import header_json
 from pocketmq.protocol.peers import Language
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -30,7 +23,7 @@ def written(
     ext: dict[str, str] | None = None,
     language: Language | None = Language.JAVA,
 ) -> str:
-    return write_json_header(code, 0, 0, language, 0, remark, ext).decode()
+    return header_json.write_json_header(code, 0, 0, language, 0, remark, ext).decode()
 
 
 # writing
@@ -88,7 +81,7 @@ def test_numbers_java_could_not_read_are_not_written(number: int) -> None:
         numbers[position] = number
         code, opaque, flag, version = numbers
         with pytest.raises(HeaderMalformed):
-            write_json_header(code, opaque, flag, Language.JAVA, version, None, None)
+            header_json.write_json_header(code, opaque, flag, Language.JAVA, version, None, None)
 
 
 # both ways
@@ -104,12 +97,12 @@ def test_what_is_written_is_read_back(
     remark: str | None,
     ext: dict[str, str] | None,
 ) -> None:
-    header = write_json_header(*numbers, remark, ext)
-    read = read_json_header(header)
-    language = LANGUAGE_NAMES[read.language]
+    header = header_json.write_json_header(*numbers, remark, ext)
+    read = header_json.read_json_header(header)
+    language = header_json.LANGUAGE_NAMES[read.language]
     assert (read.code, read.opaque, read.flag, language, read.version) == numbers
     assert read.remark == remark
-    fields = read_ext(read.ext)
+    fields = header_json.read_ext(read.ext)
     assert fields == ext
     assert list(fields or ()) == list(ext or ())
     assert json.loads(header)["serializeTypeCurrentRPC"] == "JSON"
@@ -126,11 +119,11 @@ def test_the_writing_agrees_with_the_table_of_java_escapes(text: str) -> None:
 
 def reading(header: bytes) -> dict[str, Any] | None:
     try:
-        read = read_json_header(header)
-        ext = read_ext(read.ext)
+        read = header_json.read_json_header(header)
+        ext = header_json.read_ext(read.ext)
     except HeaderMalformed:
         return None
-    language = LANGUAGE_NAMES[read.language]
+    language = header_json.LANGUAGE_NAMES[read.language]
     return {
         "code": read.code,
         "language": None if language is None else language.name,
@@ -192,33 +185,42 @@ def test_odd_headers_are_read_as_both_javas_read_them(sample: dict[str, Any]) ->
     [("1", "1"), ("true", "true"), ("1.50", "1.50"), ("-0.0", "0.0"), ("1e5", "1e5")],
 )
 def test_a_number_or_boolean_field_is_its_text(value: str, text: str) -> None:
-    assert read_ext(msgspec.Raw(f'{{"k":{value}}}'.encode())) == {"k": text}
+    assert header_json.read_ext(msgspec.Raw(f'{{"k":{value}}}'.encode())) == {"k": text}
 
 
 def test_a_lone_surrogate_is_a_question_mark() -> None:
-    read = read_json_header(rb'{"remark":"a\ud83d","extFields":{"\udc00":"\ud83d\ude00\ud83d"}}')
+    read = header_json.read_json_header(
+        rb'{"remark":"a\ud83d","extFields":{"\udc00":"\ud83d\ude00\ud83d"}}'
+    )
     assert read.remark == "a?"
-    assert read_ext(read.ext) == {"?": "😀?"}
+    assert header_json.read_ext(read.ext) == {"?": "😀?"}
 
 
 def test_nested_fields_become_their_json() -> None:
     raw = msgspec.Raw(b'{"k":{"b": [1, "x\\n", null], "a":null, "c":true}}')
-    assert read_ext(raw) == {"k": '{"b":[1,"x\\n",null],"c":true}'}
+    assert header_json.read_ext(raw) == {"k": '{"b":[1,"x\\n",null],"c":true}'}
 
 
 def test_the_fields_may_be_missing_null_or_empty() -> None:
-    assert read_ext(read_json_header(b"{}").ext) is None
-    assert read_ext(read_json_header(b'{"extFields":null}').ext) is None
-    assert read_ext(read_json_header(b'{"extFields":{}}').ext) == {}
-    assert read_ext(read_json_header(b'{"code":"1","extFields":null}').ext) is None
-    assert read_ext(read_json_header(b'{"code":"1","extFields":{"a":1}}').ext) == {"a": "1"}
+    assert header_json.read_ext(header_json.read_json_header(b"{}").ext) is None
+    assert header_json.read_ext(header_json.read_json_header(b'{"extFields":null}').ext) is None
+    assert header_json.read_ext(header_json.read_json_header(b'{"extFields":{}}').ext) == {}
+    assert (
+        header_json.read_ext(header_json.read_json_header(b'{"code":"1","extFields":null}').ext)
+        is None
+    )
+    assert header_json.read_ext(
+        header_json.read_json_header(b'{"code":"1","extFields":{"a":1}}').ext
+    ) == {"a": "1"}
 
 
 def test_a_later_key_replaces_an_earlier_one() -> None:
-    read = read_json_header(b'{"code":1,"extFields":{"a":"1"},"code":2,"extFields":{"b":"2"}}')
+    read = header_json.read_json_header(
+        b'{"code":1,"extFields":{"a":"1"},"code":2,"extFields":{"b":"2"}}'
+    )
     assert read.code == 2
-    assert read_ext(read.ext) == {"b": "2"}
-    assert read_ext(msgspec.Raw(b'{"a":"1","a":"2"}')) == {"a": "2"}
+    assert header_json.read_ext(read.ext) == {"b": "2"}
+    assert header_json.read_ext(msgspec.Raw(b'{"a":"1","a":"2"}')) == {"a": "2"}
 
 
 DEEP = 100_000
@@ -244,21 +246,28 @@ DEEP = 100_000
 )
 def test_hostile_json_is_malformed_and_nothing_worse(header: bytes) -> None:
     with pytest.raises(HeaderMalformed):
-        read_ext(read_json_header(header).ext)
+        header_json.read_ext(header_json.read_json_header(header).ext)
 
 
 def test_a_large_value_is_no_attack() -> None:
     """The reply to a large batch joins all its message ids in one field."""
     ids = ",".join(f"{number:032X}" for number in range(50_000))
-    header = write_json_header(0, 1, 1, Language.JAVA, 0, None, {"msgId": ids, "x": '"' * 99})
-    assert read_ext(read_json_header(header).ext) == {"msgId": ids, "x": '"' * 99}
+    header = header_json.write_json_header(
+        0, 1, 1, Language.JAVA, 0, None, {"msgId": ids, "x": '"' * 99}
+    )
+    assert header_json.read_ext(header_json.read_json_header(header).ext) == {
+        "msgId": ids,
+        "x": '"' * 99,
+    }
 
 
 def test_as_many_fields_as_allowed_are_read() -> None:
-    ext = {f"{'key' * 9}{number}": str(number) for number in range(FIELDS_LIMIT)}
-    header = write_json_header(0, 1, 1, Language.JAVA, 0, None, ext)
-    assert read_ext(read_json_header(header).ext) == ext
+    ext = {f"{'key' * 9}{number}": str(number) for number in range(header_json.FIELDS_LIMIT)}
+    header = header_json.write_json_header(0, 1, 1, Language.JAVA, 0, None, ext)
+    assert header_json.read_ext(header_json.read_json_header(header).ext) == ext
 
 
 def test_a_missing_key_has_javas_value() -> None:
-    assert read_json_header(b"{}") == JsonHeader(0, msgspec.Raw(), 0, "JAVA", 0, None, 0)
+    assert header_json.read_json_header(b"{}") == header_json.JsonHeader(
+        0, msgspec.Raw(), 0, "JAVA", 0, None, 0
+    )

@@ -16,15 +16,7 @@ from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64
 from pocketmq.protocol.header_binary import read_binary_header
 from pocketmq.protocol.request import NoHeader, PeerKind
-from pocketmq.protocol.requests.groups import DeleteSubscriptionGroupRequest
-from pocketmq.protocol.requests.membership import HeartbeatResponse
-from pocketmq.protocol.requests.reading import QueryMessageRequest
-from pocketmq.protocol.requests.sending import (
-    RecallResponse,
-    SendRequest,
-    SendRequestV2,
-    SendResponse,
-)
+from pocketmq.protocol.requests import groups, membership, reading, sending
 from tests.protocol.foreign import EVERY_REQUEST
 
 PLACES = ("pocketmq.protocol.requests.", "tests.protocol.foreign.")
@@ -102,9 +94,9 @@ LEFT_OUT = {
 ADDED: dict[
     type[Header], set[str]
 ] = {  # what Java writes and reads by hand, beside its header classes
-    SendResponse: {"MSG_REGION", "TRACE_ON"},
-    RecallResponse: {"MSG_REGION"},
-    QueryMessageRequest: {"_UNIQUE_KEY_QUERY"},
+    sending.SendResponse: {"MSG_REGION", "TRACE_ON"},
+    sending.RecallResponse: {"MSG_REGION"},
+    reading.QueryMessageRequest: {"_UNIQUE_KEY_QUERY"},
 }
 WITHOUT_JAVA_CLASS = {
     "HeartbeatResponse",
@@ -320,20 +312,20 @@ def test_arbitrary_fields_are_read_or_refused_as_malformed(cls: type[Header]) ->
 
 def test_both_forms_of_a_send_request_hold_the_same_without_loss() -> None:
     @settings(max_examples=50, deadline=None)
-    @given(any_header(SendRequest))
+    @given(any_header(sending.SendRequest))
     def law(header: Header) -> None:
-        assert isinstance(header, SendRequest)
+        assert isinstance(header, sending.SendRequest)
         short = header.to_v2()
-        assert type(short) is SendRequestV2
+        assert type(short) is sending.SendRequestV2
         assert structs.asdict(short) == structs.asdict(header)
-        assert type(short.to_v1()) is SendRequest
+        assert type(short.to_v1()) is sending.SendRequest
         assert short.to_v1() == header
 
     law()
 
 
 def test_the_short_form_of_a_send_request_has_one_letter_names() -> None:
-    header = SendRequest(
+    header = sending.SendRequest(
         producer_group="PG",
         topic="TopicA",
         default_topic="TBW102",
@@ -357,13 +349,13 @@ def test_the_short_form_of_a_send_request_has_one_letter_names() -> None:
 def test_offsets_go_with_a_group_whichever_release_asks() -> None:
     """4.9 and 5.x name the flag differently; a caller of either gets what it wants."""
     for wire in ("cleanOffset", "removeOffset"):
-        assert DeleteSubscriptionGroupRequest.from_ext(
+        assert groups.DeleteSubscriptionGroupRequest.from_ext(
             {"groupName": "g", wire: "true"}
         ).deletes_offsets
-    assert not DeleteSubscriptionGroupRequest.from_ext({"groupName": "g"}).deletes_offsets
+    assert not groups.DeleteSubscriptionGroupRequest.from_ext({"groupName": "g"}).deletes_offsets
 
 
 def test_an_old_broker_answers_a_heartbeat_without_fields() -> None:
-    assert HeartbeatResponse.from_ext({}) == HeartbeatResponse(
+    assert membership.HeartbeatResponse.from_ext({}) == membership.HeartbeatResponse(
         is_support_heart_beat_v2=False, is_sub_change=False
     )

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import decode_batch, encode_batch
 from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import encode_offset_id, parse_offset_id, parse_unique_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties, find_property
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import decode_record, encode_record
 
 VECTORS = Path(__file__).parent.parent / "vectors"

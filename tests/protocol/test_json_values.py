@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.kinds import Permission
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
-from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
+from pocketmq.model import MessageQueue, Permission, WireValue
+from pocketmq.protocol import decode_body, encode_body
+from pocketmq.protocol.json_values import decode_value
 
 
 class Colour(Enum):

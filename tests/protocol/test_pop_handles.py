@@ -9,25 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.handles import (
-    PopHandle,
-    PopPlace,
-    PopQueue,
-    TopicMark,
-    order_count,
-    read_lite_order_counts,
-    read_message_offsets,
-    read_order_counts,
-    read_start_offsets,
-    write_lite_order_counts,
-    write_message_offsets,
-    write_order_counts,
-    write_start_offsets,
-)
+from pocketmq.protocol import handles
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "java-handles.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
-FIRST = PopQueue(TopicMark.NORMAL, 5)  # Java appends to a first entry, `0 5 5`
+FIRST = handles.PopQueue(handles.TopicMark.NORMAL, 5)  # Java appends to a first entry, `0 5 5`
 
 
 def cases(kind: str) -> list[Any]:
@@ -36,9 +22,9 @@ def cases(kind: str) -> list[Any]:
     return found
 
 
-def key(where: PopQueue | PopPlace) -> str:
+def key(where: handles.PopQueue | handles.PopPlace) -> str:
     """Give the key under which Java keeps an entry."""
-    if isinstance(where, PopPlace):
+    if isinstance(where, handles.PopPlace):
         return f"{where.mark.value}@qo{where.queue_id}%{where.queue_offset}"
     return f"{where.mark.value}@{where.queue_id}"
 
@@ -46,18 +32,18 @@ def key(where: PopQueue | PopPlace) -> str:
 def test_handles_are_written_as_java_writes_them() -> None:
     for case in cases("handle"):
         start, popped, invisible, revive, topic, broker, queue, *offset = case["parts"]
-        handle = PopHandle(
+        handle = handles.PopHandle(
             start_offset=start,
             pop_time_ms=popped,
             invisible_time_ms=invisible,
             revive_queue_id=revive,
-            mark=TopicMark.of(topic),
+            mark=handles.TopicMark.of(topic),
             broker_name=broker,
             queue_id=queue,
             queue_offset=offset[0] if offset else None,
         )
         assert str(handle) == case["result"]
-        assert PopHandle.parse(case["result"]) == handle
+        assert handles.PopHandle.parse(case["result"]) == handle
 
 
 @pytest.mark.parametrize("case", cases("read handle"), ids=lambda c: c["parts"][0] or "empty")
@@ -65,16 +51,16 @@ def test_handles_are_read_or_refused_as_java_does(case: Any) -> None:
     (text,) = case["parts"]
     if "result" not in case:
         with pytest.raises(HeaderMalformed):
-            PopHandle.parse(text)
+            handles.PopHandle.parse(text)
         return
     start, popped, invisible, revive, mark, broker, queue, ordered, *offset = case["result"]
-    handle = PopHandle.parse(text)
-    assert handle == PopHandle(
+    handle = handles.PopHandle.parse(text)
+    assert handle == handles.PopHandle(
         start_offset=start,
         pop_time_ms=popped,
         invisible_time_ms=invisible,
         revive_queue_id=revive,
-        mark=TopicMark(mark),
+        mark=handles.TopicMark(mark),
         broker_name=broker,
         queue_id=queue,
         queue_offset=offset[0] if offset else None,
@@ -84,38 +70,41 @@ def test_handles_are_read_or_refused_as_java_does(case: Any) -> None:
 
 def test_a_mark_java_does_not_write_is_refused() -> None:
     with pytest.raises(HeaderMalformed, match="'7' is not a valid topic marker"):
-        PopHandle.parse("1 2 3 4 7 b 6")
+        handles.PopHandle.parse("1 2 3 4 7 b 6")
 
 
 def test_marks_lead_back_to_the_topic() -> None:
     for case in cases("real"):
         topic, group, mark = case["parts"]
-        assert TopicMark(mark).real_topic(topic, group) == case["result"]
+        assert handles.TopicMark(mark).real_topic(topic, group) == case["result"]
 
 
 def test_infos_are_written_as_java_writes_them() -> None:
     for case in cases("starts"):
         topic, queue, start = case["parts"]
-        starts = {FIRST: 5, PopQueue(TopicMark.of(topic), queue): start}
-        assert write_start_offsets(starts) == case["result"]
+        starts = {FIRST: 5, handles.PopQueue(handles.TopicMark.of(topic), queue): start}
+        assert handles.write_start_offsets(starts) == case["result"]
     for case in cases("offsets"):
         topic, queue, *offsets = case["parts"]
-        taken = {FIRST: [5], PopQueue(TopicMark.of(topic), queue): offsets}
-        assert write_message_offsets(taken) == case["result"]
+        taken = {FIRST: [5], handles.PopQueue(handles.TopicMark.of(topic), queue): offsets}
+        assert handles.write_message_offsets(taken) == case["result"]
     for case in cases("counts"):
         topic, queue, offset, count = case["parts"]
-        mark = TopicMark.of(topic)
-        counts: dict[PopQueue | PopPlace, int] = {FIRST: 5, PopQueue(mark, queue): count}
-        counts[PopPlace(mark, queue, offset)] = count
-        assert write_order_counts(counts) == case["result"]
+        mark = handles.TopicMark.of(topic)
+        counts: dict[handles.PopQueue | handles.PopPlace, int] = {
+            FIRST: 5,
+            handles.PopQueue(mark, queue): count,
+        }
+        counts[handles.PopPlace(mark, queue, offset)] = count
+        assert handles.write_order_counts(counts) == case["result"]
 
 
 @pytest.mark.parametrize(
     ("kind", "read"),
     [
-        ("read starts", read_start_offsets),
-        ("read offsets", read_message_offsets),
-        ("read counts", read_order_counts),
+        ("read starts", handles.read_start_offsets),
+        ("read offsets", handles.read_message_offsets),
+        ("read counts", handles.read_order_counts),
     ],
 )
 def test_infos_are_read_or_refused_as_java_does(kind: str, read: Any) -> None:
@@ -130,7 +119,9 @@ def test_infos_are_read_or_refused_as_java_does(kind: str, read: Any) -> None:
         assert json.loads(json.dumps(found)) == case["result"], text
 
 
-@pytest.mark.parametrize("read", [read_start_offsets, read_message_offsets, read_order_counts])
+@pytest.mark.parametrize(
+    "read", [handles.read_start_offsets, handles.read_message_offsets, handles.read_order_counts]
+)
 def test_no_info_is_an_empty_one(read: Any) -> None:
     assert read(None) == {}
 
@@ -138,33 +129,38 @@ def test_no_info_is_an_empty_one(read: Any) -> None:
 @pytest.mark.parametrize("text", ["7 3 1", "0 x 1", "0 qo3 1", "0 qo3%x 1", "0 qo% 1"])
 def test_keys_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(HeaderMalformed):
-        read_order_counts(text)
+        handles.read_order_counts(text)
 
 
 def test_lite_counts_are_read_as_java_reads_them() -> None:
     for case in cases("read lite"):
         text, messages = case["parts"]
         expected = case["result"]
-        counts = read_lite_order_counts(text, messages)
+        counts = handles.read_lite_order_counts(text, messages)
         assert counts == (None if expected is None else tuple(expected)), text
-    assert read_lite_order_counts(None, 0) is None
+    assert handles.read_lite_order_counts(None, 0) is None
 
 
 def test_a_count_for_the_place_beats_one_for_the_queue() -> None:
-    counts = read_order_counts("0 qo3%100 2;0 3 1")
-    assert order_count(counts, PopPlace(TopicMark.NORMAL, 3, 100)) == 2
-    assert order_count(counts, PopPlace(TopicMark.NORMAL, 3, 101)) == 1
-    assert order_count(counts, PopPlace(TopicMark.RETRY, 3, 100)) == 0
+    counts = handles.read_order_counts("0 qo3%100 2;0 3 1")
+    assert handles.order_count(counts, handles.PopPlace(handles.TopicMark.NORMAL, 3, 100)) == 2
+    assert handles.order_count(counts, handles.PopPlace(handles.TopicMark.NORMAL, 3, 101)) == 1
+    assert handles.order_count(counts, handles.PopPlace(handles.TopicMark.RETRY, 3, 100)) == 0
 
 
 def test_queues_without_messages_are_left_out() -> None:
-    assert write_message_offsets({FIRST: [], PopQueue(TopicMark.RETRY, 0): [7, 8]}) == "1 0 7,8"
+    assert (
+        handles.write_message_offsets(
+            {FIRST: [], handles.PopQueue(handles.TopicMark.RETRY, 0): [7, 8]}
+        )
+        == "1 0 7,8"
+    )
 
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 INTS = st.integers(-(2**31), 2**31 - 1)
-QUEUES = st.builds(PopQueue, st.sampled_from(TopicMark), INTS)
-PLACES = st.builds(PopPlace, st.sampled_from(TopicMark), INTS, LONGS)
+QUEUES = st.builds(handles.PopQueue, st.sampled_from(handles.TopicMark), INTS)
+PLACES = st.builds(handles.PopPlace, st.sampled_from(handles.TopicMark), INTS, LONGS)
 
 
 @given(
@@ -176,15 +172,22 @@ PLACES = st.builds(PopPlace, st.sampled_from(TopicMark), INTS, LONGS)
 def test_infos_survive_being_written_and_read(
     starts: Any, offsets: Any, counts: Any, lite: list[int]
 ) -> None:
-    assert read_start_offsets(write_start_offsets(starts)) == starts
-    assert read_message_offsets(write_message_offsets(offsets)) == offsets
-    assert read_order_counts(write_order_counts(counts)) == counts
-    assert read_lite_order_counts(write_lite_order_counts(lite), len(lite)) == tuple(lite)
+    assert handles.read_start_offsets(handles.write_start_offsets(starts)) == starts
+    assert handles.read_message_offsets(handles.write_message_offsets(offsets)) == offsets
+    assert handles.read_order_counts(handles.write_order_counts(counts)) == counts
+    assert handles.read_lite_order_counts(
+        handles.write_lite_order_counts(lite), len(lite)
+    ) == tuple(lite)
 
 
 @given(st.text(alphabet="0123 ;,%qo-+x", max_size=30))
 def test_arbitrary_text_is_read_or_refused_as_malformed(text: str) -> None:
-    for read in (PopHandle.parse, read_start_offsets, read_message_offsets, read_order_counts):
+    for read in (
+        handles.PopHandle.parse,
+        handles.read_start_offsets,
+        handles.read_message_offsets,
+        handles.read_order_counts,
+    ):
         try:
             read(text)
         except HeaderMalformed:

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
+from pocketmq.protocol import DeliveryContext, RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, KEPT_SLICE, decode_pulled
-from pocketmq.protocol.received import DeliveryContext
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import Record, blank_record, encode_record
 from tests.protocol.golden_messages import BATCH, STORED_BY_JAVA, V1, V6_HOSTS
 

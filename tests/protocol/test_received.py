@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from tests.protocol.golden_messages import V1, V1_RECORD
 

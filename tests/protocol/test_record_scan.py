@@ -6,13 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed
-from pocketmq.protocol.record_scan import (
-    Found,
-    RecordView,
-    move_record,
-    scan_records,
-    tags_code,
-)
+from pocketmq.protocol import record_scan
 from pocketmq.protocol.records import Record, blank_record, decode_record, encode_record
 from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
 from tests.protocol.strategies import records
@@ -23,7 +17,7 @@ from tests.protocol.strategies import records
 def test_records_are_found_one_after_another(many: list[Record], before: bytes) -> None:
     pieces = [encode_record(record) for record in many]
     buffer = before + b"".join(pieces)
-    expected: list[Found] = []
+    expected: list[record_scan.Found] = []
     position = len(before)
     for record, piece in zip(many, pieces, strict=True):
         size = len(piece)
@@ -31,14 +25,17 @@ def test_records_are_found_one_after_another(many: list[Record], before: bytes) 
         fields = (record.queue_offset, record.sys_flag, len(record.body), text_at)
         expected.append((position, size, *fields))
         position += size
-    assert list(scan_records(buffer, len(before))) == expected
-    assert list(scan_records(memoryview(buffer + b"more"), len(before), position)) == expected
+    assert list(record_scan.scan_records(buffer, len(before))) == expected
+    assert (
+        list(record_scan.scan_records(memoryview(buffer + b"more"), len(before), position))
+        == expected
+    )
 
 
 @given(records())
 def test_each_field_can_be_read_in_place(record: Record) -> None:
     raw = encode_record(record)
-    view = RecordView(memoryview(b"##" + raw + b"##"), 2)
+    view = record_scan.RecordView(memoryview(b"##" + raw + b"##"), 2)
     assert view.store_size == len(raw)
     assert view.body_crc == record.body_crc
     assert view.queue_id == record.queue_id
@@ -60,30 +57,30 @@ def test_each_field_can_be_read_in_place(record: Record) -> None:
 
 def test_a_record_is_moved_in_place() -> None:
     buffer = bytearray(b"!" + V1)
-    move_record(buffer, 1, 7, 1 << 40)
-    view = RecordView(buffer, 1)
+    record_scan.move_record(buffer, 1, 7, 1 << 40)
+    view = record_scan.RecordView(buffer, 1)
     assert (view.queue_offset, view.commit_log_offset) == (7, 1 << 40)
-    move_record(memoryview(buffer), 1, 42, 4096)
+    record_scan.move_record(memoryview(buffer), 1, 42, 4096)
     assert buffer == b"!" + V1
 
 
 def test_a_blank_ends_the_file() -> None:
     """What stands behind a blank is what the file held before; nobody reads it."""
     file = V1 + V6_HOSTS + blank_record(100) + V1[:92]
-    assert [found[:2] for found in scan_records(file)] == [(0, 120), (120, 117)]
-    assert list(scan_records(blank_record(8))) == []
+    assert [found[:2] for found in record_scan.scan_records(file)] == [(0, 120), (120, 117)]
+    assert list(record_scan.scan_records(blank_record(8))) == []
 
 
 @pytest.mark.parametrize("size", [0, 7, 9, -1])
 def test_a_blank_of_an_impossible_size_is_refused(size: int) -> None:
     with pytest.raises(MessageMalformed, match="blank"):
-        list(scan_records(size.to_bytes(4, "big", signed=True) + blank_record(8)[4:]))
+        list(record_scan.scan_records(size.to_bytes(4, "big", signed=True) + blank_record(8)[4:]))
 
 
 @pytest.mark.parametrize("raw", [V1, V6_HOSTS, STORED_BY_JAVA], ids=["v1", "v6", "java"])
 def test_a_record_cut_anywhere_is_noticed_and_those_before_it_are_found(raw: bytes) -> None:
     for end in range(1, len(raw)):
-        found = scan_records(V1 + raw[:end])
+        found = record_scan.scan_records(V1 + raw[:end])
         assert next(found)[:2] == (0, 120)
         with pytest.raises(MessageMalformed) as caught:
             next(found)
@@ -92,7 +89,7 @@ def test_a_record_cut_anywhere_is_noticed_and_those_before_it_are_found(raw: byt
 
 def test_the_unwritten_end_of_a_file_is_noticed() -> None:
     with pytest.raises(MessageMalformed, match="magic 00000000") as caught:
-        list(scan_records(V1 + bytes(500)))
+        list(record_scan.scan_records(V1 + bytes(500)))
     assert caught.value.position == 120
 
 
@@ -121,7 +118,7 @@ def with_number(raw: bytes, at: int, size: int, value: int) -> bytes:
 def test_lengths_that_lie_are_refused(at: int, size: int, values: list[int], reason: str) -> None:
     for value in values:
         with pytest.raises(MessageMalformed, match=reason) as caught:
-            list(scan_records(V1 + with_number(V1, at, size, value)))
+            list(record_scan.scan_records(V1 + with_number(V1, at, size, value)))
         assert caught.value.position == 120
 
 
@@ -130,9 +127,9 @@ def test_a_v1_topic_has_at_most_127_bytes() -> None:
     sound = encode_record(Record(topic=b"t" * 127, body=b""))
     size = len(sound) + 1
     longer = with_number(sound[:88] + bytes([128]) + b"t" + sound[89:], 0, 4, size)
-    assert list(scan_records(sound))
+    assert list(record_scan.scan_records(sound))
     with pytest.raises(MessageMalformed, match="topic of -128 bytes"):
-        list(scan_records(longer))
+        list(record_scan.scan_records(longer))
 
 
 def test_properties_have_at_most_32767_bytes() -> None:
@@ -140,22 +137,22 @@ def test_properties_have_at_most_32767_bytes() -> None:
     sound = encode_record(Record(topic=b"T", body=b"", property_bytes=bytes(32767)))
     longer = with_number(sound + b"x", 0, 4, len(sound) + 1)
     longer = longer[:90] + (32768).to_bytes(2, "big") + longer[92:]
-    assert list(scan_records(sound))
+    assert list(record_scan.scan_records(sound))
     with pytest.raises(MessageMalformed, match="properties of -32768 bytes"):
-        list(scan_records(longer))
+        list(record_scan.scan_records(longer))
 
 
 @pytest.mark.parametrize("size", [8, 39, 40, 90])
 def test_a_record_smaller_than_its_head_is_refused_even_where_the_buffer_ends(size: int) -> None:
     with pytest.raises(MessageMalformed, match="too few for a message"):
-        list(scan_records(with_number(V1, 0, 4, size)[:size]))
+        list(record_scan.scan_records(with_number(V1, 0, 4, size)[:size]))
 
 
 def test_hosts_that_do_not_fit_are_refused() -> None:
     smallest = encode_record(Record(topic=b"", body=b""))
     assert len(smallest) == 91
     with pytest.raises(MessageMalformed, match="hosts"):
-        list(scan_records(with_number(smallest, 36, 4, 0x10)))
+        list(record_scan.scan_records(with_number(smallest, 36, 4, 0x10)))
 
 
 @settings(max_examples=300)
@@ -166,7 +163,7 @@ def test_damage_is_refused_and_nothing_else_escapes(data: st.DataObject) -> None
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     del raw[data.draw(st.integers(0, len(raw))) :]
     with contextlib.suppress(MessageMalformed):
-        for position, size, _, _, body_size, _ in scan_records(raw):
+        for position, size, _, _, body_size, _ in record_scan.scan_records(raw):
             assert position + size <= len(raw)
             assert len(decode_record(raw, position).body) == body_size
 
@@ -179,7 +176,7 @@ def test_no_declared_length_is_allocated() -> None:
     try:
         for raw in hostile:
             with pytest.raises(MessageMalformed):
-                list(scan_records(raw))
+                list(record_scan.scan_records(raw))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -191,7 +188,7 @@ def test_long_tags_are_not_remembered() -> None:
     tracemalloc.start()
     try:
         for number in range(100):
-            assert tags_code(b"TAGS\x01" + b"%d" % number * 10_000)
+            assert record_scan.tags_code(b"TAGS\x01" + b"%d" % number * 10_000)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

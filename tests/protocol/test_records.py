@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import InvalidInput, MessageMalformed
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.hosts import encode_host
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import (
     Record,
     blank_record,

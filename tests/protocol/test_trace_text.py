@@ -6,24 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.model.kinds import TransactionState
-from pocketmq.protocol.trace_text import (
-    HandledAs,
-    Traced,
-    TracedDelivery,
-    TracedEnd,
-    TracedHandling,
-    TracedKind,
-    TracedRecall,
-    TracedSend,
-    decode_traced,
-    encode_traced,
-    traced_keys,
-)
+from pocketmq.model import TransactionState
+from pocketmq.protocol import trace_text
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "java-traces.json"
 JAVA = json.loads(VECTORS.read_text())
-END = TracedEnd(
+END = trace_text.TracedEnd(
     time_ms=1794707172151,
     region="DefaultRegion",
     group="shop",
@@ -41,9 +29,9 @@ UNTOLD = msgspec.structs.replace(
     state=TransactionState.UNKNOWN,
     from_check=True,
 )
-EVENTS: list[list[Traced]] = [
+EVENTS: list[list[trace_text.Traced]] = [
     [
-        TracedSend(
+        trace_text.TracedSend(
             time_ms=1794707172145,
             region="DefaultRegion",
             group="shop",
@@ -58,7 +46,7 @@ EVENTS: list[list[Traced]] = [
         )
     ],
     [
-        TracedSend(
+        trace_text.TracedSend(
             time_ms=1,
             region="eu",
             group="shop",
@@ -66,12 +54,12 @@ EVENTS: list[list[Traced]] = [
             message_id="M2",
             store_host="[::1]:10911",
             cost_ms=5000,
-            kind=TracedKind.HALF,
+            kind=trace_text.TracedKind.HALF,
             ok=False,
         )
     ],
     [
-        TracedDelivery(
+        trace_text.TracedDelivery(
             time_ms=1794707172146,
             region="DefaultRegion",
             group="billing",
@@ -83,13 +71,13 @@ EVENTS: list[list[Traced]] = [
         for message_id, retries, keys in (("M1", 2, "k"), ("M2", 0, None))
     ],
     [
-        TracedHandling(
+        trace_text.TracedHandling(
             request_id="R1",
             message_id=message_id,
             cost_ms=2,
             ok=False,
             keys=keys,
-            handled_as=HandledAs.RAISED,
+            handled_as=trace_text.HandledAs.RAISED,
             time_ms=1794707172150,
             group="billing",
         )
@@ -99,7 +87,7 @@ EVENTS: list[list[Traced]] = [
     [UNTOLD],
     [msgspec.structs.replace(UNTOLD, state=TransactionState.ROLLBACK)],
     [
-        TracedRecall(
+        trace_text.TracedRecall(
             time_ms=1794707172153,
             region="DefaultRegion",
             group="shop",
@@ -111,24 +99,36 @@ EVENTS: list[list[Traced]] = [
 
 
 @pytest.mark.parametrize(("said", "events"), list(zip(JAVA, EVENTS, strict=True)))
-def test_java_writes_and_reads_the_same(said: dict[str, object], events: list[Traced]) -> None:
+def test_java_writes_and_reads_the_same(
+    said: dict[str, object], events: list[trace_text.Traced]
+) -> None:
     text = str(said["text"])
-    assert "".join(map(encode_traced, events)) == text
-    assert decode_traced(text) == events
-    assert sorted({key for event in events for key in traced_keys(event)}) == said["keys"]
+    assert "".join(map(trace_text.encode_traced, events)) == text
+    assert trace_text.decode_traced(text) == events
+    assert (
+        sorted({key for event in events for key in trace_text.traced_keys(event)}) == said["keys"]
+    )
 
 
 def test_records_of_older_clients_are_read() -> None:
     """Before the offset id; with the client's address behind; what came of a call, in 3 forms."""
     old = "Pub|1|r|g|t|m|tag|k|h:1|5|6|0|true;Pub|1|r|g|t|m|tag|k|h:1|5|6|3|o|false|192.0.2.1;"
     after = "SubAfter|R|m|7|true|k;SubAfter|R|m|7|true|k|4;SubAfter|R|m|7|true|k|4|9|g;"
-    first, second, *calls = decode_traced((old + after).translate({124: 1, 59: 2}))
-    assert isinstance(first, TracedSend)
-    assert (first.ok, first.offset_message_id, first.kind) == (True, None, TracedKind.NORMAL)
-    assert isinstance(second, TracedSend)
-    assert (second.ok, second.offset_message_id, second.kind) == (False, "o", TracedKind.DELAYED)
-    call = TracedHandling(request_id="R", message_id="m", cost_ms=7, ok=True, keys="k")
-    coded = msgspec.structs.replace(call, handled_as=HandledAs.FAILED)
+    first, second, *calls = trace_text.decode_traced((old + after).translate({124: 1, 59: 2}))
+    assert isinstance(first, trace_text.TracedSend)
+    assert (first.ok, first.offset_message_id, first.kind) == (
+        True,
+        None,
+        trace_text.TracedKind.NORMAL,
+    )
+    assert isinstance(second, trace_text.TracedSend)
+    assert (second.ok, second.offset_message_id, second.kind) == (
+        False,
+        "o",
+        trace_text.TracedKind.DELAYED,
+    )
+    call = trace_text.TracedHandling(request_id="R", message_id="m", cost_ms=7, ok=True, keys="k")
+    coded = msgspec.structs.replace(call, handled_as=trace_text.HandledAs.FAILED)
     assert calls == [call, coded, msgspec.structs.replace(coded, time_ms=9, group="g")]
 
 
@@ -146,9 +146,9 @@ def test_records_of_older_clients_are_read() -> None:
     ],
 )
 def test_what_makes_no_sense_is_passed_over(text: str) -> None:
-    good = encode_traced(END)
-    assert decode_traced(text) == []
-    assert decode_traced(f"{good}{text}\x02{good}") == [END, END]
+    good = trace_text.encode_traced(END)
+    assert trace_text.decode_traced(text) == []
+    assert trace_text.decode_traced(f"{good}{text}\x02{good}") == [END, END]
 
 
 word = st.text(min_size=1).filter(lambda text: text not in ("null", ""))
@@ -159,7 +159,7 @@ def test_a_record_stays_whole_whatever_is_in_it(keys: str, tag: str, group: str,
     event = msgspec.structs.replace(
         END, keys=keys, tag=tag, group=group, time_ms=size, transaction_id=None
     )
-    (again,) = decode_traced(encode_traced(event))
+    (again,) = trace_text.decode_traced(trace_text.encode_traced(event))
     swap = {1: "\ufffd", 2: "\ufffd"}
     assert again == msgspec.structs.replace(
         event, keys=keys.translate(swap), tag=tag.translate(swap), group=group.translate(swap)
@@ -168,4 +168,4 @@ def test_a_record_stays_whole_whatever_is_in_it(keys: str, tag: str, group: str,
 
 def test_keys_are_single_words_even_in_a_hostile_id() -> None:
     event = msgspec.structs.replace(END, message_id=" two\tids ", keys="  a  b ")
-    assert traced_keys(event) == ["two", "ids", "a", "b"]
+    assert trace_text.traced_keys(event) == ["two", "ids", "a", "b"]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pocketmq.errors import InvalidInput
 from pocketmq.pipelines.copy import CopySettings, copy_topics
 from pocketmq.pipelines.ingest import ingest
-from pocketmq.spark.java import java_home
+from pocketmq.spark.engine import java_home
 from pocketmq.spark.progress import stream_lag
 
 Told = dict[str, Any]

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCom
 from pyspark.sql.types import StructType
 
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
-from pocketmq.model.kinds import TransactionState
+from pocketmq.model import TransactionState
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.sink_options import SinkPlan, sink_plan

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import CannotStart
-from pocketmq.spark.engine import TUNED, spark_session
-from pocketmq.spark.java import installed_java, java_home, java_version
+from pocketmq.spark.engine import TUNED, installed_java, java_home, java_version, spark_session
 
 
 def fake_java(directory: Path, version: str) -> Path:

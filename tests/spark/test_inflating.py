@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.spark.layout import QueueRecords

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pocketmq.blocking.record_reader import Bounds
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, StreamOffset, lag, read_place
 
 A0, A1 = MessageQueue("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 1)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.spark.options import Reach
 from pocketmq.spark.progress import ProgressPublisher, stream_lag
 

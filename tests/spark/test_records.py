@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from pocketmq.errors import MessageMalformed, MQError
+from pocketmq.model import MessageQueue, SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import SysFlag
-from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.property_columns import ELSEWHERE

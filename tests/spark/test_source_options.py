@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import OptionInvalid
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec
 from pocketmq.spark.option_values import seconds, size, time_ms
 from pocketmq.spark.source_options import TopicSelection, source_options

@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from pocketmq import Cluster
-from pocketmq.spark.java import installed_java, java_home
+from pocketmq.spark.engine import installed_java, java_home
 from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.topics import send
 

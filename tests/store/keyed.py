@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem
 from pocketmq.store.key_index import FAN, KeyIndex

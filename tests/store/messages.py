@@ -1,6 +1,7 @@
 """Messages for the store's tests, and what a store holds of them."""
 
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import Appended, MessageStore, QueueIndex
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import InvalidInput, StoreFull
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from tests.broker.delay.test_delay_machine import Fault, FaultyDisk

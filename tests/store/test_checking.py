@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.broker.upkeep.stored_forms import FORMS
+from pocketmq.broker.upkeep.stored_formats import FORMATS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.model import TopicConfig
+from pocketmq.protocol import encode_body
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_values import CheckReport, Severity
@@ -263,24 +263,24 @@ def test_documents_that_cannot_be_read_are_named(path: Path) -> None:
         connection.execute("insert into document values ('group', 'G', 'nonsense')")
         connection.execute("insert into consumer_offset values ('T', 'G', 1, -5)")
     connection.close()
-    first, second = errors(check_store(path, FORMS))
+    first, second = errors(check_store(path, FORMATS))
     assert first.startswith("metadata: the document 'G' of kind group cannot be read: ")
     assert second == "metadata: group G has offset -5 in queue 1 of T"
-    repair_store(path, FORMS)
-    assert check_store(path, FORMS).sound
+    repair_store(path, FORMATS)
+    assert check_store(path, FORMATS).sound
     store = MessageStore.open(path, OPTIONS)
     assert store.metadata.documents("group") == []
     assert store.metadata.documents("topic") == [("T", TOPIC)]
     assert store.metadata.consumer_offsets() == [("T", "G", 0, 3)]
     store.close()
-    assert check_store(path, FORMS).sound
+    assert check_store(path, FORMATS).sound
 
 
 def test_documents_of_an_unknown_kind_are_named(path: Path) -> None:
     store = MessageStore.open(path, OPTIONS)
     store.metadata.save_documents("later", {"x": b"y"})
     store.close()
-    report = check_store(path, FORMS)
+    report = check_store(path, FORMATS)
     (finding,) = report.findings
     assert report.sound
     assert finding.text == "the document 'x' is of kind later, which this program does not know"
@@ -306,9 +306,9 @@ def test_a_flipped_bit_of_a_record_is_found_and_repaired(path: Path, at: int, la
     store.close()
     file = next(each for each in reversed(log_files(path)) if int(each.name) <= position)
     flip(file, position - int(file.name) + at, 0x10)
-    assert not check_store(path, FORMS).sound
-    repair_store(path, FORMS)
-    assert check_store(path, FORMS).sound
+    assert not check_store(path, FORMATS).sound
+    repair_store(path, FORMATS)
+    assert check_store(path, FORMATS).sound
     store = MessageStore.open(path, OPTIONS)
     queue = store.queue("T", 0)
     assert queue is not None
@@ -318,7 +318,7 @@ def test_a_flipped_bit_of_a_record_is_found_and_repaired(path: Path, at: int, la
     put(store, "T", 0, 1)
     assert store.read(queue, end, 1, 1000).count == 1
     store.close()
-    assert check_store(path, FORMS).sound
+    assert check_store(path, FORMATS).sound
 
 
 @pytest.mark.parametrize("column", [0, 8, 16])
@@ -326,11 +326,11 @@ def test_a_flipped_bit_of_an_index_entry_is_found_and_repaired(path: Path, colum
     (file,) = sorted((path / "index").iterdir())
     width = 4 if column == 16 else 8
     flip(file, 32 * column + 5 * width, 0x10)
-    assert not check_store(path, FORMS).sound
-    repair_store(path, FORMS)
-    assert check_store(path, FORMS).sound
+    assert not check_store(path, FORMATS).sound
+    repair_store(path, FORMATS)
+    assert check_store(path, FORMATS).sound
     assert counts(path) == HELD
-    assert check_store(path, FORMS).findings == []
+    assert check_store(path, FORMATS).findings == []
 
 
 def test_the_stores_of_a_cluster_are_found_below_its_directory(path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_queue_without_messages_keeps_its_next_offset_over_a_repair(tmp_path: 
     shutil.rmtree(tmp_path / "index")
     repair_store(tmp_path)
     assert counts(tmp_path) == before
-    assert check_store(tmp_path, FORMS).sound
+    assert check_store(tmp_path, FORMATS).sound
 
 
 def test_a_flipped_bit_that_makes_an_offset_0_does_not_hide_what_came_before(path: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_flipped_bit_that_makes_an_offset_0_does_not_hide_what_came_before(pat
     store.close()
     file = next(each for each in reversed(log_files(path)) if int(each.name) <= position)
     flip(file, position - int(file.name) + 27, 16)
-    repair_store(path, FORMS)
+    repair_store(path, FORMATS)
     store = MessageStore.open(path, OPTIONS)
     assert set(kept(store, store.queue("T", 0))) == set(range(40)) - {16}
     store.close()

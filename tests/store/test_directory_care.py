@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.broker.upkeep.stored_forms import FORMS
+from pocketmq.broker.upkeep.stored_formats import FORMATS
 from pocketmq.errors import StoreCorrupt, StoreFailed
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_values import Severity
@@ -46,8 +46,8 @@ def test_empty_metadata_beside_a_log_is_refused(tmp_path: Path, content: bytes |
     for _ in range(2):  # the refusal itself must not make it look like a store
         with pytest.raises(StoreCorrupt, match="put back"):
             MessageStore.open(tmp_path, SMALL)
-    assert not check_store(tmp_path, FORMS).sound
-    repair_store(tmp_path, FORMS)
+    assert not check_store(tmp_path, FORMATS).sound
+    repair_store(tmp_path, FORMATS)
     store = MessageStore.open(tmp_path, SMALL)
     assert len(bodies(store, "T")) == 60
     store.close()
@@ -77,19 +77,19 @@ def test_first_files_that_are_gone_are_told_at_each_start_until_a_repair(
         store.close()
         (error,) = [
             each
-            for each in check_store(tmp_path, FORMS).findings
+            for each in check_store(tmp_path, FORMATS).findings
             if each.severity is Severity.ERROR
         ]
         assert error.text == (
             "bytes 0 to 8192 are missing: the first files are gone, "
             "and retention has not deleted them"
         )
-    repair_store(tmp_path, FORMS)
+    repair_store(tmp_path, FORMATS)
     caplog.clear()
     store = MessageStore.open(tmp_path, SMALL)
     assert caplog.messages == []
     store.close()
-    assert check_store(tmp_path, FORMS).sound
+    assert check_store(tmp_path, FORMATS).sound
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -109,7 +109,7 @@ def test_files_that_retention_deleted_are_not_missing(
     store = MessageStore.open(place, SMALL)
     assert caplog.messages == []
     store.close()
-    assert check_store(place, FORMS).sound
+    assert check_store(place, FORMATS).sound
 
 
 # Who may read it

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.commit_log import TRUSTED_FOR
 from tests.store.faults import abandon

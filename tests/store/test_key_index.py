@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.hosts import V6_SIZE
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store import MessageStore
 from pocketmq.store.key_index import MOST_BYTES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store import Flusher, MessageStore
 from pocketmq.store.commit_log import CommitLog

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import key_index_stretch
 from tests.store.faults import MortalDisk, ProcessEnded, abandon
 from tests.store.keyed import ALWAYS, HOSTILE, MODULUS, expected, open_store, text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store.disk import Disk, DiskFile
 from pocketmq.store.key_index import FAN

@@ -5,10 +5,12 @@ from operator import sub
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.hosts import encode_host
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, QueueRead, ReadStatus, StoreOptions
 from pocketmq.store.reading import SCAN_LIMIT, _long_stretches, _stretches
 from tests.store.faults import abandon
@@ -241,3 +243,41 @@ def test_index_entries_that_point_nowhere_are_passed_over(tmp_path: Path) -> Non
     assert found(again.read(queue, 2, 9, 999)) == [b"3", b"4"]
     assert found(again.read(queue, 0, 9, 999, lambda code, piece: True)) == [b"3", b"4"]
     abandon(again)
+
+
+def stored_at(times: list[int], store_host: bytes = bytes(8)) -> MessageStore:
+    store = MessageStore.open(None, store_host=store_host)
+    store.make_queue("T", 0)
+    for time in times:
+        put(store, "T", b"x", now_ms=time)
+    return store
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30).map(sorted), st.integers(-1, 21))
+def test_the_bounds_of_a_moment(times: list[int], moment: int) -> None:
+    store = stored_at(times)
+    queue = store.make_queue("T", 0)
+    lower = sum(time < moment for time in times)
+    upper = sum(time <= moment for time in times) - 1
+    assert store.offset_by_time(queue, moment) == lower
+    assert store.offset_by_time(queue, moment, upper=True) == max(upper, 0)
+    store.close()
+
+
+@pytest.mark.parametrize("host", [bytes(8), encode_host("[::1]:10911")])
+def test_the_time_of_a_message(host: bytes) -> None:
+    store = stored_at([5, 7], host)
+    queue = store.make_queue("T", 0)
+    assert [store.store_time(queue, offset) for offset in (-1, 0, 1, 2)] == [-1, 5, 7, -1]
+    assert store.earliest_time(queue) == 5
+    store.close()
+
+
+def test_a_queue_without_messages_has_no_times() -> None:
+    store = stored_at([])
+    queue = store.make_queue("T", 0)
+    assert store.earliest_time(queue) == -1
+    assert store.offset_by_time(queue, 5) == 0
+    assert store.offset_by_time(queue, 5, upper=True) == 0
+    store.close()

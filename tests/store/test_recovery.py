@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import StoreCorrupt
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.store import Damage, MessageStore, StoreOptions
 from tests.store.faults import PowerDisk, abandon

@@ -6,19 +6,9 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import InvalidInput, StoreFull
-from pocketmq.protocol.record_scan import RecordView
-from pocketmq.store import Flusher, MessageStore, ReadStatus, StoreOptions
+from pocketmq.protocol import RecordView
+from pocketmq.store import Flusher, MessageStore, ReadStatus, StoreOptions, retention
 from pocketmq.store.disk import Disk
-from pocketmq.store.retention import (
-    ASKED_AT_ONCE,
-    FILES_AT_ONCE,
-    Conditions,
-    LogFile,
-    Reason,
-    parse_hours,
-    plan,
-    refuses_messages,
-)
 from tests.store.faults import MortalDisk, ProcessEnded, abandon
 from tests.store.keyed import LaterFlusher
 from tests.store.messages import NOW_MS, bodies, put
@@ -29,33 +19,35 @@ MB = 1 << 20
 NEVER = StoreOptions(retention=72 * 3600.0, delete_hours=(4,))
 
 
-def files(*ages_in_hours: float | None, size: int = MB) -> list[LogFile]:
+def files(*ages_in_hours: float | None, size: int = MB) -> list[retention.LogFile]:
     """Give files that were closed so long ago."""
     return [
-        LogFile(number * size, size, None if age is None else NOW_MS - round(age * HOUR_MS))
+        retention.LogFile(
+            number * size, size, None if age is None else NOW_MS - round(age * HOUR_MS)
+        )
         for number, age in enumerate(ages_in_hours)
     ]
 
 
 def planned(
-    kept: list[LogFile],
+    kept: list[retention.LogFile],
     *,
     options: StoreOptions = NEVER,
     hour: int = 12,
     used: float = 0.5,
     asked: bool = False,
-) -> list[tuple[int, Reason]]:
+) -> list[tuple[int, retention.Reason]]:
     """Give the numbers of the files that go, with the reasons."""
-    conditions = Conditions(now_ms=NOW_MS, hour=hour, disk_used=used, asked=asked)
-    return [(drop.start // MB, drop.reason) for drop in plan(kept, options, conditions)]
+    conditions = retention.Conditions(now_ms=NOW_MS, hour=hour, disk_used=used, asked=asked)
+    return [(drop.start // MB, drop.reason) for drop in retention.plan(kept, options, conditions)]
 
 
 AGE, ASKED, LITTLE, NONE, SIZE = (
-    Reason.AGE,
-    Reason.ASKED,
-    Reason.LITTLE_SPACE,
-    Reason.NO_SPACE,
-    Reason.SIZE,
+    retention.Reason.AGE,
+    retention.Reason.ASKED,
+    retention.Reason.LITTLE_SPACE,
+    retention.Reason.NO_SPACE,
+    retention.Reason.SIZE,
 )
 OLD = (100.0, 90.0, 80.0, 50.0, None)
 
@@ -82,7 +74,7 @@ def test_nothing_goes_from_an_empty_log() -> None:
     ],
 )
 def test_age_counts_at_its_hour_when_asked_or_when_space_is_short(
-    hour: int, used: float, asked: bool, expected: list[tuple[int, Reason]]
+    hour: int, used: float, asked: bool, expected: list[tuple[int, retention.Reason]]
 ) -> None:
     assert planned(files(*OLD), hour=hour, used=used, asked=asked) == expected
 
@@ -134,15 +126,15 @@ def test_size_and_age_add_up() -> None:
     ("used", "expected"), [(0.85, []), (0.86, [(0, NONE)]), (1.0, [(0, NONE)])]
 )
 def test_on_a_nearly_full_disk_one_young_file_goes_at_a_time(
-    used: float, expected: list[tuple[int, Reason]]
+    used: float, expected: list[tuple[int, retention.Reason]]
 ) -> None:
     assert planned(files(3, 2, 1, None), used=used) == expected
 
 
 def test_a_pass_deletes_a_few_files_and_many_when_asked() -> None:
     many = files(*[100.0] * 300, None)
-    assert len(planned(many, hour=4)) == FILES_AT_ONCE == 10
-    assert len(planned(many, asked=True)) == ASKED_AT_ONCE == 200
+    assert len(planned(many, hour=4)) == retention.FILES_AT_ONCE == 10
+    assert len(planned(many, asked=True)) == retention.ASKED_AT_ONCE == 200
 
 
 def test_messages_are_refused_above_ninety_percent_until_eighty_five() -> None:
@@ -150,16 +142,16 @@ def test_messages_are_refused_above_ninety_percent_until_eighty_five() -> None:
     rows = [(0.86, False), (0.90, False), (0.91, True), (0.90, True), (0.86, True), (0.85, False)]
     refused = False
     for used, expected in rows:
-        refused = refuses_messages(options, used, refused=refused)
+        refused = retention.refuses_messages(options, used, refused=refused)
         assert refused is expected
 
 
 def test_the_hours_of_a_configuration_are_read_as_java_does() -> None:
-    assert parse_hours("04") == (4,)
-    assert parse_hours("04;16;0") == (4, 16, 0)
+    assert retention.parse_hours("04") == (4,)
+    assert retention.parse_hours("04;16;0") == (4, 16, 0)
     for text in ("", "4;", "24", "-1", "four", "4,16"):
         with pytest.raises(InvalidInput):
-            parse_hours(text)
+            retention.parse_hours(text)
 
 
 # What it does to a store
@@ -268,7 +260,7 @@ def test_the_key_index_and_the_index_space_follow(tmp_path: Path) -> None:
     assert len(store.find_by_key("old", "k0", 0, 1 << 62, 10)) == 1
     dropped = store.clean(NOW_MS + 1000 * 60_000, asked=True)
     assert dropped
-    assert all(drop.reason is Reason.ASKED for drop in dropped)
+    assert all(drop.reason is retention.Reason.ASKED for drop in dropped)
     kept = numbers(store)
     for number in range(60):
         found = store.find_by_key("T", f"k{number}", 0, 1 << 62, 10)
@@ -287,7 +279,7 @@ def test_on_a_full_disk_files_go_until_there_is_space_again(tmp_path: Path) -> N
     store = open_store(tmp_path, disk, retention=1e9)
     fill(store)
     dropped = store.clean(NOW_MS)
-    assert [drop.reason for drop in dropped] == [Reason.NO_SPACE] * 5
+    assert [drop.reason for drop in dropped] == [retention.Reason.NO_SPACE] * 5
     assert disk.used == pytest.approx(0.85)
     put(store, "T", b"accepted")
     store.close()
@@ -320,7 +312,7 @@ def test_a_pass_is_bounded_when_deleting_makes_no_room(tmp_path: Path) -> None:
     store = open_store(tmp_path, disk, retention=1e9)
     fill(store, 300)
     assert len(store.log.segments) > 15
-    assert len(store.clean(NOW_MS)) == FILES_AT_ONCE
+    assert len(store.clean(NOW_MS)) == retention.FILES_AT_ONCE
     store.close()
 
 

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.errors import (
-    InvalidInput,
-    MessageMalformed,
-    StoreCorrupt,
-    StoreFailed,
-    StoreFull,
-    StoreInUse,
-)
+from pocketmq import errors
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from tests.store.faults import FullDisk, abandon
 from tests.store.messages import NOW_MS, bodies, put, record
@@ -32,7 +26,7 @@ HOST = bytes([127, 0, 0, 1, 0, 0, 42, 159])
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
     store = MessageStore.open(tmp_path / "s")
-    with pytest.raises(StoreInUse, match="in use by another broker"):
+    with pytest.raises(errors.StoreInUse, match="in use by another broker"):
         MessageStore.open(tmp_path / "s")
     store.close()
     MessageStore.open(tmp_path / "s").close()
@@ -55,7 +49,7 @@ def test_a_directory_has_one_owner_among_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["commitlog", "consumequeue"])
 def test_a_java_brokers_store_is_refused_and_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(StoreCorrupt, match="looks like a Java broker's store"):
+    with pytest.raises(errors.StoreCorrupt, match="looks like a Java broker's store"):
         MessageStore.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -67,15 +61,15 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "meta.sqlite") as connection:
         connection.execute("pragma user_version = 99")
     connection.close()
-    with pytest.raises(StoreCorrupt, match="newer PocketMQ"):
+    with pytest.raises(errors.StoreCorrupt, match="newer PocketMQ"):
         MessageStore.open(tmp_path)
-    with pytest.raises(StoreCorrupt, match="newer PocketMQ"):
+    with pytest.raises(errors.StoreCorrupt, match="newer PocketMQ"):
         MessageStore.open(tmp_path)  # and nobody is left holding the lock
 
 
 def test_a_path_that_is_no_directory_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(errors.StoreFailed):
         MessageStore.open(tmp_path / "file" / "s")
 
 
@@ -146,10 +140,10 @@ def test_nothing_appended_is_nothing_stored() -> None:
 def test_what_looks_torn_is_refused(text: bytes) -> None:
     store = MessageStore.open(None)
     queue = store.make_queue("T", 0)
-    with pytest.raises(InvalidInput, match="zero byte"):
+    with pytest.raises(errors.InvalidInput, match="zero byte"):
         store.append(queue, [record("T", b"x", text=text)], [0], NOW_MS)
     body = encode_batch([BatchEntry(b"x", text)])
-    with pytest.raises(InvalidInput, match="zero byte"):
+    with pytest.raises(errors.InvalidInput, match="zero byte"):
         store.append_batch(queue, body, record("T", b""), NOW_MS)
     assert queue.next_offset == 0
     put(store, "T", b"x", text=b"k\x01\0\x02")  # in the middle of a short text it is no trouble
@@ -163,7 +157,7 @@ def test_a_wrong_checksum_is_refused() -> None:
     queue = store.make_queue("T", 0)
     good = msgspec.structs.replace(record("T", b"123456789"), body_crc=0x4BF43926)
     store.append(queue, [good], [0], NOW_MS)
-    with pytest.raises(InvalidInput, match="checksum"):
+    with pytest.raises(errors.InvalidInput, match="checksum"):
         store.append(queue, [msgspec.structs.replace(good, body=b"other")], [0], NOW_MS)
     assert queue.next_offset == 1
     store.close()
@@ -175,7 +169,7 @@ def test_a_malformed_batch_leaves_nothing_behind() -> None:
     body = encode_batch([BatchEntry(b"x", b""), BatchEntry(b"y", b"")])
     for cut in range(1, len(body)):
         if cut != len(body) // 2:
-            with pytest.raises(MessageMalformed):
+            with pytest.raises(errors.MessageMalformed):
                 store.append_batch(queue, body[:cut], record("T", b""), NOW_MS)
     assert (queue.next_offset, store.log.tail) == (0, 0)
     store.close()
@@ -204,7 +198,7 @@ def test_a_full_disk_refuses_and_the_store_goes_on_when_there_is_room(tmp_path: 
     disk.full = True
     tail = store.log.tail
     for attempt in ([b"x" * 5000], [b"x" * 5000, b"y"], [b"small"], [b"s", b"t"]):
-        with pytest.raises(StoreFull) as caught:
+        with pytest.raises(errors.StoreFull) as caught:
             put(store, "T", *attempt)
         assert caught.value.retryable
         assert store.log.tail == tail
@@ -229,7 +223,7 @@ def test_a_turn_that_cannot_be_written_was_never_appended(tmp_path: Path) -> Non
     for topic in ("A", "B", "A"):
         queue = store.make_queue(topic, 0)
         store.append(queue, [record(topic, b"x")] * 40, [0] * 40, NOW_MS)
-    with pytest.raises(StoreFull):
+    with pytest.raises(errors.StoreFull):
         store.write()
     store.write()
     disk.full = False
@@ -250,7 +244,7 @@ def test_the_systems_own_limit_is_a_full_disk_too(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(StoreFull):
+        with pytest.raises(errors.StoreFull):
             put(store, "T", b"y" * 3000)
         store.maintain(1.0)  # cannot make a file either, and says so only in the log
     finally:
@@ -402,7 +396,7 @@ def test_closing_a_store_that_cannot_be_written_lets_go_of_it(tmp_path: Path) ->
     put(store, "T", b"x")
     store.append(store.make_queue("T", 0), [record("T", b"y")], [0], NOW_MS)
     disk.full = True
-    with pytest.raises(StoreFull):
+    with pytest.raises(errors.StoreFull):
         store.close()
     again = MessageStore.open(tmp_path / "s")
     assert bodies(again, "T") == [b"x"]
@@ -410,5 +404,5 @@ def test_closing_a_store_that_cannot_be_written_lets_go_of_it(tmp_path: Path) ->
 
 
 def test_options_that_cannot_work_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="at least 4096"):
+    with pytest.raises(errors.InvalidInput, match="at least 4096"):
         StoreOptions(segment_size=4095)

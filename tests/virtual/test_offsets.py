@@ -12,8 +12,8 @@ import pytest
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import run_virtually
 from tests.virtual.schedule import Schedule, comes_to_rest
 from tests.virtual.world import GROUP, TOPIC, Person, World, virtual_clients

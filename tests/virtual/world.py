@@ -24,11 +24,9 @@ from pocketmq.client.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
 from pocketmq.nameserver import NameServer
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import VirtualClock, VirtualLoop
 
 TOPIC = "orders"

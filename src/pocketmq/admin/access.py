@@ -1,17 +1,20 @@
-"""Users and rules of 5.x brokers with access control.
+"""Access control of brokers: users and rules of 5.x, accounts of 4.x.
 
 Brokers do not share them, so changes go to all.
 """
 
 from typing import Any, TypeVar
 
+import msgspec
+
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
+from pocketmq.model import DataVersion
+from pocketmq.protocol import decode_body
 from pocketmq.protocol.request import B, H, R, Request
 from pocketmq.protocol.requests import access as rows
-from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 
 T = TypeVar("T")
 
@@ -26,14 +29,14 @@ class Access:
         self._brokers = brokers
 
     async def create_user(
-        self, user: User, cluster: str | None = None, address: str | None = None
+        self, user: rows.User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Create a user."""
         header = rows.AUTH_CREATE_USER.header(username=user.username)
         return await self._tell(rows.AUTH_CREATE_USER, header, user, cluster, address)
 
     async def update_user(
-        self, user: User, cluster: str | None = None, address: str | None = None
+        self, user: rows.User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Change a user; fields that are None stay as they are."""
         header = rows.AUTH_UPDATE_USER.header(username=user.username)
@@ -48,7 +51,7 @@ class Access:
 
     async def user(
         self, username: str, cluster: str | None = None, address: str | None = None
-    ) -> Gathered[User | None]:
+    ) -> Gathered[rows.User | None]:
         """Return a user of each broker, None where there is none."""
         header = rows.AUTH_GET_USER.header(username=username)
 
@@ -59,21 +62,21 @@ class Access:
         part: str | None = None,
         cluster: str | None = None,
         address: str | None = None,
-    ) -> Gathered[list[User]]:
+    ) -> Gathered[list[rows.User]]:
         """Return the users of each broker, or those whose name contains `part`."""
         header = rows.AUTH_LIST_USER.header(filter=part)
 
         return await self._list(rows.AUTH_LIST_USER, header, cluster, address)
 
     async def create_rules(
-        self, rules: Acl, cluster: str | None = None, address: str | None = None
+        self, rules: rows.Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Create the rules of a subject such as `User:alice`; see `rules_for`."""
         header = rows.AUTH_CREATE_ACL.header(subject=rules.subject)
         return await self._tell(rows.AUTH_CREATE_ACL, header, rules, cluster, address)
 
     async def update_rules(
-        self, rules: Acl, cluster: str | None = None, address: str | None = None
+        self, rules: rows.Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Add to a subject's rules, or change those for the same resources."""
         header = rows.AUTH_UPDATE_ACL.header(subject=rules.subject)
@@ -92,7 +95,7 @@ class Access:
 
     async def rules(
         self, subject: str, cluster: str | None = None, address: str | None = None
-    ) -> Gathered[Acl | None]:
+    ) -> Gathered[rows.Acl | None]:
         """Return a subject's rules on each broker, None where there are none."""
         header = rows.AUTH_GET_ACL.header(subject=subject)
 
@@ -104,7 +107,7 @@ class Access:
         resource: str | None = None,
         cluster: str | None = None,
         address: str | None = None,
-    ) -> Gathered[list[Acl]]:
+    ) -> Gathered[list[rows.Acl]]:
         """Return the rules of each broker, or those that contain `subject` and `resource`."""
         header = rows.AUTH_LIST_ACL.header(subject_filter=subject, resource_filter=resource)
 
@@ -187,13 +190,13 @@ def rules_for(
     actions: list[str],
     decision: str,
     source_ips: list[str] | None = None,
-) -> Acl:
+) -> rows.Acl:
     """Return one subject's rules: the same actions on several resources, as in mqadmin."""
     entries = [
-        PolicyEntry(resource=each, actions=actions, source_ips=source_ips, decision=decision)
+        rows.PolicyEntry(resource=each, actions=actions, source_ips=source_ips, decision=decision)
         for each in resources
     ]
-    return Acl(subject=subject, policies=[Policy(entries=entries)])
+    return rows.Acl(subject=subject, policies=[rows.Policy(entries=entries)])
 
 
 def _there(found: Gathered[T | None], name: str) -> T:
@@ -201,3 +204,83 @@ def _there(found: Gathered[T | None], name: str) -> T:
     if value is None:
         raise Absent("user or subject", name)
     return value
+
+
+class AccountVersion(msgspec.Struct, frozen=True):
+    """The versions of a broker's access files, by name."""
+
+    broker: str
+    cluster: str
+    files: dict[str, DataVersion]
+
+
+class Accounts:
+    """Accounts of brokers. 5.x brokers of Apache refuse these requests."""
+
+    def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
+        self._wire = wire
+        self._brokers = brokers
+
+    async def put(
+        self, account: rows.Account, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Create an account, or change those of its fields that are given."""
+        header = rows.UPDATE_AND_CREATE_ACL_CONFIG.header(
+            access_key=account.access_key or "",
+            secret_key=account.secret_key,
+            white_remote_address=account.white_remote_address,
+            admin=account.admin,
+            default_topic_perm=account.default_topic_perm,
+            default_group_perm=account.default_group_perm,
+            topic_perms=_joined(account.topic_perms),
+            group_perms=_joined(account.group_perms),
+        )
+
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, rows.UPDATE_AND_CREATE_ACL_CONFIG, header)
+
+    async def delete(
+        self, access_key: str, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Delete an account."""
+        header = rows.DELETE_ACL_CONFIG.header(access_key=access_key)
+
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, rows.DELETE_ACL_CONFIG, header)
+
+    async def trust(
+        self,
+        addresses: list[str],
+        cluster: str | None = None,
+        address: str | None = None,
+        *,
+        file: str | None = None,
+    ) -> Gathered[None]:
+        """Replace the addresses that need no signature, in one file if there are several."""
+        fields = {"globalWhiteAddrs": ",".join(addresses)}  # the row's header asks for a file
+        if file is not None:
+            fields["aclFileFullPath"] = file
+
+        async def tell(place: ServerPlace) -> None:
+            await self._wire.ask(place.address, rows.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG.code, fields)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), tell)
+
+    async def versions(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[AccountVersion]:
+        """Return the versions of access files: how often and when they were changed."""
+
+        async def ask(place: ServerPlace) -> AccountVersion:
+            answer = await self._wire.fields(place.address, rows.GET_BROKER_CLUSTER_ACL_INFO, None)
+            if answer.all_acl_file_version:
+                files = decode_body(answer.all_acl_file_version, dict[str, DataVersion])
+            else:
+                files = {"": decode_body(answer.version, DataVersion)}
+            return AccountVersion(answer.broker_name, answer.cluster_name, files)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+
+
+def _joined(values: list[str] | None) -> str | None:
+    return None if values is None else ",".join(values)

@@ -9,8 +9,7 @@ from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
-    from pocketmq.admin.access import Access
-    from pocketmq.admin.accounts import Accounts
+    from pocketmq.admin.access import Access, Accounts
     from pocketmq.admin.balance import Balance
     from pocketmq.admin.brokers import Brokers
     from pocketmq.admin.groups import Groups
@@ -132,7 +131,7 @@ class Admin:
     @cached_property
     def accounts(self) -> "Accounts":
         """Accounts of 4.x brokers."""
-        from pocketmq.admin.accounts import Accounts
+        from pocketmq.admin.access import Accounts
 
         return Accounts(self._wire, self.brokers)
 

@@ -9,14 +9,7 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent
 from pocketmq.protocol.request import AnyRequest
 from pocketmq.protocol.requests import broker_admin as rows
-from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO, ProducerTableBody
-from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
-from pocketmq.protocol.requests.stats import (
-    GET_BROKER_CONSUME_STATS,
-    VIEW_BROKER_STATS_DATA,
-    BrokerConsumeStats,
-    BrokerStats,
-)
+from pocketmq.protocol.requests import groups, nameserver, stats
 
 _PATIENT = 50.0
 """Seconds for figures over all groups of a broker, as in Java."""
@@ -51,7 +44,7 @@ class Brokers:
 
         Raises `Absent` if there is no such cluster, `NameServersUnreachable`.
         """
-        info = await self._wire.look_up(GET_BROKER_CLUSTER_INFO)
+        info = await self._wire.look_up(nameserver.GET_BROKER_CLUSTER_INFO)
         if cluster is not None and cluster not in info.cluster_addr_table:
             there = ", ".join(sorted(info.cluster_addr_table)) or "none"
             raise Absent("cluster", cluster, f"the name server has {there}")
@@ -110,13 +103,13 @@ class Brokers:
 
     async def counter(
         self, statistic: str, key: str, places: list[ServerPlace]
-    ) -> Gathered[BrokerStats]:
+    ) -> Gathered[stats.BrokerStats]:
         """Return one of the brokers' counters, such as TOPIC_PUT_NUMS of a topic.
 
         Brokers that have never counted it are missing, with their `ServerError`.
         """
-        header = VIEW_BROKER_STATS_DATA.header(stats_name=statistic, stats_key=key)
-        return await self._wire.read_each(places, VIEW_BROKER_STATS_DATA, header)
+        header = stats.VIEW_BROKER_STATS_DATA.header(stats_name=statistic, stats_key=key)
+        return await self._wire.read_each(places, stats.VIEW_BROKER_STATS_DATA, header)
 
     async def consume_stats(
         self,
@@ -124,14 +117,18 @@ class Brokers:
         *,
         ordered: bool = False,
         timeout: float = _PATIENT,  # noqa: ASYNC109
-    ) -> BrokerConsumeStats:
+    ) -> stats.BrokerConsumeStats:
         """Return the progress of every group of a broker, in ordered topics or the others."""
-        header = GET_BROKER_CONSUME_STATS.header(is_order=ordered)
-        return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
+        header = stats.GET_BROKER_CONSUME_STATS.header(is_order=ordered)
+        return await self._wire.read(
+            address, stats.GET_BROKER_CONSUME_STATS, header, timeout=timeout
+        )
 
-    async def producers(self, address: str) -> ProducerTableBody:
+    async def producers(self, address: str) -> groups.ProducerTableBody:
         """Return all producers connected to a broker."""
-        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GET_ALL_PRODUCER_INFO.header())
+        return await self._wire.read(
+            address, groups.GET_ALL_PRODUCER_INFO, groups.GET_ALL_PRODUCER_INFO.header()
+        )
 
     async def clean_queues(
         self, cluster: str | None = None, address: str | None = None

@@ -15,24 +15,13 @@ from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
-from pocketmq.model import properties
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.model.names import (
-    TRACE_TOPIC,
-    dead_letter_topic,
-    is_dead_letter_topic,
-    is_retry_topic,
-)
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import Message, MessageQueue, SendReceipt, properties, sort_queues
+from pocketmq.model import names as topic_names
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY, DirectConsumeResult
-from pocketmq.protocol.requests.reading import (
-    QUERY_MESSAGE,
-    VIEW_MESSAGE_BY_ID,
-    QueryMessageRequest,
-)
+from pocketmq.protocol.requests import client_calls
+from pocketmq.protocol.requests import reading as rows
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
@@ -177,12 +166,12 @@ class Messages:
 
     async def dead_letters(self, group: str, limit: int = 64) -> FoundMessages:
         """Return a group's oldest dead letters. Raises `RouteNotFound` if it never had any."""
-        return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
+        return await self.between(topic_names.dead_letter_topic(group), 0, FOR_EVER, limit)
 
     async def trace(
         self,
         message_id: str,
-        trace_topic: str = TRACE_TOPIC,
+        trace_topic: str = topic_names.TRACE_TOPIC,
         limit: int = 64,
         *,
         begin_ms: int = 0,
@@ -201,13 +190,13 @@ class Messages:
 
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
-    ) -> DirectConsumeResult:
+    ) -> client_calls.DirectConsumeResult:
         """Let one member of a group consume a message now; nothing is committed.
 
         Raises `Absent`, and the `ServerError` of a broker that cannot reach the member.
         """
         message = await self.by_id(topic, message_id)
-        header = CONSUME_MESSAGE_DIRECTLY.header(
+        header = client_calls.CONSUME_MESSAGE_DIRECTLY.header(
             consumer_group=group,
             client_id=client_id,
             msg_id=message.offset_message_id,
@@ -215,7 +204,7 @@ class Messages:
         )
         return await self._wire.read(
             await self._store_address(message),
-            CONSUME_MESSAGE_DIRECTLY,
+            client_calls.CONSUME_MESSAGE_DIRECTLY,
             header,
             timeout=_PATIENCE,
         )
@@ -231,19 +220,21 @@ class Messages:
         raise Absent("broker", message.store_host, "in this cluster")
 
     async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
-        header = VIEW_MESSAGE_BY_ID.header(offset=offset)
+        header = rows.VIEW_MESSAGE_BY_ID.header(offset=offset)
         accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's code for no message there
-        answer = await self._wire.call(place.address, VIEW_MESSAGE_BY_ID, header, accept=accept)
+        answer = await self._wire.call(
+            place.address, rows.VIEW_MESSAGE_BY_ID, header, accept=accept
+        )
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
         return decode_pulled(answer.result(), DeliveryContext(broker_name=place.broker))[0]
 
     async def _query(
-        self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
+        self, header: rows.QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
     ) -> FoundMessages:
         async def ask(place: ServerPlace) -> list[ReceivedMessage]:
             answer = await self._wire.call(
-                place.address, QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
+                place.address, rows.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
             )
             if answer.code != ResponseCode.SUCCESS or answer.is_empty:
                 return []
@@ -256,8 +247,10 @@ class Messages:
         return FoundMessages(_in_order(messages), gathered.missing)
 
 
-def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> QueryMessageRequest:
-    return QueryMessageRequest(
+def _query(
+    topic: str, key: str, limit: int, begin_ms: int, end_ms: int
+) -> rows.QueryMessageRequest:
+    return rows.QueryMessageRequest(
         topic=topic, key=key, max_num=limit, begin_timestamp=begin_ms, end_timestamp=end_ms
     )
 
@@ -312,7 +305,7 @@ async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> lis
 
 def original_topic(message: ReceivedMessage) -> str:
     """Return the topic a message was first sent to, which retries and dead letters keep."""
-    if is_dead_letter_topic(message.topic) or is_retry_topic(message.topic):
+    if topic_names.is_dead_letter_topic(message.topic) or topic_names.is_retry_topic(message.topic):
         return (
             message.get_property(properties.DLQ_ORIGIN_TOPIC)
             or message.get_property(properties.RETRY_TOPIC)

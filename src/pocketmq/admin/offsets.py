@@ -11,17 +11,9 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.requests.client_calls import (
-    INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
-    GetConsumerStatusRequest,
-)
-from pocketmq.protocol.requests.offsets import (
-    INVOKE_BROKER_TO_RESET_OFFSET,
-    ResetOffset,
-    ResetOffsetRequest,
-)
+from pocketmq.model import MessageQueue, TopicRoute, sort_queues
+from pocketmq.protocol.requests import client_calls
+from pocketmq.protocol.requests import offsets as rows
 
 T = TypeVar("T")
 
@@ -80,13 +72,15 @@ class Offsets:
         no broker succeeded.
         """
         places = await self._topics.places(topic)
-        header = ResetOffsetRequest(
+        header = rows.ResetOffsetRequest(
             group=group, topic=topic, timestamp=time_ms, is_force=not back_only
         )
 
-        async def reset(place: ServerPlace) -> ResetOffset:
-            answer = await self._wire.call(place.address, INVOKE_BROKER_TO_RESET_OFFSET, header)
-            return ResetOffset() if answer.is_empty else answer.result()
+        async def reset(place: ServerPlace) -> rows.ResetOffset:
+            answer = await self._wire.call(
+                place.address, rows.INVOKE_BROKER_TO_RESET_OFFSET, header
+            )
+            return rows.ResetOffset() if answer.is_empty else answer.result()
 
         done = await self._wire.each(places, reset)
         if any(isinstance(each.error, ConsumerOffline) for each in done.missing):
@@ -101,7 +95,7 @@ class Offsets:
 
     async def reset_queue(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Reset a group to an offset of one queue, also members that are online (5.x brokers)."""
-        header = ResetOffsetRequest(
+        header = rows.ResetOffsetRequest(
             group=group,
             topic=queue.topic,
             queue_id=queue.queue_id,
@@ -110,7 +104,7 @@ class Offsets:
             is_force=True,
         )
         address = await self.address_of(queue)
-        await self._wire.call(address, INVOKE_BROKER_TO_RESET_OFFSET, header)
+        await self._wire.call(address, rows.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     async def reset_stored(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
@@ -177,9 +171,11 @@ class Offsets:
 
         Raises `RouteNotFound`, and the error if no broker reaches the members.
         """
-        header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
+        header = client_calls.GetConsumerStatusRequest(
+            topic=topic, group=group, client_addr=client_id
+        )
         places = await self._topics.places(topic)
-        request = INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+        request = client_calls.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
         found = (await self._wire.read_each(places, request, header)).some()
         return {
             client: offsets

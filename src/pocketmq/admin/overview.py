@@ -10,8 +10,8 @@ from pocketmq.admin.groups import GroupProgress, Groups
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError, ServerError
-from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
+from pocketmq.model import ConsumeType, MessageModel
+from pocketmq.protocol.requests import groups as rows
 from pocketmq.protocol.requests.stats import BrokerStats, ConsumeStatsBody, StatsItem
 
 TOPIC_PUT = "TOPIC_PUT_NUMS"
@@ -22,7 +22,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """The summary of a group; None where no broker answered."""
 
     group: str
-    members: tuple[ClientConnection, ...] | None
+    members: tuple[rows.ClientConnection, ...] | None
     type: ConsumeType | None = None
     model: MessageModel | None = None
     progress: GroupProgress | None = None
@@ -89,7 +89,7 @@ class Overview:
         )
         errors = tuple(dict.fromkeys(str(each) for each in (*views.missing, *stats.missing)))
         online = [view for view in views.values() if view.connection_set]
-        first = online[0] if online else ConsumerConnections()
+        first = online[0] if online else rows.ConsumerConnections()
         return Glance(
             group=group,
             members=_members(views),
@@ -119,7 +119,7 @@ class Overview:
         return GroupTraffic(group, _flow(got), None if progress is None else max(0, progress.lag))
 
 
-def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ...] | None:
+def _members(views: Gathered[rows.ConsumerConnections]) -> tuple[rows.ClientConnection, ...] | None:
     """Return the members that any broker lists, each once; None if no broker answered."""
     if not views.answers:
         return None

@@ -10,11 +10,10 @@ from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.questions.pulling import PullSpec, pull_once
 from pocketmq.errors import MessagesCutShort
-from pocketmq.model import properties
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, properties
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
 PAGE = 32
 """Messages of a page by default."""

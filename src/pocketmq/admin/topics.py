@@ -8,15 +8,12 @@ from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
 from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions.routes import route_of
 from pocketmq.errors import InvalidInput, MQError
+from pocketmq.model import BrokerData, MessageQueue, TopicConfig, TopicRoute, sort_queues
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.requests import nameserver
+from pocketmq.model.route import MASTER_ID
+from pocketmq.protocol.requests import nameserver, reading
 from pocketmq.protocol.requests import topics as rows
-from pocketmq.protocol.requests.reading import QUERY_CONSUME_QUEUE, ConsumeQueuePage
 from pocketmq.protocol.requests.stats import OffsetRange
-from pocketmq.protocol.requests.topics import TopicConfigs
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
@@ -98,7 +95,7 @@ class Topics:
         """Create or change many topics with one request to each broker (5.x)."""
         for config in configs:
             check_topic(config.topic_name)
-        body = TopicConfigs(topic_config_list=configs)
+        body = rows.TopicConfigs(topic_config_list=configs)
         places, header = (
             await self._brokers.targets(cluster, address),
             rows.UPDATE_AND_CREATE_TOPIC_LIST.header(),
@@ -190,12 +187,12 @@ class Topics:
         count: int = 10,
         *,
         group: str | None = None,
-    ) -> ConsumeQueuePage:
+    ) -> reading.ConsumeQueuePage:
         """Return entries of a queue's index, and how a group's filter treats them."""
-        header = QUERY_CONSUME_QUEUE.header(
+        header = reading.QUERY_CONSUME_QUEUE.header(
             topic=topic, queue_id=queue_id, index=first, count=count, consumer_group=group
         )
-        return await self._wire.read(address, QUERY_CONSUME_QUEUE, header)
+        return await self._wire.read(address, reading.QUERY_CONSUME_QUEUE, header)
 
     async def consumers(self, topic: str) -> Gathered[list[str]]:
         """Return the groups that consume a topic, for each of its brokers."""

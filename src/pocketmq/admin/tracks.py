@@ -8,9 +8,8 @@ from pocketmq.admin.groups import Groups
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.groups import ConsumerConnections
 
 

@@ -17,10 +17,9 @@ from pocketmq.client.questions.asking import Ask, Question, TypedAnswer, run
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import TOOLS_GROUP, check_group
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.request import A, B, H, R, Request
 
 T = TypeVar("T")

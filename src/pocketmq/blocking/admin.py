@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from pocketmq.admin.access import Access as AsyncAccess
-from pocketmq.admin.accounts import Accounts as AsyncAccounts
+from pocketmq.admin.access import Accounts as AsyncAccounts
 from pocketmq.admin.admin import Admin as AsyncAdmin
 from pocketmq.admin.balance import Balance as AsyncBalance
 from pocketmq.admin.brokers import Brokers as AsyncBrokers
@@ -181,7 +181,7 @@ class BlockingAccess(BlockingPart[AsyncAccess]):
 
 
 class BlockingAccounts(BlockingPart[AsyncAccounts]):
-    """Accounts of 4.x brokers: see `pocketmq.admin.accounts`."""
+    """Accounts of 4.x brokers: see `pocketmq.admin.access`."""
 
     put = blocking(AsyncAccounts.put)
     delete = blocking(AsyncAccounts.delete)

@@ -18,8 +18,8 @@ from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.metrics.measures import Measures
-from pocketmq.broker.naming.name_servers import RouteCache, RouteQuestions, calls_of
-from pocketmq.broker.naming.registration import Registrar
+from pocketmq.broker.name_servers.registration import Registrar
+from pocketmq.broker.name_servers.routes import RouteCache, RouteQuestions, calls_of
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.entry import has_popped, start_popping
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
@@ -30,8 +30,7 @@ from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
-from pocketmq.broker.topics.system_topics import system_groups, system_topics
-from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system_topics
 from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters

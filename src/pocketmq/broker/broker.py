@@ -22,7 +22,7 @@ from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.clock import SystemWallClock, WallClock
 from pocketmq.net.server import reachable_host
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.hosts import encode_host
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Broker:
         """
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
-        self._server.guard(config.doorway(self._limits))
+        self._server.guard(config.handshake(self._limits))
         try:
             self.bound = bound = await self._server.listen(config.bind_address, config.listen_port)
             if config.fast_listen_enable:

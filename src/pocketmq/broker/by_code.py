@@ -8,11 +8,11 @@ import inspect
 from typing import cast
 
 from pocketmq.broker import settings
-from pocketmq.broker.access import account_requests, user_requests
+from pocketmq.broker.access import requests as access
 from pocketmq.broker.balancing import requests as balancing
 from pocketmq.broker.delay import delays
 from pocketmq.broker.groups import requests as groups
-from pocketmq.broker.members import client_calls, connections
+from pocketmq.broker.members import client_calls
 from pocketmq.broker.members import requests as members
 from pocketmq.broker.offsets import moving, progress
 from pocketmq.broker.offsets import requests as offsets
@@ -30,15 +30,15 @@ from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.transactions import requests as transactions
 from pocketmq.broker.upkeep import cleaning
 from pocketmq.net import Connection
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import Command
 
 FEATURES = (
     sending, reply_requests, retry, delays, timers, transactions,
     pulling, queries, pop, offsets, progress, moving,
-    members, connections, client_calls, balancing,
+    members, client_calls, balancing,
     topics, groups, settings, statistics, cleaning,
-    user_requests, account_requests, unserved,
+    access, unserved,
 )  # fmt: skip
 
 

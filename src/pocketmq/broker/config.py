@@ -12,10 +12,10 @@ import msgspec
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.config_ranges import check_value, range_text
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import Permission
+from pocketmq.model import Permission
 from pocketmq.model.names import TRACE_TOPIC
 from pocketmq.model.secrets import HIDDEN
-from pocketmq.net.door_settings import SECRET_KEYS
+from pocketmq.net.handshake_settings import SECRET_KEYS
 from pocketmq.store.retention import parse_hours
 
 

@@ -16,10 +16,8 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.config_text import read_properties, write_properties
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.broker_admin import GetBrokerConfigResponse
 from pocketmq.store import MessageStore, StoreOptions
 

@@ -23,8 +23,8 @@ from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
 from pocketmq.broker.metrics.measures import Measures
-from pocketmq.broker.naming.announcements import TopicAnnouncements
-from pocketmq.broker.naming.name_servers import RouteCache
+from pocketmq.broker.name_servers.announcements import TopicAnnouncements
+from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.sending.reply_delivery import ReplyDelivery
@@ -36,7 +36,7 @@ from pocketmq.broker.writing.drafts import Redirect, SendTarget
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
 from pocketmq.net.clock import WallClock
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.store import MessageStore, QueueIndex
 

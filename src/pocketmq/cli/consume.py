@@ -19,9 +19,8 @@ from pocketmq.cli.lines import as_text
 from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.cli.output import printable
 from pocketmq.client.push.handlers import RetryLater
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 if TYPE_CHECKING:
     from pocketmq.blocking.pull_consumer import PullConsumer

@@ -8,8 +8,8 @@ import msgspec
 
 from pocketmq.cli.output import printable
 from pocketmq.errors import InvalidInput
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Message, SendReceipt
+from pocketmq.protocol import ReceivedMessage
 
 
 class MessageLine(msgspec.Struct, omit_defaults=True):

@@ -13,7 +13,7 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import message_of, read_line, receipt_line
 from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 
 if TYPE_CHECKING:
     from pocketmq.model.message import SendReceipt

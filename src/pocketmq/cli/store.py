@@ -26,7 +26,7 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     cluster. Nothing is changed without --repair, which moves files aside and deletes none. Exits
     with 1 if something is damaged.
     """
-    from pocketmq.broker.upkeep.stored_forms import check_broker_store
+    from pocketmq.broker.upkeep.stored_formats import check_broker_store
     from pocketmq.store.check_values import CheckReport
     from pocketmq.store.checking import find_stores
 
@@ -61,7 +61,7 @@ def _show(report: object) -> None:
 
 
 def _repair(path: Path) -> None:
-    from pocketmq.broker.upkeep.stored_forms import repair_broker_store
+    from pocketmq.broker.upkeep.stored_formats import repair_broker_store
 
     done = repair_broker_store(path)
     lines = [f"repaired; the damaged files are in {done.kept_in}"]

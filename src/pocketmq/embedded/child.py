@@ -16,14 +16,7 @@ from pathlib import Path
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.broker_runner import (
-    BrokerOrder,
-    BrokerReady,
-    BrokerRefused,
-    raising_cannot_start,
-    read_order,
-    write_line,
-)
+from pocketmq.embedded import broker_runner
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
@@ -60,30 +53,30 @@ def run() -> int:
     line = _first_line()
     if not line:
         return 0  # the parent has changed its mind, or has ended
-    order = read_order(line)
+    order = broker_runner.read_order(line)
     name_process(order.log.process)
     log = set_up_logging(order.log)
     try:
         asyncio.run(_serve(order, log))
     except CannotStart as problem:
-        _report(BrokerRefused(problem.reason))
+        _report(broker_runner.BrokerRefused(problem.reason))
         return 2
     return 0
 
 
-async def _serve(order: BrokerOrder, log: StderrLines) -> None:
+async def _serve(order: broker_runner.BrokerOrder, log: StderrLines) -> None:
     config = BrokerConfig.from_properties(order.properties)
     data = None if order.data is None else Path(order.data)
     broker = Broker(config, data, order.nameservers, own_process=True, given=order.given)
 
     async def start() -> str:
-        with raising_cannot_start(config.broker_name):
+        with broker_runner.raising_cannot_start(config.broker_name):
             await broker.start()
         return str(broker.bound)
 
     def announce(address: str) -> None:
         log.started()
-        _report(BrokerReady(address))
+        _report(broker_runner.BrokerReady(address))
 
     await serve_until_asked(
         start,
@@ -104,8 +97,8 @@ def _first_line() -> bytes:
     return line
 
 
-def _report(report: BrokerReady | BrokerRefused) -> None:
-    os.write(_STDOUT, write_line(report))
+def _report(report: broker_runner.BrokerReady | broker_runner.BrokerRefused) -> None:
+    os.write(_STDOUT, broker_runner.write_line(report))
 
 
 if __name__ == "__main__":

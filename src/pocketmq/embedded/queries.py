@@ -10,14 +10,14 @@ from pocketmq.client.options import Credentials
 from pocketmq.client.questions.asking import Ask, Question, ask, run
 from pocketmq.client.questions.routes import route_of
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.kinds import Permission
+from pocketmq.model import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Connection, Dialer, Tls
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.request import NoHeader
-from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
-from pocketmq.protocol.requests.topics import UPDATE_AND_CREATE_TOPIC, CreateTopicRequest
+from pocketmq.protocol.requests import nameserver as rows
+from pocketmq.protocol.requests import topics
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class ClusterQueries:
 
     async def brokers(self, nameserver: str) -> dict[str, str]:
         """Return the masters registered at a name server: address by name."""
-        answer = await self._ask(nameserver, ask(None, GET_BROKER_CLUSTER_INFO, NoHeader()))
+        answer = await self._ask(nameserver, ask(None, rows.GET_BROKER_CLUSTER_INFO, NoHeader()))
         table = answer.result().broker_addr_table
         return {
             name: data.broker_addrs[MASTER_ID]
@@ -51,7 +51,7 @@ class ClusterQueries:
 
     async def create_topic(self, broker: str, topic: str, queues: int) -> None:
         """Create a topic on one broker, or change its number of queues."""
-        header = CreateTopicRequest(
+        header = topics.CreateTopicRequest(
             topic=topic,
             default_topic=AUTO_CREATE_TOPIC,
             read_queue_nums=queues,
@@ -61,7 +61,7 @@ class ClusterQueries:
             topic_sys_flag=0,
             order=False,
         )
-        await self._ask(broker, ask(None, UPDATE_AND_CREATE_TOPIC, header))
+        await self._ask(broker, ask(None, topics.UPDATE_AND_CREATE_TOPIC, header))
 
     async def brokers_of(self, nameserver: str, topic: str) -> set[str]:
         """Return the names of the brokers in a topic's route; none if there is no route."""

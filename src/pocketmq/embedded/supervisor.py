@@ -9,18 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded import listening
 from pocketmq.embedded.broker_runner import raising_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
-from pocketmq.embedded.listening import (
-    FIRST_BROKER_PORT,
-    advertised_host,
-    default_port,
-    own_host,
-    read_ports,
-    resolved,
-    warn_if_open,
-    write_ports,
-)
 from pocketmq.embedded.member import (
     BrokerMember,
     BrokerNetwork,
@@ -166,19 +157,21 @@ class Supervisor:
                 refuse_java(settings.data)  # none of our folders among its files
                 settings.data.mkdir(0o700, parents=True, exist_ok=True)
                 _warn_of_unused_data(settings)
-        ports = read_ports(settings.data) if settings.broker_port is None else {}
+        ports = listening.read_ports(settings.data) if settings.broker_port is None else {}
         first = settings.broker_port
         if first is None:
-            first = FIRST_BROKER_PORT if settings.port else 0
+            first = listening.FIRST_BROKER_PORT if settings.port else 0
         self.members = {
-            name: BrokerMember(name, settings, ports.get(name, default_port(first, number)))
+            name: BrokerMember(
+                name, settings, ports.get(name, listening.default_port(first, number))
+            )
             for number, name in enumerate(settings.names)
         }
 
     async def _start_nameserver(self) -> None:
         settings = self.settings
         part = "the name server"
-        host = await resolved(settings.host, part)
+        host = await listening.resolved(settings.host, part)
         data = None if settings.data is None else settings.data / NAMESERVER_FOLDER
         config = BrokerConfig.from_properties(settings.config)
         self._nameserver = NameServer(
@@ -186,18 +179,20 @@ class Supervisor:
         )
         with raising_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
-        advertised = settings.advertise or advertised_host(host)
+        advertised = settings.advertise or listening.advertised_host(host)
         self.address = str(Address(advertised, port))
-        warn_if_open(host, guarded=config.guarded)
+        listening.warn_if_open(host, guarded=config.guarded)
         self._hosts = ClusterHosts(
-            listening=host, advertised=advertised, nameserver=str(Address(own_host(host), port))
+            listening=host,
+            advertised=advertised,
+            nameserver=str(Address(listening.own_host(host), port)),
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
         self._queries = ClusterQueries(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
-                member.network = BrokerNetwork(own_host(host), self._hosts.nameserver)
+                member.network = BrokerNetwork(listening.own_host(host), self._hosts.nameserver)
                 await member.network.open()
 
     async def _start_brokers(self) -> None:
@@ -232,7 +227,7 @@ class Supervisor:
         if self.settings.port and not self.settings.faults:
             ports = {member.name: member.port for member in self.members.values()}
             with raising_cannot_start("the cluster"):
-                write_ports(self.settings.data, ports)
+                listening.write_ports(self.settings.data, ports)
 
     def _ended(self, member: BrokerMember, how: str) -> None:
         """Handle a broker process that has ended without being asked to."""

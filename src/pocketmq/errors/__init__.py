@@ -8,20 +8,18 @@ of types:
 * `outcome_unknown`: the request may have taken effect although no response arrived.
 """
 
-from pocketmq.errors.jobs import (
+from pocketmq.errors.local import (
     BatchDecided,
     CannotMigrate,
+    CannotStart,
     DataLost,
     LedgerUnusable,
     MigrationFileUnusable,
     OptionInvalid,
+    PartEnded,
     PipelineFailed,
     RowRefused,
     RowsNotSent,
-)
-from pocketmq.errors.local import (
-    CannotStart,
-    PartEnded,
     StoreCorrupt,
     StoreError,
     StoreFailed,

@@ -21,9 +21,8 @@ from pocketmq.errors import InvalidInput, NoPermission, ResponseCode
 from pocketmq.nameserver.config import NameServerAccess
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.live_brokers import host_of
-from pocketmq.net.doorway import is_among
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.net.handshake import is_among
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.access import User
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 

@@ -13,12 +13,12 @@ import msgspec
 from pocketmq.errors import InvalidInput, NoPermission
 from pocketmq.errors.server import ResponseCode
 from pocketmq.model.secrets import HIDDEN, initial_users
-from pocketmq.net import DoorSettings
-from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS
-from pocketmq.net.doorway import Networks, parse_networks
+from pocketmq.net import HandshakeSettings
+from pocketmq.net.handshake import Networks, parse_networks
+from pocketmq.net.handshake_settings import SECRET_KEYS as HANDSHAKE_KEYS
 
 _USER_KEYS = frozenset({"initAuthenticationUser", "innerClientAuthenticationCredentials"})
-_SECRET_KEYS = DOOR_KEYS | _USER_KEYS
+_SECRET_KEYS = HANDSHAKE_KEYS | _USER_KEYS
 _RANGES = {
     "serverChannelMaxIdleTimeSeconds": (10, 2**31 - 1),
     "serverSocketBacklog": (1, 65535),
@@ -26,7 +26,7 @@ _RANGES = {
 }
 
 
-class NameServerAccess(DoorSettings, frozen=True, kw_only=True, rename="camel"):
+class NameServerAccess(HandshakeSettings, frozen=True, kw_only=True, rename="camel"):
     """Settings of access control; the defaults are Java's: every client may change everything."""
 
     authentication_enabled: bool = False

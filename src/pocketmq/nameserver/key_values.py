@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from pocketmq.model.value import WireValue
+from pocketmq.model import WireValue
 from pocketmq.nameserver.registrations import refused
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.requests.key_values import KVTable
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"

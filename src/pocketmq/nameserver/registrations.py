@@ -13,8 +13,8 @@ import msgspec
 
 from pocketmq.errors import ServerError, SystemFailure
 from pocketmq.errors.server import ResponseCode
-from pocketmq.model.route import MAX_ROUTE_QUEUES, QueueData
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, QueueData
+from pocketmq.model.route import MAX_ROUTE_QUEUES
 from pocketmq.protocol.requests.topics import TopicTableBody
 
 SILENCE = 120.0

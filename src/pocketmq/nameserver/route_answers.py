@@ -7,9 +7,9 @@ own with bare integer keys, which older clients were built with.
 
 import msgspec
 
-from pocketmq.model.kinds import Permission
-from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.model import BrokerData, Permission, TopicRoute
+from pocketmq.model.route import MASTER_ID
+from pocketmq.protocol import encode_body
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics by whose routes brokers find their own replicas, so they show the true ids."""

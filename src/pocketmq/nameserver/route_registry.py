@@ -11,9 +11,9 @@ address that registers under another broker name is removed from its old one.
 from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.kinds import Permission
-from pocketmq.model.route import MASTER_ID, QueueData
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, Permission, QueueData
+from pocketmq.model.route import MASTER_ID
+from pocketmq.nameserver import registrations
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.live_brokers import (
     LiveBrokers,
@@ -22,20 +22,6 @@ from pocketmq.nameserver.live_brokers import (
     check_registration,
     is_same_peer,
     owner_of,
-)
-from pocketmq.nameserver.registrations import (
-    Announcement,
-    BrokerKey,
-    Departed,
-    LiveBroker,
-    NotifyMinBrokerId,
-    Registered,
-    RegisteredTopics,
-    TableLimits,
-    check_announcement,
-    check_queue_data,
-    check_topics,
-    refused,
 )
 from pocketmq.nameserver.topic_routes import Routes
 
@@ -49,15 +35,15 @@ _DIGESTS_KEPT = 256
 class RouteRegistry:
     """Brokers and topics of a name server. Belongs to one thread."""
 
-    def __init__(self, limits: TableLimits | None = None) -> None:
-        self.limits = limits or TableLimits()
+    def __init__(self, limits: registrations.TableLimits | None = None) -> None:
+        self.limits = limits or registrations.TableLimits()
         self.brokers = BrokerSets()
         self.routes = Routes(self.brokers)
         self._live = LiveBrokers()
 
     # Registration
 
-    def holds(self, broker: Announcement, digest: bytes) -> bool:
+    def holds(self, broker: registrations.Announcement, digest: bytes) -> bool:
         """Return whether storing a registration's topics again would change nothing.
 
         Brokers repeat their registration every 30 s; one that is stored need not be parsed again.
@@ -74,14 +60,14 @@ class RouteRegistry:
 
     def register(
         self,
-        broker: Announcement,
-        topics: RegisteredTopics | None,
+        broker: registrations.Announcement,
+        topics: registrations.RegisteredTopics | None,
         connection: Hashable,
         now: float,
         *,
         delete_absent: bool = False,
         take_over: bool = True,
-    ) -> Registered:
+    ) -> registrations.Registered:
         """Register a broker; without topics, it keeps those it has (see `holds`).
 
         With `delete_absent` the broker's topics that are not among these are removed. Without
@@ -97,7 +83,7 @@ class RouteRegistry:
         self._move(broker)
         if self._outdated(broker, version):
             self._unregister(broker.key, broker.name)  # as in Java it gets no error
-            return Registered()
+            return registrations.Registered()
         entered = self.brokers.enter(broker)
         if entered.changed:
             self.routes.touch_broker(broker.name)
@@ -108,7 +94,7 @@ class RouteRegistry:
                 digests.add(topics.digest)
         before = self._live.get(broker.key)
         same = before is not None and before.connection == connection
-        live = LiveBroker(
+        live = registrations.LiveBroker(
             name=broker.name,
             connection=connection,
             since=before.since if before is not None and same else now,
@@ -123,14 +109,18 @@ class RouteRegistry:
             self.routes.set_filter_servers(broker.key, broker.name, broker.filter_servers)
         return self._registered(broker, entered)
 
-    def _check(self, broker: Announcement, topics: RegisteredTopics | None) -> None:
-        check_announcement(broker, self.limits)
+    def _check(
+        self, broker: registrations.Announcement, topics: registrations.RegisteredTopics | None
+    ) -> None:
+        registrations.check_announcement(broker, self.limits)
         known = self.brokers.get(broker.name)
         if known is None and len(self.brokers) >= self.limits.brokers:
-            raise refused(f"more than {self.limits.brokers} broker names")
+            raise registrations.refused(f"more than {self.limits.brokers} broker names")
         unknown = known is None or broker.broker_id not in known.addresses
         if known is not None and unknown and len(known.addresses) >= self.limits.replicas:
-            raise refused(f"more than {self.limits.replicas} brokers named {broker.name}")
+            raise registrations.refused(
+                f"more than {self.limits.replicas} brokers named {broker.name}"
+            )
         if topics is None:
             return
         configs = topics.table.topic_config_table
@@ -139,36 +129,36 @@ class RouteRegistry:
             # name server that has just started and accepted it from an unregistered broker would
             # report to that broker that it has the whole table (322), and never get the rest.
             raise server_error(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        check_topics(topics.table, self.limits)
+        registrations.check_topics(topics.table, self.limits)
         queues = self.routes.queues
         count = len(queues) + sum(each.topic_name not in queues for each in configs.values())
         mapped = self.routes.unmapped(topics.table.topic_queue_mapping_info_map or ())
         if max(count, mapped) > self.limits.topics:
-            raise refused(f"more than {self.limits.topics} topics")
+            raise registrations.refused(f"more than {self.limits.topics} topics")
 
-    def _version(self, key: BrokerKey) -> DataVersion:
+    def _version(self, key: registrations.BrokerKey) -> DataVersion:
         live = self._live.get(key)
         return _NO_VERSION if live is None else live.version
 
-    def rival(self, broker: Announcement) -> str | None:
+    def rival(self, broker: registrations.Announcement) -> str | None:
         """Return the address of another broker that has this name and id, and is alive."""
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
         return None if self._rival(broker) is None else holder
 
-    def _rival(self, broker: Announcement) -> LiveBroker | None:
+    def _rival(self, broker: registrations.Announcement) -> registrations.LiveBroker | None:
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
         if known is None or holder is None or holder == broker.address:
             return None
         return owner_of(self._live, {broker.cluster, *known.clusters}, holder)
 
-    def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
+    def _outdated(self, broker: registrations.Announcement, version: DataVersion) -> bool:
         """Return whether another address has this id with a later term as master."""
         rival = self._rival(broker)
         return rival is not None and rival.version.state_version > version.state_version
 
-    def _move(self, broker: Announcement) -> None:
+    def _move(self, broker: registrations.Announcement) -> None:
         """Remove an address from any other name or cluster it was registered under."""
         live = self._live.get(broker.key)
         if live is not None and live.name != broker.name:
@@ -176,17 +166,17 @@ class RouteRegistry:
         known = self.brokers.get(broker.name)
         for cluster in known.clusters if known is not None else ():
             if cluster != broker.cluster:
-                self._live.remove(BrokerKey(cluster, broker.address))
+                self._live.remove(registrations.BrokerKey(cluster, broker.address))
 
-    def _known_digests(self, key: BrokerKey, version: DataVersion) -> set[bytes]:
+    def _known_digests(self, key: registrations.BrokerKey, version: DataVersion) -> set[bytes]:
         live = self._live.get(key)
         unchanged = live is not None and live.version == version != _NO_VERSION
         return live.digests if live is not None and unchanged else set()
 
     def _take(
         self,
-        broker: Announcement,
-        topics: RegisteredTopics,
+        broker: registrations.Announcement,
+        topics: registrations.RegisteredTopics,
         entered: Entered,
         *,
         delete_absent: bool,
@@ -216,16 +206,18 @@ class RouteRegistry:
         if changed and mappings:
             routes.put_mappings(broker.name, mappings)
 
-    def _registered(self, broker: Announcement, entered: Entered) -> Registered:
+    def _registered(
+        self, broker: registrations.Announcement, entered: Entered
+    ) -> registrations.Registered:
         known = entered.brokers
         notify = None
         if entered.lowest:
             notify = known.notification(offline=None, ha_address=broker.ha_address)
         master = known.addresses.get(MASTER_ID)
         if broker.broker_id == MASTER_ID or master is None:
-            return Registered(first=entered.first, notify=notify)
-        live = self._live.get(BrokerKey(broker.cluster, master))
-        return Registered(
+            return registrations.Registered(first=entered.first, notify=notify)
+        live = self._live.get(registrations.BrokerKey(broker.cluster, master))
+        return registrations.Registered(
             first=entered.first,
             master_address=None if live is None else master,
             master_ha_address=None if live is None else live.ha_address,
@@ -234,39 +226,43 @@ class RouteRegistry:
 
     # Heartbeats
 
-    def heard(self, key: BrokerKey, connection: Hashable, now: float) -> None:
+    def heard(self, key: registrations.BrokerKey, connection: Hashable, now: float) -> None:
         """Note a heartbeat; ignored for unknown brokers, and if it comes from another host."""
         live = self._live.get(key)
         if live is not None and is_same_peer(live, connection):
             live.heard = now
 
-    def data_version(self, key: BrokerKey) -> DataVersion | None:
+    def data_version(self, key: registrations.BrokerKey) -> DataVersion | None:
         """Return the version of a broker's topics as it registered them last."""
         live = self._live.get(key)
         return None if live is None else live.version
 
-    def changed(self, key: BrokerKey, version: DataVersion | None) -> bool:
+    def changed(self, key: registrations.BrokerKey, version: DataVersion | None) -> bool:
         """Return whether a broker's topics are of another version than it registered last."""
         known = self.data_version(key)
         return known is None or known != version
 
     # Departure
 
-    def check_departure(self, key: BrokerKey, name: str, connection: Hashable, now: float) -> None:
+    def check_departure(
+        self, key: registrations.BrokerKey, name: str, connection: Hashable, now: float
+    ) -> None:
         """Raise `ServerError` if the peer on a connection may not unregister this broker."""
         known = self.brokers.get(name)
         clusters = {key.cluster} | (set() if known is None else known.clusters)
         check_departure(self._live, clusters, key.address, RegisteringPeer(connection, now))
 
-    def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
+    def unregister(
+        self, key: registrations.BrokerKey, name: str, broker_id: int
+    ) -> registrations.Departed:
         """Remove a broker that leaves."""
         return self._unregister(key, name, broker_id)
 
-    def connection_lost(self, connection: Hashable) -> list[Departed]:
+    def connection_lost(self, connection: Hashable) -> list[registrations.Departed]:
         """Remove every broker that registered last on this connection."""
         return self._lose(self._live.on(connection))
 
-    def expire(self, now: float) -> list[Departed]:
+    def expire(self, now: float) -> list[registrations.Departed]:
         """Remove brokers whose heartbeat is overdue; the caller closes their connections."""
         return self._lose(self._live.silent(now))
 
@@ -274,21 +270,25 @@ class RouteRegistry:
         """Return when `expire` is to be called next."""
         return self._live.next_deadline()
 
-    def _lose(self, keys: list[BrokerKey]) -> list[Departed]:
+    def _lose(self, keys: list[registrations.BrokerKey]) -> list[registrations.Departed]:
         found = [(key, self._live.get(key)) for key in keys]
         return [self._unregister(key, live.name) for key, live in found if live is not None]
 
-    def _unregister(self, key: BrokerKey, name: str, broker_id: int | None = None) -> Departed:
+    def _unregister(
+        self, key: registrations.BrokerKey, name: str, broker_id: int | None = None
+    ) -> registrations.Departed:
         live = self._live.remove(key)
         self.routes.set_filter_servers(key, name, ())
-        return Departed(
+        return registrations.Departed(
             key=key,
             name=name,
             connection=None if live is None else live.connection,
             notify=self._leave(key, name, broker_id),
         )
 
-    def _leave(self, key: BrokerKey, name: str, broker_id: int | None) -> NotifyMinBrokerId | None:
+    def _leave(
+        self, key: registrations.BrokerKey, name: str, broker_id: int | None
+    ) -> registrations.NotifyMinBrokerId | None:
         known = self.brokers.get(name)
         if known is None:
             return None
@@ -320,9 +320,9 @@ class RouteRegistry:
             return
         queues = self.routes.queues
         if topic not in queues and len(queues) >= self.limits.topics:
-            raise refused(f"more than {self.limits.topics} topics")
+            raise registrations.refused(f"more than {self.limits.topics} topics")
         for data in datas:
-            check_queue_data(topic, data, self.limits)
+            registrations.check_queue_data(topic, data, self.limits)
         for data in datas:
             if self.routes.put(topic, data):
                 self._live.forget_digests(data.broker_name)
@@ -346,7 +346,7 @@ def _without_write(perm: int) -> int:
     return perm & ~_WRITE
 
 
-def _speaks_for_its_name(broker: Announcement, brokers: BrokerSet) -> bool:
+def _speaks_for_its_name(broker: registrations.Announcement, brokers: BrokerSet) -> bool:
     """Return whether a broker's topics count: a master's, or those of an acting master."""
     if broker.broker_id == MASTER_ID:
         return True

@@ -1,31 +1,71 @@
 """A name server on the network: connections in, answers out, one timer for silent brokers.
 
-Everything runs on one event loop. The rules are in `RouteRegistry`, the answers in `handlers`. What
-few name servers need is imported when they do, so that the others start sooner.
+From a request to its answer: access check, handler, and errors as RocketMQ's codes. Everything runs
+on one event loop. The rules are in `RouteRegistry`, the answers in `handlers`. What few name
+servers need is imported when they do, so that the others start sooner.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.errors import ConnectionLost, InvalidInput, MQError
+from pocketmq import errors
 from pocketmq.nameserver.config import NameServerConfig
-from pocketmq.nameserver.dispatch import answer
+from pocketmq.nameserver.handlers import brokers, routes, settings
 from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.saved_files import open_state
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.state import Handler, NameServerState
 from pocketmq.net import Address, Connection, Dialer, Limits, Server
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 
 if TYPE_CHECKING:
     from pocketmq.nameserver.access_control import NameServerGate
 
-DEFAULT_PORT = 9876
-
 _log = logging.getLogger("pocketmq.nameserver")
+
+HANDLERS: dict[int, Handler] = {
+    int(code): handler
+    for part in (brokers, routes, settings)
+    for code, handler in part.HANDLERS.items()
+}
+
+_CONTROLLER = range(1001, 1014)
+"""Requests that a Java name server answers if a controller runs in it."""
+
+
+def answer(state: NameServerState, connection: Hashable, request: Command) -> Command:
+    """Return the answer to any request. Never raises."""
+    handler = HANDLERS.get(request.code)
+    if handler is None:
+        remark = f" request type {request.code} not supported"  # the blank is Java's
+        if request.code in _CONTROLLER:
+            remark += ": there is no controller here"
+        return request.reply(errors.ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+    try:
+        state.asked_by_super = state.gate is not None and state.gate.check(connection, request)
+        return handler(state, connection, request)
+    except errors.NoPermission as error:
+        now = state.clock()
+        state.refusals.refused(str(_peer(connection)), request.code, error.code, error.remark, now)
+        return request.reply(error.code, error.remark)
+    except errors.ServerError as error:
+        return request.reply(error.code, error.remark)
+    except errors.MQError as error:
+        _log.warning("request %s from %s refused: %s", request.code, _peer(connection), error)
+        return request.reply(errors.ResponseCode.SYSTEM_ERROR, str(error))
+    except Exception as error:  # noqa: BLE001 - one request must not take the name server down
+        _log.exception("request %s from %s failed", request.code, _peer(connection))
+        return request.reply(errors.ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _peer(connection: Hashable) -> object:
+    """Return a peer's address for the log."""
+    return getattr(connection, "remote_address", connection)
+
+
+DEFAULT_PORT = 9876
 
 
 class NameServer:
@@ -48,7 +88,7 @@ class NameServer:
         config = self.config
         known = self._supers or config.authentication_users_file or config.trusted_brokers()
         if config.authentication_enabled and not known:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "authenticationEnabled needs initAuthenticationUser, authenticationUsersFile or "
                 "trustedBrokerAddresses; otherwise no broker could register"
             )
@@ -73,7 +113,7 @@ class NameServer:
             memory=state.config.max_connection_memory,
         )
         server = Server(self, limits)
-        server.guard(state.config.doorway(limits))
+        server.guard(state.config.handshake(limits))
         self._state = state
         try:
             self.address = await server.listen(host, port)
@@ -167,7 +207,7 @@ class NameServer:
             )  # fmt: skip
             self._state.notify(departed.notify)
             if isinstance(departed.connection, Connection):
-                cause = ConnectionLost(departed.key.address, "no heartbeat in time")
+                cause = errors.ConnectionLost(departed.key.address, "no heartbeat in time")
                 departed.connection.close(cause)
         self._watch_silence()
         self._send_notifications()
@@ -199,5 +239,5 @@ async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId
     try:
         connection = await dialer.connect(receiver)
         connection.send_oneway(request)
-    except MQError as error:
+    except errors.MQError as error:
         _log.warning("notifying broker %s of the lowest broker id failed: %s", receiver, error)

@@ -5,14 +5,14 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import TopicRoute
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
 from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.route_answers import RouteBodies
 from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.net.limited_logs import RefusalLog
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 if TYPE_CHECKING:
     from pocketmq.nameserver.access_control import NameServerGate  # few name servers have one

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.model import QueueData, TopicRoute
 from pocketmq.model.topics import TopicMapping
 from pocketmq.nameserver.broker_sets import BrokerSets
 from pocketmq.nameserver.registrations import BrokerKey

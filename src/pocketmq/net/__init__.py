@@ -6,8 +6,8 @@ Handles connections and commands; independent of what a request means.
 from pocketmq.net.address import Address, parse_address, parse_addresses
 from pocketmq.net.connection import Connection
 from pocketmq.net.dialer import Dialer
-from pocketmq.net.door_settings import DoorSettings
-from pocketmq.net.doorway import Doorway, parse_networks
+from pocketmq.net.handshake import Handshake, parse_networks
+from pocketmq.net.handshake_settings import HandshakeSettings
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
 from pocketmq.net.server import Server, reachable_host
@@ -18,8 +18,8 @@ __all__ = [
     "ClientAuth",
     "Connection",
     "Dialer",
-    "DoorSettings",
-    "Doorway",
+    "Handshake",
+    "HandshakeSettings",
     "Limits",
     "Owner",
     "Server",

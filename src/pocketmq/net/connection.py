@@ -22,7 +22,8 @@ from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.watch import ConnectionWatch
-from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, read_command
 from pocketmq.protocol.frame import Buffer, Frame, FrameReader
 
 logger = logging.getLogger("pocketmq.net")

@@ -11,7 +11,7 @@ from pocketmq.net.limits import Limits
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import OpenConnections, Shared
 from pocketmq.net.tls import Contexts, Tls
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 
 class Dialer:

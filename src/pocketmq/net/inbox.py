@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 if TYPE_CHECKING:
     from pocketmq.net.connection import Connection

@@ -9,7 +9,7 @@ import asyncio
 import logging
 
 from pocketmq.model.secrets import HIDDEN
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 
 PERIOD = 10.0
 """Seconds to which `LINES` lines belong."""

@@ -11,8 +11,8 @@ from typing import Protocol, TypeAlias
 
 from pocketmq.errors import ConnectFailed, RequestNotSent, RequestTimedOut, TransportError
 from pocketmq.net.outbox import Outbox
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, OpaqueCounter
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import OpaqueCounter
 from pocketmq.protocol.frame import Buffer
 
 _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early

@@ -10,13 +10,13 @@ from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.connection import Connection
-from pocketmq.net.doorway import Doorway
+from pocketmq.net.handshake import Handshake
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.shared import OpenConnections, Shared
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -33,13 +33,13 @@ class Server:
         )
         self._listeners: list[Listener] = []
         self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet open
-        self._doorway: Doorway | None = None
+        self._handshake: Handshake | None = None
         self._closed = False
         self._full = False
 
-    def guard(self, doorway: Doorway | None) -> None:
-        """Let new connections pass a doorway first: TLS, load balancers."""
-        self._doorway = doorway
+    def guard(self, handshake: Handshake | None) -> None:
+        """Let new connections pass a handshake first: TLS, load balancers."""
+        self._handshake = handshake
 
     def distrust(self) -> None:
         """Limit peers that have not authenticated to a quarter of the memory.
@@ -76,7 +76,7 @@ class Server:
         self._closed = True
         self.stop_listening()
         if self._arriving:
-            if self._doorway is not None:  # it waits long for the first byte of a silent peer
+            if self._handshake is not None:  # it waits long for the first byte of a silent peer
                 for task in self._arriving:
                     task.cancel()
             await asyncio.wait(self._arriving)
@@ -104,11 +104,14 @@ class Server:
         connection = Connection(self, self._shared, loop)
         context: ssl.SSLContext | None = None
         try:
-            if self._doorway is not None:
-                context, connection.remote_address = await self._doorway.admit(peer)
+            if self._handshake is not None:
+                context, connection.remote_address = await self._handshake.admit(peer)
             await loop.connect_accepted_socket(lambda: connection, peer, **self._speaking(context))
-        except (OSError, ConnectionLost) as error:  # closed by the peer, or refused by the doorway
-            level = logging.DEBUG if self._doorway is None else logging.INFO
+        except (
+            OSError,
+            ConnectionLost,
+        ) as error:  # closed by the peer, or refused
+            level = logging.DEBUG if self._handshake is None else logging.INFO
             logger.log(level, "accepting a connection failed: %s", reason_of(error))
             peer.close()
         except asyncio.CancelledError:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pocketmq.errors import InvalidInput, MessageMalformed
+from pocketmq.model import Message
 from pocketmq.model import properties as names
-from pocketmq.model.message import MAX_BODY_SIZE, Message
+from pocketmq.model.message import MAX_BODY_SIZE
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
 from pocketmq.protocol.property_text import encode_properties

@@ -8,7 +8,8 @@ import zlib
 from enum import IntEnum
 
 from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
+from pocketmq.model import SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK
 
 DEFAULT_LEVEL = 5
 INFLATE_LIMIT = 64 * 1024 * 1024

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.fastjson import ObjectKey, dumps, loads, nests_deeper, quote
 from pocketmq.protocol.json_scalars import SCALARS, Mismatch, kind_of
 

@@ -4,7 +4,7 @@ import struct
 from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage

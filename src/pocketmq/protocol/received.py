@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import BodyTooLarge
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id

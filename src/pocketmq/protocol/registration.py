@@ -11,9 +11,8 @@ import zlib
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.kinds import TopicFilterType
-from pocketmq.model.topics import TopicConfig, TopicMapping
-from pocketmq.model.value import DataVersion, WireValue
+from pocketmq.model import DataVersion, TopicConfig, TopicFilterType, WireValue
+from pocketmq.model.topics import TopicMapping
 from pocketmq.protocol.fastjson import dumps
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, VersionGate

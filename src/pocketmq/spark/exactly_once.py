@@ -30,9 +30,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.errors import InvalidInput, LedgerUnusable, MQError, RowsNotSent
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
 from pocketmq.spark.check_backs import TRANSACTION, ledger_check
 from pocketmq.spark.connections import PAUSE, patiently, sender_for
 from pocketmq.spark.ledger import BatchDecision, CommitLedger

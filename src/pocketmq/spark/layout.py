@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
-from pocketmq.model.kinds import SysFlag
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SysFlag
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
 from pocketmq.spark.gathering import heads_at, numbers_at, pieces
 from pocketmq.spark.property_columns import PropertyColumns

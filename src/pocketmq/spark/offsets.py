@@ -20,7 +20,7 @@ import msgspec
 
 from pocketmq.blocking.record_reader import Bounds
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 Offsets = dict[MessageQueue, int]
 

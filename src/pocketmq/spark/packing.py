@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from pocketmq.balance.producer.selectors import by_hash, long_hash
 from pocketmq.blocking.record_sender import IdRange
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.batch import ENTRY_OVERHEAD
 from pocketmq.spark.checked_columns import join, sizes_of
 from pocketmq.spark.rows import Rows

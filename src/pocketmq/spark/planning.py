@@ -1,15 +1,21 @@
 """Planning: ranges of queues packed into tasks, a row limit divided among queues.
 
 Each Python task costs Spark about 20 ms, so many small queues go into one task; a long range is
-split. Pure: numbers in, numbers out. Where a range starts and ends is decided in `cluster_view`;
-what happens when messages of a range are gone (`failOnDataLoss`) in `data_loss`.
+split: numbers in, numbers out. Where a range starts and ends is decided in `cluster_view`.
+
+Messages that are gone end the query, or are skipped and logged (`failOnDataLoss`). It is noticed in
+three places: an offset that an option names and its queue does not hold (`cluster_view`), messages
+of a range that are gone or damaged when a task reads them (`reading`), and queues or offsets of a
+checkpoint that are gone when a stream plans its next batch (`stream_reader`).
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.errors import DataLost
+from pocketmq.model import MessageQueue
 
 PER_TASK = 100_000
 """Messages per task, unless options ask for more tasks."""
@@ -71,3 +77,18 @@ def share(backlog: Mapping[MessageQueue, int], limit: int) -> dict[MessageQueue,
     for queue in by_loss[:left]:
         shares[queue] += 1
     return shares
+
+
+logger = logging.getLogger("pocketmq.spark")
+
+
+def data_lost(queue: MessageQueue, span: tuple[int, int], why: str) -> DataLost:
+    """Return the error for offsets `span[0]` to `span[1]` of a queue, the second not included."""
+    return DataLost(queue.topic, queue.broker_name, queue.queue_id, span, why)
+
+
+def fail_or_warn(lost: DataLost, *, fail: bool) -> None:
+    """Raise the loss if the query is to fail on it; else log it, and the caller skips the span."""
+    if fail:
+        raise lost
+    logger.warning("%s", lost)

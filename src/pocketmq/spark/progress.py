@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.errors import MQError, TransportError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag
 from pocketmq.spark.options import Reach
 

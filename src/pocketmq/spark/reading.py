@@ -15,13 +15,12 @@ import pyarrow as pa
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
 from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
-from pocketmq.model.kinds import OnDamage
+from pocketmq.model import OnDamage
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.connections import reader_of, settle
-from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.layout import QueueRecords
-from pocketmq.spark.planning import Range
+from pocketmq.spark.planning import Range, data_lost, fail_or_warn
 from pocketmq.spark.records import RowSelection, decode
 from pocketmq.spark.source_options import PullOptions
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed, MQError
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id

@@ -10,19 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pocketmq.errors import RowRefused
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.spark.checked_columns import (
-    BadColumn,
-    read_body,
-    read_delay,
-    read_keys,
-    read_properties,
-    read_tags,
-    read_topics,
-    sizes_of,
-)
+from pocketmq.spark import checked_columns
 from pocketmq.spark.sink_options import SinkColumns
 
 RESERVE = 1024
@@ -97,7 +88,7 @@ def read_rows(
     """Read a batch whose first row has the number `first`; raises `RowRefused`."""
     try:
         return _read(batch, columns, topic, first)
-    except BadColumn as bad:
+    except checked_columns.BadColumn as bad:
         raise RowRefused(first + bad.at, partition, bad.column, bad.reason) from None
 
 
@@ -107,13 +98,13 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
         return None if found is None or found.null_count == len(found) else found
 
     if topic is None:
-        topics, codes = read_topics(batch.column(columns.topic))
+        topics, codes = checked_columns.read_topics(batch.column(columns.topic))
     else:
         topics, codes = (topic,), None
-    body = read_body(batch.column(columns.body))
-    tags = read_tags(column(columns.tags))
-    keys = read_keys(column(columns.keys))
-    properties = read_properties(column(columns.properties))
+    body = checked_columns.read_body(batch.column(columns.body))
+    tags = checked_columns.read_tags(column(columns.tags))
+    keys = checked_columns.read_keys(column(columns.keys))
+    properties = checked_columns.read_properties(column(columns.properties))
     _check_together({"properties": properties, "keys": keys, "tags": tags})
     return Rows(
         np.arange(first, first + batch.num_rows),
@@ -124,16 +115,18 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
         keys,
         tags,
         column(columns.ordering_key),
-        read_delay(column(columns.delay)),
+        checked_columns.read_delay(column(columns.delay)),
     )
 
 
 def _check_together(texts: dict[str, pa.Array | None]) -> None:
     """Check that the properties of each row fit into the wire format."""
-    sizes = {name: sizes_of(array) for name, array in texts.items() if array is not None}
+    sizes = {
+        name: checked_columns.sizes_of(array) for name, array in texts.items() if array is not None
+    }
     total = np.asarray(sum(sizes.values()))
     if sizes and (total > _ROOM).any():
         at = int((total > _ROOM).argmax())
         column = max(sizes, key=lambda name: int(np.asarray(sizes[name])[at]))
         reason = f"is too long: properties, keys and tags together may have {_ROOM} bytes"
-        raise BadColumn(at, column, reason)
+        raise checked_columns.BadColumn(at, column, reason)

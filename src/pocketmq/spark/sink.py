@@ -24,8 +24,7 @@ from pyspark.sql.types import StructType
 
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.errors import MQError, RowsNotSent
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt
 from pocketmq.spark.connections import patiently, sender_for
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import read_rows

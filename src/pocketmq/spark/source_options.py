@@ -9,8 +9,8 @@ import msgspec
 
 from pocketmq import Filter, by_sql
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.filter import subscribe
 from pocketmq.spark import option_values as values

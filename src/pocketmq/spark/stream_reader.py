@@ -22,11 +22,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pocketmq.errors import DataLost
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.spark.batch_reader import Task, wanted_rows
-from pocketmq.spark.data_loss import data_lost, fail_or_warn
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
-from pocketmq.spark.planning import Range, pack, share
+from pocketmq.spark.planning import Range, data_lost, fail_or_warn, pack, share
 from pocketmq.spark.schema import wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
 from pocketmq.spark.worker_daemon import HUNG_UP

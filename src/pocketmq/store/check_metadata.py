@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from pocketmq.errors import MQError
-from pocketmq.store.check_values import NO_FORMS, Findings, Severity, StoredForms
+from pocketmq.store.check_values import NO_FORMATS, Findings, Severity, StoredFormats
 from pocketmq.store.extents import ENTRY_BYTES, FILE_BYTES, ExtentRow
 from pocketmq.store.metadata import APPLICATION, FORMAT, OffsetRow, QueueRow
 from pocketmq.store.recovery import REPAIR_KIND, RepairNote, read_repair_note
@@ -45,7 +45,7 @@ class SeenMetadata(msgspec.Struct):
 
 
 def read_metadata(
-    path: Path, findings: Findings, forms: StoredForms = NO_FORMS
+    path: Path, findings: Findings, formats: StoredFormats = NO_FORMATS
 ) -> SeenMetadata | None:
     """Read all of it and check that it can be true; None if it cannot be read."""
     if not path.exists():
@@ -53,14 +53,14 @@ def read_metadata(
         return None
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            return _read(connection, findings, forms)
+            return _read(connection, findings, formats)
     except sqlite3.Error as error:
         findings.error(PART, f"meta.sqlite cannot be read: {error}")
         return None
 
 
 def _read(
-    connection: sqlite3.Connection, findings: Findings, forms: StoredForms
+    connection: sqlite3.Connection, findings: Findings, formats: StoredFormats
 ) -> SeenMetadata | None:
     def rows(query: str) -> list[tuple]:  # type: ignore[type-arg]
         return connection.execute(query).fetchall()
@@ -83,7 +83,7 @@ def _read(
     )
     for kind, key, value in rows("select kind, key, value from document"):
         try:
-            _read_document(seen, forms, findings, kind, key, value)
+            _read_document(seen, formats, findings, kind, key, value)
         except (ValueError, TypeError, MQError, msgspec.MsgspecError) as error:
             text = f"the document {key!r} of kind {kind} cannot be read: {error}"
             findings.error(PART, text, kind="documents that cannot be read")
@@ -101,14 +101,19 @@ def _read(
 
 
 def _read_document(  # noqa: PLR0917 - a row and where to tell of it
-    seen: SeenMetadata, forms: StoredForms, findings: Findings, kind: str, key: str, value: bytes
+    seen: SeenMetadata,
+    formats: StoredFormats,
+    findings: Findings,
+    kind: str,
+    key: str,
+    value: bytes,
 ) -> None:
     """Read a document as its kind is read; raises what that raises."""
     if kind == REPAIR_KIND:
         seen.repair = read_repair_note(value)
-    elif (read := forms.documents.get(kind)) is not None:
+    elif (read := formats.documents.get(kind)) is not None:
         read(key, value)
-    elif forms.documents:
+    elif formats.documents:
         text = f"the document {key!r} is of kind {kind}, which this program does not know"
         findings.add(Severity.WARNING, PART, text, kind="documents of an unknown kind")
 

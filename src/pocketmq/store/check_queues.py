@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.check_metadata import SeenMetadata
-from pocketmq.store.check_values import Findings, Severity, StoredForms
+from pocketmq.store.check_values import Findings, Severity, StoredFormats
 from pocketmq.store.extents import FILE_BYTES
 from pocketmq.store.log_scan import Sound
 
@@ -113,9 +114,9 @@ class QueueCheck:
     """The queues of a store, held against one record of the log after another."""
 
     def __init__(
-        self, seen: SeenMetadata, folder: Path, findings: Findings, forms: StoredForms
+        self, seen: SeenMetadata, folder: Path, findings: Findings, formats: StoredFormats
     ) -> None:
-        self._rules = forms.tag_rules
+        self._rules = formats.tag_rules
         self._repair = seen.repair
         self.checkpoint = seen.position
         self.waiting = 0  # records behind the checkpoint: the next start takes them in

@@ -1,7 +1,7 @@
 """What a check of a store needs and what it reports, as values.
 
 The store keeps documents and tag codes without knowing what they mean. The broker does, and passes
-their formats to a check; see `pocketmq.broker.upkeep.stored_forms`.
+their formats to a check; see `pocketmq.broker.upkeep.stored_formats`.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ WaitsFor = Callable[[bytes], tuple[str, int] | None]
 _SHOWN = 5
 
 
-class StoredForms(msgspec.Struct, frozen=True):
+class StoredFormats(msgspec.Struct, frozen=True):
     """How to read what a store only keeps. Without it, neither documents nor codes are checked."""
 
     documents: Mapping[str, ReadDocument] = MappingProxyType({})
@@ -32,7 +32,7 @@ class StoredForms(msgspec.Struct, frozen=True):
     """Where messages go that wait in system topics: delayed, timed and half ones."""
 
 
-NO_FORMS = StoredForms()
+NO_FORMATS = StoredFormats()
 
 
 class Severity(Enum):

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pocketmq.errors import InvalidInput, StoreError, StoreInUse
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
-from pocketmq.store.check_values import NO_FORMS, CheckReport, Findings, Severity, StoredForms
+from pocketmq.store.check_values import NO_FORMATS, CheckReport, Findings, Severity, StoredFormats
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY, Disk, store_error
 from pocketmq.store.key_index_run import FOLDER, read_run
@@ -57,13 +57,13 @@ def locked(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def check_store(path: Path, forms: StoredForms = NO_FORMS) -> CheckReport:
+def check_store(path: Path, formats: StoredFormats = NO_FORMATS) -> CheckReport:
     """Check all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read.
 
-    `forms` say how to read what the store only keeps for the broker.
+    `formats` say how to read what the store only keeps for the broker.
     """
     with locked(path):
-        return _Check(path, forms).run()
+        return _Check(path, formats).run()
 
 
 class LogReader:
@@ -139,15 +139,15 @@ def _segments(disk: Disk) -> Iterator[Segment]:
 
 
 class _Check:
-    def __init__(self, path: Path, forms: StoredForms) -> None:
+    def __init__(self, path: Path, formats: StoredFormats) -> None:
         self._path = path
-        self._forms = forms
+        self._formats = formats
         self._disk = Disk(path)
         self._findings = Findings()
         self._figures: dict[str, str] = {}
 
     def run(self) -> CheckReport:
-        seen = read_metadata(self._path / METADATA, self._findings, self._forms)
+        seen = read_metadata(self._path / METADATA, self._findings, self._formats)
         reader = LogReader(self._disk)
         try:
             self._check_log(reader, seen)
@@ -168,7 +168,7 @@ class _Check:
             if known < reader.first <= seen.position:
                 text = f"bytes {known} to {reader.first} are missing: the first files are gone"
                 findings.error("log", f"{text}, and retention has not deleted them")
-            queues = QueueCheck(seen, self._path / "index", findings, self._forms)
+            queues = QueueCheck(seen, self._path / "index", findings, self._formats)
             if not reader.first <= seen.position <= reader.end:
                 findings.error(
                     "log",

@@ -1,7 +1,8 @@
 """Walking a stretch of the commit log and collecting the words of its records."""
 
 from pocketmq.errors import MessageMalformed
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.key_index_run import REGION_BITS, KeyRun, RunInfo
 from pocketmq.store.key_index_words import KeyHash, KeyWords, is_rolled_back

@@ -16,7 +16,7 @@ import sys
 from array import array
 from collections.abc import Callable
 
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model import SysFlag
 from pocketmq.protocol.record_scan import MAGIC_V1
 
 HASH_LIMIT = 1 << 29

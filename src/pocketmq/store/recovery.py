@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from pocketmq.errors import StoreCorrupt
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.log_scan import SegmentScan
 from pocketmq.store.metadata import LOG_FIRST, Metadata

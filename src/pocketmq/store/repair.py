@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import StoreCorrupt
+from pocketmq.model import TopicConfig
 from pocketmq.model.names import is_system_topic
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
-from pocketmq.store.check_values import NO_FORMS, Findings, StoredForms, WaitsFor
+from pocketmq.store.check_values import NO_FORMATS, Findings, StoredFormats, WaitsFor
 from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
@@ -156,11 +156,11 @@ class Repaired(msgspec.Struct, frozen=True):
     """Whether topics, groups, offsets and users are as they were."""
 
 
-def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
+def repair_store(path: Path, formats: StoredFormats = NO_FORMATS) -> Repaired:
     """Rebuild what leads to the log. Raises `StoreInUse`, `StoreCorrupt` if the log has a hole."""
     with locked(path):
         findings = Findings()
-        seen = read_metadata(path / METADATA, findings, forms)
+        seen = read_metadata(path / METADATA, findings, formats)
         reader = LogReader(Disk(path))
         waiting: dict[str, int] = {}  # queues that messages wait for, by topic
         try:
@@ -171,7 +171,7 @@ def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
                     "move the earlier files away (their messages are lost)"
                 )
             if seen is None:
-                records = noting_waits(reader.read(), forms.waits_for, waiting)
+                records = noting_waits(reader.read(), formats.waits_for, waiting)
                 lives = read_lives(records, None)
             else:
                 lives = read_lives(reader.read(), _next_offsets(seen))

@@ -12,8 +12,7 @@ from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import GroupConfig, MessageQueue
 from tests.admin.migration.test_migration import Move, two
 from tests.loops import until
 

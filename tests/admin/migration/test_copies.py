@@ -1,18 +1,21 @@
 """What a message becomes in another cluster."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pocketmq import aio
 from pocketmq.admin.migration.copies import Origin, digest, origin_of, requests_for
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import SysFlag
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import decode_batch
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
+from tests.admin.migration.test_migration import two
 
 HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
 MOVED = {
@@ -148,3 +151,28 @@ def test_a_copy_has_the_digest_of_its_original_and_no_other_has(
     assert digest(message(9, request.body, unasked)) == digest(original)
     assert digest(message(9, request.body + b"x", carried)) != digest(original)
     assert digest(message(9, request.body, carried | {"new": "one"})) != digest(original)
+
+
+async def test_an_open_transaction_is_named_and_copied_when_it_is_committed(
+    tmp_path: Path,
+) -> None:
+    async with two(tmp_path) as move:
+        await move.source.create_topic("orders", queues=1)
+        ending: list[object] = []
+
+        async def decide(message: aio.Message, transaction: str) -> aio.TransactionState:
+            ending.append((message, transaction))
+            with move.ledger() as ledger:
+                async with move.migration() as migration:
+                    assert (await migration.outlook(ledger)).transactions == 1
+                    assert (await migration.copy(ledger)).copied == 0
+            return aio.TransactionState.COMMIT
+
+        def committed(message: object) -> aio.TransactionState:
+            raise AssertionError(f"nobody asks so soon about {message}")
+
+        async with aio.Producer(move.source.address, group="p", check=committed) as producer:
+            await producer.send_in_transaction(aio.Message("orders", b"paid"), decide)
+        assert len(ending) == 1
+        assert await move.copy() == 1
+        assert [m.body for m in (await move.stored(move.target, "orders"))[0]] == [b"paid"]

@@ -19,10 +19,8 @@ from pocketmq.admin.wire import AdminOptions
 from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import GroupConfig, MessageQueue, TopicConfig, sort_queues
+from pocketmq.protocol import ReceivedMessage
 from tests.loops import until
 
 FIRST = aio.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.admin.migration.plan import ClusterContents, MigrationChoice, make_plan
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, MessageQueue, TopicConfig
 
 
 def topic(name: str, queues: int = 4, **more: Any) -> TopicConfig:

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pocketmq.balance.allocation import allocate
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.broker.balancing.assignment import RequestModeTable, share
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.protocol.requests.assignment import RequestMode
 
 PULL, POP = MessageRequestMode.PULL, MessageRequestMode.POP

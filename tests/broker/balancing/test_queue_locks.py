@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 Q0, Q1, Q2 = (MessageQueue("T", "b", number) for number in range(3))
 

@@ -4,26 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq.broker.delay import rules
 from pocketmq.broker.delay.delivery import DeliveryBudget
 from pocketmq.broker.delay.progress import DelayProgress, SavedProgress, encode_progress
-from pocketmq.broker.delay.rules import (
-    DelayLevels,
-    asked_level,
-    count_due,
-    delivery_of,
-    hold_back,
-    tag_rule,
-)
 from pocketmq.errors import BodyMalformed, ServerError, StoreFull
+from pocketmq.model import DataVersion
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.model.value import DataVersion
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store.disk import Disk, StoredFile
 from tests.broker.delayed import PLENTY, START_MS, Waiting, draft
 
-LEVELS = DelayLevels.parse("1s 5s 10s")
+LEVELS = rules.DelayLevels.parse("1s 5s 10s")
 
 
 # The rules
@@ -34,13 +27,13 @@ LEVELS = DelayLevels.parse("1s 5s 10s")
     [("3", 3), ("+3", 3), ("0", 0), ("-1", -1), ("2147483647", 2147483647), ("007", 7)],
 )
 def test_a_level_is_a_java_int(text: str, level: int) -> None:
-    assert asked_level({"DELAY": text}) == level
+    assert rules.asked_level({"DELAY": text}) == level
 
 
 @pytest.mark.parametrize("text", ["x", " 1", "1 ", "1.0", "2147483648", "9" * 1000, "0x1"])
 def test_a_level_that_is_no_number_is_refused_as_java_does(text: str) -> None:
     with pytest.raises(ServerError) as caught:
-        asked_level({"DELAY": text})
+        rules.asked_level({"DELAY": text})
     assert caught.value.code == 1
     assert "NumberFormatException" in (caught.value.remark or "")
     assert len(caught.value.remark or "") < 200
@@ -60,7 +53,7 @@ def test_a_delayed_message_waits_in_the_queue_of_its_level(
     asked: str, queue_id: int, kept: str, wait_ms: int
 ) -> None:
     message = draft(asked, "T", 7)
-    assert hold_back(message, LEVELS, START_MS)
+    assert rules.hold_back(message, LEVELS, START_MS)
     assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, queue_id)
     assert message.tag == START_MS + wait_ms
     assert message.properties == {
@@ -77,20 +70,20 @@ def test_a_delayed_message_waits_in_the_queue_of_its_level(
 def test_what_does_not_ask_for_a_level_stays_where_it_is(asked: str, sys_flag: int) -> None:
     message = draft(asked)
     message.sys_flag = sys_flag
-    assert not hold_back(message, LEVELS, START_MS)
+    assert not rules.hold_back(message, LEVELS, START_MS)
     assert (message.topic, message.properties["DELAY"], message.tag) == ("T", asked, None)
 
 
 def test_a_committed_message_can_be_delayed() -> None:
     message = draft("1")
     message.sys_flag = 8
-    assert hold_back(message, LEVELS, START_MS)
+    assert rules.hold_back(message, LEVELS, START_MS)
 
 
 def test_half_of_a_transaction_is_not_delayed() -> None:
     """Java 5.5.0 delays it and throws it away afterwards."""
     message = draft("1", HALF_TOPIC)
-    assert not hold_back(message, LEVELS, START_MS)
+    assert not rules.hold_back(message, LEVELS, START_MS)
     assert message.properties == {"UNIQ_KEY": "K"}
 
 
@@ -103,7 +96,7 @@ def test_a_level_wins_over_a_timer_and_clients_cannot_choose_the_origin() -> Non
         "REAL_TOPIC": "another",
         "REAL_QID": "99",
     }
-    assert hold_back(message, LEVELS, START_MS)
+    assert rules.hold_back(message, LEVELS, START_MS)
     assert message.properties == {
         "UNIQ_KEY": "K",
         "DELAY": "1",
@@ -134,9 +127,9 @@ def test_a_message_waits_until_it_is_due_but_never_longer_than_its_level(
 
 def test_messages_behind_one_that_is_not_due_wait_too() -> None:
     dues = [START_MS - 1, START_MS, START_MS + 1, START_MS - 5]
-    assert count_due(LEVELS, 1, dues, START_MS) == 2
-    assert count_due(LEVELS, 1, dues, START_MS + 1) == 4
-    assert count_due(LEVELS, 1, [], START_MS) == 0
+    assert rules.count_due(LEVELS, 1, dues, START_MS) == 2
+    assert rules.count_due(LEVELS, 1, dues, START_MS + 1) == 4
+    assert rules.count_due(LEVELS, 1, [], START_MS) == 0
 
 
 def waiting_record(**fields: object) -> RecordView:
@@ -161,7 +154,7 @@ def waiting_record(**fields: object) -> RecordView:
 
 def test_a_delivered_message_is_the_one_that_was_sent() -> None:
     waiting = waiting_record()
-    delivery = delivery_of(waiting)
+    delivery = rules.delivery_of(waiting)
     assert delivery is not None
     assert delivery[:2] == ("T", 4)
     assert delivery.record == Record(
@@ -190,13 +183,13 @@ def test_a_delivered_message_is_the_one_that_was_sent() -> None:
     ],
 )
 def test_a_record_without_a_place_to_go_to_goes_nowhere(text: bytes) -> None:
-    assert delivery_of(waiting_record(property_bytes=text)) is None
+    assert rules.delivery_of(waiting_record(property_bytes=text)) is None
 
 
 def test_recovery_finds_the_moment_that_was_kept_when_the_message_came() -> None:
     message = draft("2")
-    hold_back(message, LEVELS, START_MS)
-    assert tag_rule(LEVELS)(waiting_record()) == message.tag
+    rules.hold_back(message, LEVELS, START_MS)
+    assert rules.tag_rule(LEVELS)(waiting_record()) == message.tag
 
 
 def test_progress_is_saved_level_by_level_and_read_back() -> None:
@@ -274,7 +267,7 @@ def test_a_delivered_message_keeps_everything_but_its_place() -> None:
     broker = Waiting(None)
     message = draft("1", "T", 2, "K1")
     message.properties |= {"TAGS": "paid", "KEYS": "a b", "own": "1"}
-    hold_back(message, broker.levels, broker.now_ms)
+    rules.hold_back(message, broker.levels, broker.now_ms)
     broker.append(message)
     broker.now_ms += 1000
     broker.deliver()
@@ -309,7 +302,7 @@ def test_a_budget_of_bytes_holds_too_but_one_message_always_goes() -> None:
     for number in range(3):
         message = draft("1", key=str(number))
         message.body = bytes(100_000)
-        hold_back(message, broker.levels, broker.now_ms)
+        rules.hold_back(message, broker.levels, broker.now_ms)
         broker.append(message)
     broker.now_ms += 1000
     assert [run.messages for run in broker.deliver(DeliveryBudget(10, 250_000)).runs] == [2]
@@ -380,7 +373,7 @@ def test_a_record_that_cannot_be_delivered_does_not_block_its_level() -> None:
     broker = Waiting(None)
     broker.send(1, "before")
     lost = draft("1")
-    hold_back(lost, broker.levels, broker.now_ms)
+    rules.hold_back(lost, broker.levels, broker.now_ms)
     del lost.properties["REAL_QID"]
     broker.append(lost)
     broker.send(1, "behind")
@@ -494,7 +487,7 @@ def test_a_forged_copy_hides_no_other_message(tmp_path: Path) -> None:
     broker.send(1, "K")
     broker.now_ms += 1000
     forged = draft("1")
-    hold_back(forged, broker.levels, broker.now_ms)
+    rules.hold_back(forged, broker.levels, broker.now_ms)
     forged.topic, forged.queue_id, forged.tag = "T", 0, 0
     broker.append(forged)
     broker.store.write()
@@ -538,7 +531,7 @@ def test_a_message_that_only_looks_like_a_delivery_does_not_count(tmp_path: Path
     """Copies are looked for where they can be: behind the saved progress, not before their time."""
     broker = Waiting(tmp_path)
     earlier = draft("1")
-    hold_back(earlier, broker.levels, broker.now_ms)
+    rules.hold_back(earlier, broker.levels, broker.now_ms)
     earlier.topic, earlier.queue_id, earlier.tag = "T", 0, 0
     broker.append(earlier)
     broker.store.write()

@@ -13,9 +13,7 @@ from pocketmq.broker.delay.delays import Delays
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
 from pocketmq.errors import InvalidInput, StoreFull
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView, RequestCode, decode_body
 from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store.directory import METADATA
 from pocketmq.store.metadata import Metadata

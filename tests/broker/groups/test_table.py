@@ -3,10 +3,9 @@
 import pytest
 
 from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.topics.system_topics import SYSTEM_GROUP_NAMES, system_groups
+from pocketmq.broker.topics.table import SYSTEM_GROUP_NAMES, system_groups
 from pocketmq.errors import AttributeRefused
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion, GroupConfig
 
 
 def group(name: str, **attributes: str) -> GroupConfig:

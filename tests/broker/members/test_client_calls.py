@@ -5,9 +5,8 @@ import json
 from typing import Any
 
 from pocketmq.broker.members import client_calls
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, decode_body, encode_body
 from pocketmq.protocol.requests.offsets import ConsumerStatus
 from tests.broker.running import Client, client, running, send_fields
 from tests.loops import leap, leaping

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pocketmq.broker.members.consumers import Change, ClientInfo, OnlineConsumers
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
+from pocketmq.model import ConsumeFromWhere, ConsumerData, ConsumeType, MessageModel, Subscription
 from pocketmq.protocol.peers import Language
 from tests.broker.wire import Wire
 

@@ -6,14 +6,10 @@ import pytest
 
 from pocketmq.broker.members.requests import expire
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.membership import (
-    ConsumerIds,
-    HeartbeatResponse,
-    NotifyConsumerIdsChangedRequest,
-)
+from pocketmq.model import ConsumeType, MessageModel
+from pocketmq.protocol import Command, decode_body
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol.requests import groups, membership
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
 
@@ -23,7 +19,9 @@ def consumer(group: str, *topics: str, **fields: Any) -> dict[str, Any]:
     return {"groupName": group, "subscriptionDataSet": subscriptions} | fields
 
 
-def beat(desk: Desk, wire: Wire, *consumers: dict[str, Any], **fields: Any) -> HeartbeatResponse:
+def beat(
+    desk: Desk, wire: Wire, *consumers: dict[str, Any], **fields: Any
+) -> membership.HeartbeatResponse:
     body: dict[str, Any] = {
         "clientID": wire.remote_address,
         "consumerDataSet": list(consumers),
@@ -31,28 +29,30 @@ def beat(desk: Desk, wire: Wire, *consumers: dict[str, Any], **fields: Any) -> H
     }
     answer = desk.ask(Code.HEART_BEAT, {}, body | fields, wire)
     assert answer.code == ResponseCode.SUCCESS
-    return answer.header(HeartbeatResponse)
+    return answer.header(membership.HeartbeatResponse)
 
 
 def members(desk: Desk, group: str) -> list[str]:
     answer = desk.ask(Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
     if answer.code != ResponseCode.SUCCESS:
         return []
-    return decode_body(answer.body, ConsumerIds).consumer_id_list
+    return decode_body(answer.body, membership.ConsumerIds).consumer_id_list
 
 
 def woken(wire: Wire) -> list[str]:
     """Give the groups a client was told about since the last time."""
     pushed = wire.take()
     assert all(push.code == Code.NOTIFY_CONSUMER_IDS_CHANGED and push.is_oneway for push in pushed)
-    return [push.header(NotifyConsumerIdsChangedRequest).consumer_group for push in pushed]
+    return [
+        push.header(membership.NotifyConsumerIdsChangedRequest).consumer_group for push in pushed
+    ]
 
 
 def test_a_first_heartbeat_makes_the_group_and_its_retry_topic() -> None:
     desk, wire = Desk(), Wire("a")
     answer = beat(desk, wire, consumer("CG", "T"))
 
-    assert answer == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
+    assert answer == membership.HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
     assert "CG" in desk.state.groups
     assert "%RETRY%CG" in desk.state.topics
     assert desk.announced == ["%RETRY%CG"]
@@ -207,3 +207,34 @@ def test_a_broker_that_does_not_filter_by_properties_says_so() -> None:
 
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert answer.remark == "The broker does not support consumer to filter message by SQL92"
+
+
+def test_a_group_is_described_with_every_connection() -> None:
+    desk = Desk()
+    for place in ("a", "b"):
+        beat(desk, Wire(place), consumer("CG", "T", messageModel="BROADCASTING"), clientID="twin")
+    answer = desk.ask(Code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "CG"})
+    told = decode_body(answer.body, groups.ConsumerConnections)
+    assert [(each.client_id, each.client_addr) for each in told.connection_set] == [
+        ("twin", "a"),
+        ("twin", "b"),
+    ]
+    assert {topic: each.sub_string for topic, each in told.subscription_table.items()} == {"T": "*"}
+    assert told.message_model is MessageModel.BROADCASTING
+    assert told.consume_type is ConsumeType.CONSUME_PASSIVELY
+
+
+def test_a_group_without_members_is_not_online() -> None:
+    answer = Desk().ask(Code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "CG"})
+    assert answer.code == ResponseCode.CONSUMER_NOT_ONLINE
+
+
+def test_producers_are_listed_with_the_time_of_their_last_heartbeat() -> None:
+    """The moment is the wall clock's, also after that one was set anew."""
+    desk = Desk()
+    beat(desk, Wire("a"), producerDataSet=[{"groupName": "PG"}], clientID="shop")
+    desk.clock.time += 30
+    desk.clock.off = 500.0
+    told = decode_body(desk.ask(Code.GET_ALL_PRODUCER_INFO).body, groups.ProducerTableBody).data
+    assert [(each.client_id, each.remote_ip) for each in told["PG"]] == [("shop", "/a")]
+    assert told["PG"][0].last_update_timestamp == desk.clock.now_ms() - 30_000

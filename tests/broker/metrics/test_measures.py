@@ -8,8 +8,8 @@ from pocketmq.broker.core.answers import answer_code
 from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.broker.metrics.measures import Counts, Histogram
 from pocketmq.broker.timers.wheel import TimerWheel
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.metrics.test_metrics import value
 from tests.broker.pop.counter import create, got, pop_fields, send, serving
 from tests.broker.running import client, position, pull_fields, running, send_fields

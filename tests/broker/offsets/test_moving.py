@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, decode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.peers import Language
 from pocketmq.protocol.requests.offsets import CorrectionOffsets, ListedResetOffset, ResetOffset
 from tests.broker.members.test_requests import beat, consumer

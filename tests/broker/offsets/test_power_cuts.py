@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView, decode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.stats import ConsumeStatsBody
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk

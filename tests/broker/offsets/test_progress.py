@@ -3,17 +3,11 @@
 from typing import Any
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.groups import GroupSubscription
-from pocketmq.protocol.requests.stats import (
-    BrokerConsumeStats,
-    ConsumeStatsBody,
-    QueueProgress,
-    TimeSpans,
-)
-from pocketmq.protocol.requests.topics import GroupNames, TopicNames
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol import decode_body
+from pocketmq.protocol.requests import groups, topics
+from pocketmq.protocol.requests import stats as rows
 from tests.broker.members.test_requests import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
@@ -32,10 +26,10 @@ def group_at(offset: int | None = 1, **settings: Any) -> Desk:
     return desk
 
 
-def progress(desk: Desk, **ext: str) -> ConsumeStatsBody:
+def progress(desk: Desk, **ext: str) -> rows.ConsumeStatsBody:
     answer = desk.ask(Code.GET_CONSUME_STATS, {"consumerGroup": "G"} | ext)
     assert answer.code == ResponseCode.SUCCESS
-    return decode_body(answer.body, ConsumeStatsBody)
+    return decode_body(answer.body, rows.ConsumeStatsBody)
 
 
 def test_a_group_is_as_far_as_it_has_committed_and_pulled() -> None:
@@ -44,10 +38,10 @@ def test_a_group_is_as_far_as_it_has_committed_and_pulled() -> None:
     desk.state.offsets.record_pull("G", "T", 0, 2)
     first = desk.clock.now_ms() - 60_000
     assert progress(desk).offset_table == {
-        MessageQueue("T", "b", 0): QueueProgress(
+        MessageQueue("T", "b", 0): rows.QueueProgress(
             broker_offset=2, consumer_offset=1, pull_offset=2, last_timestamp=first
         ),
-        MessageQueue("T", "b", 1): QueueProgress(),
+        MessageQueue("T", "b", 1): rows.QueueProgress(),
     }
 
 
@@ -71,7 +65,7 @@ def test_the_progress_of_all_groups_is_summed() -> None:
     desk = group_at()
     desk.state.offsets.record_pull("G", "T", 0, 2)
     answer = desk.ask(Code.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})
-    told = decode_body(answer.body, BrokerConsumeStats)
+    told = decode_body(answer.body, rows.BrokerConsumeStats)
     by_group = {name: stats for each in told.consume_stats_list for name, stats in each.items()}
     assert set(by_group) == set(desk.state.groups.entries)
     assert [len(stats.offset_table) for stats in by_group["G"]] == [2]
@@ -79,13 +73,13 @@ def test_the_progress_of_all_groups_is_summed() -> None:
     assert told.broker_addr == desk.state.address
 
     answer = desk.ask(Code.GET_BROKER_CONSUME_STATS, {"isOrder": "true"})
-    told = decode_body(answer.body, BrokerConsumeStats)
+    told = decode_body(answer.body, rows.BrokerConsumeStats)
     assert all(stats == [] for each in told.consume_stats_list for stats in each.values())
 
 
-def spans(desk: Desk) -> TimeSpans:
+def spans(desk: Desk) -> rows.TimeSpans:
     answer = desk.ask(Code.QUERY_CONSUME_TIME_SPAN, {"topic": "T", "group": "G"})
-    return decode_body(answer.body, TimeSpans)
+    return decode_body(answer.body, rows.TimeSpans)
 
 
 def test_the_span_of_a_queue_and_how_late_a_group_is() -> None:
@@ -121,14 +115,14 @@ def test_who_reads_a_topic_and_what_a_group_reads() -> None:
     desk = group_at()
     beat(desk, Wire("a"), consumer("H", "T"))
     answer = desk.ask(Code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "T"})
-    assert sorted(decode_body(answer.body, GroupNames).group_list) == ["G", "H"]
+    assert sorted(decode_body(answer.body, topics.GroupNames).group_list) == ["G", "H"]
 
     answer = desk.ask(Code.QUERY_TOPICS_BY_CONSUMER, {"group": "G"})
-    assert decode_body(answer.body, TopicNames).topic_list == ["T"]
+    assert decode_body(answer.body, topics.TopicNames).topic_list == ["T"]
 
     for group, expression in (("H", "*"), ("G", None)):
         answer = desk.ask(Code.QUERY_SUBSCRIPTION_BY_CONSUMER, {"group": group, "topic": "T"})
-        told = decode_body(answer.body, GroupSubscription)
+        told = decode_body(answer.body, groups.GroupSubscription)
         found = told.subscription_data
         assert (told.group, told.topic) == (group, "T")
         assert (None if found is None else found.sub_string) == expression

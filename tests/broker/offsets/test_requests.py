@@ -4,15 +4,10 @@ import pytest
 
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.fastjson import loads
-from pocketmq.protocol.requests.offsets import (
-    GetEarliestStoreTimeResponse,
-    GetMinOffsetResponse,
-    QueryConsumerOffsetResponse,
-    SearchOffsetResponse,
-)
+from pocketmq.protocol.requests import offsets
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 
@@ -42,7 +37,7 @@ def query(desk: Desk) -> int | None:
     )
     if answer.code == ResponseCode.QUERY_NOT_FOUND:
         return None
-    return answer.header(QueryConsumerOffsetResponse).offset
+    return answer.header(offsets.QueryConsumerOffsetResponse).offset
 
 
 def test_a_one_way_commit_is_not_answered(desk: Desk) -> None:
@@ -99,7 +94,11 @@ def test_moments_are_found_between_messages(desk: Desk) -> None:
 
     def search(milliseconds: int, **edge: str) -> int:
         ext = {"topic": "T", "queueId": "0", "timestamp": str(start + milliseconds)} | edge
-        return desk.ask(Code.SEARCH_OFFSET_BY_TIMESTAMP, ext).header(SearchOffsetResponse).offset
+        return (
+            desk.ask(Code.SEARCH_OFFSET_BY_TIMESTAMP, ext)
+            .header(offsets.SearchOffsetResponse)
+            .offset
+        )
 
     assert [search(ms) for ms in (-1, 0, 1, 10_000, 20_000, 20_001)] == [0, 0, 1, 1, 2, 3]
     upper = {"boundaryType": "upper"}
@@ -113,7 +112,7 @@ def test_the_first_message_tells_when_it_was_stored(desk: Desk) -> None:
     desk.store_message("T", 0)
     answer = desk.ask(Code.GET_EARLIEST_MSG_STORETIME, {"topic": "T", "queueId": "0"})
 
-    assert answer.header(GetEarliestStoreTimeResponse).timestamp == start
+    assert answer.header(offsets.GetEarliestStoreTimeResponse).timestamp == start
 
 
 def test_an_empty_queue_of_batches_has_no_first_offset(desk: Desk) -> None:
@@ -121,7 +120,7 @@ def test_an_empty_queue_of_batches_has_no_first_offset(desk: Desk) -> None:
 
     def minimum(topic: str) -> int:
         answer = desk.ask(Code.GET_MIN_OFFSET, {"topic": topic, "queueId": "0"})
-        return answer.header(GetMinOffsetResponse).offset
+        return answer.header(offsets.GetMinOffsetResponse).offset
 
     assert (minimum("T"), minimum("B")) == (0, -1)
 

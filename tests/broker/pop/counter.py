@@ -6,15 +6,8 @@ from typing import Any, NamedTuple
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.entry import start_popping
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.handles import (
-    PopHandle,
-    PopQueue,
-    TopicMark,
-    read_message_offsets,
-    read_start_offsets,
-)
+from pocketmq.protocol import Command, handles
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.requests.pop import bits_of
 from tests.broker.running import Client, records, send_fields
@@ -26,7 +19,7 @@ class Got(NamedTuple):
     body: bytes
     topic: str
     tries: int
-    handle: PopHandle
+    handle: handles.PopHandle
     properties: dict[str, str]
 
 
@@ -70,17 +63,19 @@ def got(answer: Command, topic: str) -> list[Got]:
         assert answer.code == 210, (answer.code, answer.remark)
         return []
     ext = answer.ext
-    starts = read_start_offsets(ext["startOffsetInfo"])
-    places = {q: list(each) for q, each in read_message_offsets(ext["msgOffsetInfo"]).items()}
+    starts = handles.read_start_offsets(ext["startOffsetInfo"])
+    places = {
+        q: list(each) for q, each in handles.read_message_offsets(ext["msgOffsetInfo"]).items()
+    }
     found = []
     for record in records(answer):
         properties = decode_properties(record.property_bytes)
         name = record.topic_bytes.decode()
         text = properties.get("POP_CK")
         if text is None:
-            queue = PopQueue(TopicMark.of(name), record.queue_id)
+            queue = handles.PopQueue(handles.TopicMark.of(name), record.queue_id)
             assert record.queue_offset in places[queue]
-            handle = PopHandle(
+            handle = handles.PopHandle(
                 start_offset=starts[queue],
                 pop_time_ms=int(ext["popTime"]),
                 invisible_time_ms=int(ext["invisibleTime"]),
@@ -91,7 +86,7 @@ def got(answer: Command, topic: str) -> list[Got]:
                 queue_offset=record.queue_offset,
             )
         else:
-            handle = PopHandle.parse(text)
+            handle = handles.PopHandle.parse(text)
         body, tries = record.stored_body, record.reconsume_times
         found.append(Got(body, name, tries, handle, properties))
     return found
@@ -122,7 +117,7 @@ async def hide(peer: Client, topic: str, message: Got, ms: int, group: str = "G"
     fields = place(message, topic, group) | {"invisibleTime": str(ms)}
     answer = await peer.ask(Code.CHANGE_MESSAGE_INVISIBLETIME, fields)
     assert answer.code == 0, answer.remark
-    handle = PopHandle(
+    handle = handles.PopHandle(
         start_offset=message.handle.queue_offset or 0,
         pop_time_ms=int(answer.ext["popTime"]),
         invisible_time_ms=int(answer.ext["invisibleTime"]),

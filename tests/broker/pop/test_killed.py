@@ -8,8 +8,7 @@ from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded import Cluster
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
+from pocketmq.model import ConsumeFromWhere, Message
 from tests.loops import until
 
 TOPIC = "endangered"

@@ -3,21 +3,9 @@
 from typing import Any
 
 from pocketmq.broker.pop.ordered import OrderedAckRefusal, ordered_pop
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.handles import PopPlace, PopQueue, TopicMark, read_order_counts
-from tests.broker.pop.counter import (
-    ack,
-    batch_body,
-    bodies,
-    committed,
-    create,
-    got,
-    hide,
-    pop,
-    pop_fields,
-    send,
-    serving,
-)
+from tests.broker.pop import counter
 from tests.broker.running import client, running
 from tests.loops import leap, leaping, until
 
@@ -60,87 +48,89 @@ def test_tries_are_counted_for_each_message_and_for_the_queue() -> None:
 @leaping
 async def test_a_locked_queue_gives_nothing_until_all_is_acknowledged() -> None:
     async with running() as (_, address), client(address) as peer:
-        await create(peer, T, 2)
-        await send(peer, T, *"abcdef")
-        first = await pop(peer, T, order="true", maxMsgNums=3)
-        assert bodies(first) == ["a", "b", "c"]
+        await counter.create(peer, T, 2)
+        await counter.send(peer, T, *"abcdef")
+        first = await counter.pop(peer, T, order="true", maxMsgNums=3)
+        assert counter.bodies(first) == ["a", "b", "c"]
         assert first[0].handle.is_ordered
-        assert await pop(peer, T, order="true") == []
-        await send(peer, T, "other", queue=1)
-        assert bodies(await pop(peer, T, order="true")) == ["other"]
-        await ack(peer, T, first[1])
-        assert await committed(peer, T) == 0
-        await ack(peer, T, first[0])
-        assert await committed(peer, T) == 2
-        body = batch_body(T, first[2])
+        assert await counter.pop(peer, T, order="true") == []
+        await counter.send(peer, T, "other", queue=1)
+        assert counter.bodies(await counter.pop(peer, T, order="true")) == ["other"]
+        await counter.ack(peer, T, first[1])
+        assert await counter.committed(peer, T) == 0
+        await counter.ack(peer, T, first[0])
+        assert await counter.committed(peer, T) == 2
+        body = counter.batch_body(T, first[2])
         assert (await peer.ask(Code.BATCH_ACK_MESSAGE, {}, body)).code == 0
-        assert await committed(peer, T) == 3
-        assert bodies(await pop(peer, T, order="true")) == ["d", "e", "f"]
+        assert await counter.committed(peer, T) == 3
+        assert counter.bodies(await counter.pop(peer, T, order="true")) == ["d", "e", "f"]
 
 
 @leaping
 async def test_the_same_messages_come_again_with_their_count() -> None:
     async with running() as (_, address), client(address) as peer:
-        await create(peer, T)
-        await send(peer, T, *"abc")
-        fields = pop_fields(T, order="true", maxMsgNums=2, invisibleTime=3000)
-        first = got(await peer.ask(Code.POP_MESSAGE, fields), T)
-        await ack(peer, T, first[0])
+        await counter.create(peer, T)
+        await counter.send(peer, T, *"abc")
+        fields = counter.pop_fields(T, order="true", maxMsgNums=2, invisibleTime=3000)
+        first = counter.got(await peer.ask(Code.POP_MESSAGE, fields), T)
+        await counter.ack(peer, T, first[0])
         await leap(4)
         answer = await peer.ask(Code.POP_MESSAGE, fields)
-        assert bodies(got(answer, T)) == ["b", "c"]
+        assert counter.bodies(counter.got(answer, T)) == ["b", "c"]
         counts = read_order_counts(answer.ext["orderCountInfo"])
         assert counts == {PopPlace(NORMAL, 0, 1): 1, PopQueue(NORMAL, 0): 0}
-        await ack(peer, T, first[1])  # of the earlier pop: no harm, no use
-        assert await committed(peer, T) == 1
+        await counter.ack(peer, T, first[1])  # of the earlier pop: no harm, no use
+        assert await counter.committed(peer, T) == 1
         bad = {"consumerGroup": "G", "topic": T, "queueId": "0", "offset": "3"}
-        handle = str(got(answer, T)[0].handle)
+        handle = str(counter.got(answer, T)[0].handle)
         assert (await peer.ask(Code.ACK_MESSAGE, bad | {"extraInfo": handle})).code == 13
 
 
 @leaping
 async def test_an_attempt_that_got_no_answer_gets_the_same_again() -> None:
     async with running() as (_, address), client(address) as peer:
-        await create(peer, T)
-        await send(peer, T, *"abc")
+        await counter.create(peer, T)
+        await counter.send(peer, T, *"abc")
         same: dict[str, Any] = {"order": "true", "maxMsgNums": 2, "attemptId": "first"}
-        assert bodies(await pop(peer, T, **same)) == ["a", "b"]
-        again = await pop(peer, T, **same)
-        assert bodies(again) == ["a", "b"]
-        assert await pop(peer, T, **same | {"attemptId": "second"}) == []
-        await ack(peer, T, *again)
-        assert await committed(peer, T) == 2
+        assert counter.bodies(await counter.pop(peer, T, **same)) == ["a", "b"]
+        again = await counter.pop(peer, T, **same)
+        assert counter.bodies(again) == ["a", "b"]
+        assert await counter.pop(peer, T, **same | {"attemptId": "second"}) == []
+        await counter.ack(peer, T, *again)
+        assert await counter.committed(peer, T) == 2
 
 
 @leaping
 async def test_whoever_waits_is_served_when_the_lock_is_released_or_over() -> None:
     async with running() as (broker, address), client(address) as peer, client(address) as other:
-        await create(peer, T)
-        await send(peer, T, *"abc")
-        first = await pop(peer, T, order="true", maxMsgNums=1, invisibleTime=60_000)
-        pops = serving(broker)
-        fields = pop_fields(T, order="true", maxMsgNums=1, pollTime=30_000, invisibleTime=3000)
+        await counter.create(peer, T)
+        await counter.send(peer, T, *"abc")
+        first = await counter.pop(peer, T, order="true", maxMsgNums=1, invisibleTime=60_000)
+        pops = counter.serving(broker)
+        fields = counter.pop_fields(
+            T, order="true", maxMsgNums=1, pollTime=30_000, invisibleTime=3000
+        )
         waiting = other.post(Code.POP_MESSAGE, fields)
         await until(lambda: len(pops.waiting), "the pop to wait")
-        await ack(peer, T, *first)
-        assert bodies(got(await other.answer(waiting), T)) == ["b"]
+        await counter.ack(peer, T, *first)
+        assert counter.bodies(counter.got(await other.answer(waiting), T)) == ["b"]
         waiting = other.post(Code.POP_MESSAGE, fields)
         await until(lambda: len(pops.waiting), "the pop to wait")
         await leap(4)
-        assert bodies(got(await other.answer(waiting), T)) == ["b"]
+        assert counter.bodies(counter.got(await other.answer(waiting), T)) == ["b"]
 
 
 @leaping
 async def test_an_ordered_message_can_be_hidden_for_longer() -> None:
     async with running() as (_, address), client(address) as peer:
-        await create(peer, T)
-        await send(peer, T, *"ab")
-        (first,) = await pop(peer, T, order="true", maxMsgNums=1, invisibleTime=3000)
+        await counter.create(peer, T)
+        await counter.send(peer, T, *"ab")
+        (first,) = await counter.pop(peer, T, order="true", maxMsgNums=1, invisibleTime=3000)
         await leap(1)
-        longer = await hide(peer, T, first, 60_000)
+        longer = await counter.hide(peer, T, first, 60_000)
         assert longer.handle.pop_time_ms == first.handle.pop_time_ms
         assert 61_000 <= longer.handle.invisible_time_ms < 70_000
         await leap(10)
-        assert await pop(peer, T, order="true") == []
-        await ack(peer, T, longer)
-        assert bodies(await pop(peer, T, order="true")) == ["b"]
+        assert await counter.pop(peer, T, order="true") == []
+        await counter.ack(peer, T, longer)
+        assert counter.bodies(await counter.pop(peer, T, order="true")) == ["b"]

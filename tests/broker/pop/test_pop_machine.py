@@ -8,15 +8,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from pocketmq.broker.pop.in_flight import Taken
 from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.redelivery import KIND, revive
-from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import PopQueue, TopicMark, read_message_offsets
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.pop import PopRequest
 from pocketmq.store import StoreOptions
@@ -68,7 +68,7 @@ class PopMachine(RuleBasedStateMachine):
         self.pops = Pops(self.desk.state)
         document = dict(self.desk.state.store.metadata.documents(KIND)).get(KIND)
         store, now_ms = self.desk.state.store, self.desk.clock.now_ms()
-        recover(self.pops.table.shelves, self.pops.journal, store, document, now_ms)
+        recover(self.pops.table.all_in_flight, self.pops.journal, store, document, now_ms)
 
     def tick(self, seconds: float) -> None:
         self.now += seconds
@@ -175,7 +175,7 @@ class PopMachine(RuleBasedStateMachine):
     def save(self) -> None:
         submit_offsets(self.desk.state)
         self.sync()
-        document = snapshot(self.pops.table.shelves, self.pops.journal)()
+        document = snapshot(self.pops.table.all_in_flight, self.pops.journal)()
         self.desk.state.store.metadata.save_documents(KIND, {KIND: document})
 
     @rule()

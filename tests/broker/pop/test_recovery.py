@@ -116,9 +116,9 @@ async def test_a_long_journal_is_replaced_by_what_it_came_to(tmp_path: Path) -> 
         killed = copy_of(data, "killed")
     async with running(killed, clock) as (broker, address), client(address) as peer:
         assert isinstance(broker.state.pops, Pops)
-        shelf = broker.state.pops.table.shelves.find(T, "G", 0)
-        assert shelf is not None
-        assert list(shelf.held) == [1]
+        in_flight = broker.state.pops.table.all_in_flight.find(T, "G", 0)
+        assert in_flight is not None
+        assert list(in_flight.held) == [1]
         await ack(peer, T, messages[1])
         assert await committed(peer, T) == 3
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull, SuspendedPulls
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import MessageStore, QueueIndex
 from tests.broker.running import Client, client, pull_fields, records, running, send_fields

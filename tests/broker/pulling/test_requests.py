@@ -11,8 +11,8 @@ import pytest
 
 from pocketmq.model.java_strings import java_hash
 from pocketmq.net import Address
+from pocketmq.protocol import Command
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.command import Command
 from tests.broker.background import Caller, background
 from tests.broker.running import client, pull_fields, records, running, send_fields
 

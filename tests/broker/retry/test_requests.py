@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from pocketmq.broker.retry.rules import level_of_retry, retry_limit, retry_of
+from pocketmq.model import GroupConfig
 from pocketmq.model.delay import DELAY_LEVELS
-from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Address
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RecordView, RequestCode
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from tests.broker.running import (
     LoopClock,

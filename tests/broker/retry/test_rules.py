@@ -2,21 +2,13 @@
 
 import pytest
 
-from pocketmq.broker.retry.rules import (
-    PopOfFailed,
-    give_up_sent,
-    is_given_up,
-    level_of_retry,
-    retry_limit,
-    retry_of,
-    retry_of_popped,
-)
+from pocketmq.broker.retry import rules
 from pocketmq.broker.writing.drafts import Draft
-from pocketmq.model.groups import GroupConfig
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.model import GroupConfig
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record, encode_record
 
-POP = PopOfFailed(group="G", topic="T", time_ms=1234)
+POP = rules.PopOfFailed(group="G", topic="T", time_ms=1234)
 
 
 def failed_record(properties: bytes, tries: int = 0) -> RecordView:
@@ -32,25 +24,25 @@ def failed_record(properties: bytes, tries: int = 0) -> RecordView:
 
 
 @pytest.mark.parametrize(
-    ("tries", "limit", "given_up"),
+    ("tries", "limit", "exhausted"),
     [(0, 0, True), (0, -1, True), (2, 3, False), (3, 3, True), (4, 3, True)],
 )
 def test_a_message_becomes_a_dead_letter_after_the_same_retries_by_every_way(
-    tries: int, limit: int, given_up: bool
+    tries: int, limit: int, exhausted: bool
 ) -> None:
-    assert is_given_up(tries, limit) == given_up
-    assert (level_of_retry(tries, limit, 0) is None) == given_up
+    assert rules.retries_exhausted(tries, limit) == exhausted
+    assert (rules.level_of_retry(tries, limit, 0) is None) == exhausted
 
 
 def test_a_group_decides_on_the_limit_of_what_it_pops() -> None:
-    assert retry_limit(GroupConfig(group_name="G", retry_max_times=3)) == 3
+    assert rules.retry_limit(GroupConfig(group_name="G", retry_max_times=3)) == 3
 
 
 def test_an_unacknowledged_message_comes_back_as_it_was_with_one_more_try() -> None:
     failed = failed_record(b"KEYS\1k\2")
-    draft = retry_of_popped(failed, "%RETRY%G_T", POP, given_up=False)
+    draft = rules.retry_of_popped(failed, "%RETRY%G_T", POP, exhausted=False)
     assert draft.properties == {"KEYS": "k", "1ST_POP_TIME": "1234", "ORIGIN_GROUP": "G"}
-    back = retry_of(failed, 3)
+    back = rules.retry_of(failed, 3)
     back.topic, back.properties = draft.topic, draft.properties
     assert draft == back, "the copies differ in topic and properties alone"
     assert (draft.topic, draft.queue_id, draft.reconsume_times) == ("%RETRY%G_T", 0, 1)
@@ -58,15 +50,15 @@ def test_an_unacknowledged_message_comes_back_as_it_was_with_one_more_try() -> N
 
 def test_a_later_pop_does_not_change_when_the_first_was() -> None:
     failed = failed_record(b"1ST_POP_TIME\0017\2", tries=1)
-    draft = retry_of_popped(failed, "%RETRY%G_T", POP, given_up=False)
+    draft = rules.retry_of_popped(failed, "%RETRY%G_T", POP, exhausted=False)
     assert draft.properties["1ST_POP_TIME"] == "7"
 
 
 def test_a_popped_dead_letter_names_the_topic_it_first_came_from() -> None:
-    draft = retry_of_popped(failed_record(b""), "%DLQ%G", POP, given_up=True)
+    draft = rules.retry_of_popped(failed_record(b""), "%DLQ%G", POP, exhausted=True)
     assert (draft.topic, draft.properties["RETRY_TOPIC"]) == ("%DLQ%G", "T")
     known = failed_record(b"RETRY_TOPIC\1first\2")
-    draft = retry_of_popped(known, "%DLQ%G", POP, given_up=True)
+    draft = rules.retry_of_popped(known, "%DLQ%G", POP, exhausted=True)
     assert draft.properties["RETRY_TOPIC"] == "first"
 
 
@@ -82,6 +74,6 @@ def test_a_retry_that_its_consumer_sent_goes_to_the_dead_letters_without_delay()
         born_host=bytes(8),
         reconsume_times=4,
     )
-    give_up_sent(draft, "G")
+    rules.redirect_to_dead_letters(draft, "G")
     assert (draft.topic, draft.queue_id, draft.reconsume_times) == ("%DLQ%G", 0, 4)
     assert draft.properties == {"DELAY": "-1", "KEYS": "k"}

@@ -4,11 +4,9 @@ import asyncio
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.sending import reply_delivery
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.requests.client_calls import PushReplyRequest
-from pocketmq.protocol.requests.sending import SendResponse
+from pocketmq.protocol.requests import client_calls, sending
 from tests.broker.running import Client, appear, client, running, send_fields
 from tests.loops import leap, leaping
 
@@ -36,7 +34,7 @@ async def test_a_reply_is_pushed_to_who_asked_and_stored() -> None:
             False,
             b"an answer",
         )
-        header = push.header(PushReplyRequest)
+        header = push.header(client_calls.PushReplyRequest)
         assert (header.topic, header.queue_id, header.flag) == (TOPIC, 0, 7)
         assert header.store_host == str(address)
         assert header.born_host.startswith("127.0.0.1:")
@@ -49,7 +47,7 @@ async def test_a_reply_is_pushed_to_who_asked_and_stored() -> None:
         asker.reply(push)
         answer = await peer.answer(number)
         assert (answer.code, answer.remark) == (0, None)
-        found = answer.header(SendResponse)
+        found = answer.header(sending.SendResponse)
         assert (found.queue_id, found.queue_offset, len(found.msg_id)) == (0, 0, 32)
         assert stored(broker) == 1
 
@@ -63,7 +61,7 @@ async def test_a_reply_need_not_be_stored() -> None:
         await appear(asker, "asking", "asker")
         number = post(peer)
         asker.reply(await asker.question())
-        found = (await peer.answer(number)).header(SendResponse)
+        found = (await peer.answer(number)).header(sending.SendResponse)
         assert (found.msg_id, found.queue_id, found.queue_offset) == ("0", 0, 0)
         assert stored(broker) == 0
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from pocketmq.broker.writing.drafts import encode_peer
 from pocketmq.net import Address
+from pocketmq.protocol import Command, RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, decode_record
 from tests.broker.background import Caller, background
 from tests.broker.running import position, pull_fields, records, send_fields

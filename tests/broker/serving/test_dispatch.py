@@ -9,22 +9,13 @@ from typing import Any
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.broker import broker as broker_module
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import with_code
 from pocketmq.broker.core.refusals import refusal
-from pocketmq.errors import (
-    BodyMalformed,
-    FilterSyntaxError,
-    HeaderMalformed,
-    InvalidInput,
-    MQError,
-    NameInvalid,
-    StoreCorrupt,
-    StoreFull,
-    server_error,
-)
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from pocketmq.store.disk import Disk, DiskFile
@@ -46,24 +37,24 @@ REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 @pytest.mark.parametrize(
     ("error", "code", "remark"),
     [
-        (server_error(26, "no such group"), 26, "no such group"),
-        (server_error(17, None), 17, None),
-        (StoreFull(4096), 14, str(StoreFull(4096))),
-        (StoreCorrupt("torn"), 14, "torn"),
-        (NameInvalid("topic", "a b", "a blank"), 29, "invalid topic name 'a b': a blank"),
+        (errors.server_error(26, "no such group"), 26, "no such group"),
+        (errors.server_error(17, None), 17, None),
+        (errors.StoreFull(4096), 14, str(errors.StoreFull(4096))),
+        (errors.StoreCorrupt("torn"), 14, "torn"),
+        (errors.NameInvalid("topic", "a b", "a blank"), 29, "invalid topic name 'a b': a blank"),
         (
-            FilterSyntaxError("a", 1, "why"),
+            errors.FilterSyntaxError("a", 1, "why"),
             23,
             "invalid filter expression, column 1: why\n  a\n  ^",
         ),
-        (InvalidInput("no"), 29, "no"),
-        (HeaderMalformed("it lacks a"), 1, "malformed header: it lacks a"),
-        (BodyMalformed("Heartbeat", "why"), 1, "malformed Heartbeat: why"),
-        (MQError("anything"), 1, "anything"),
+        (errors.InvalidInput("no"), 29, "no"),
+        (errors.HeaderMalformed("it lacks a"), 1, "malformed header: it lacks a"),
+        (errors.BodyMalformed("Heartbeat", "why"), 1, "malformed Heartbeat: why"),
+        (errors.MQError("anything"), 1, "anything"),
     ],
 )
 def test_an_error_becomes_its_code_and_remark(
-    error: MQError, code: int, remark: str | None
+    error: errors.MQError, code: int, remark: str | None
 ) -> None:
     request = Command.request(34, 77, serialize=1)
     answer = refusal(request, error)

@@ -11,8 +11,9 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.serving.overload import busy_answer, longest_wait
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol.command import ONEWAY_FLAG
 from tests.broker.running import Client, client, pull_fields, running, send_fields
 from tests.loops import LeapingLoop, leaping, until
 

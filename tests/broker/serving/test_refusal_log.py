@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pocketmq.net.limited_logs import LINES, PERIOD, RefusalLog
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.running import client, running, send_fields
 
 LOGGER = logging.getLogger("pocketmq.broker")

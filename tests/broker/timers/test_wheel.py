@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.timers import wheel as wheel_module
-from pocketmq.broker.timers.wheel import Entry, TimerWheel
 
 NOW = 1_700_000_030_000
 DELAYS = st.one_of(st.integers(-5_000, 5_000), st.integers(0, 200_000), st.integers(0, 300_000_000))
@@ -27,7 +26,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_what_is_due_comes_out_in_order_and_nothing_else(steps: list[tuple[str, object]]) -> None:
-    wheel, waiting, now, offset = TimerWheel(), set[Entry](), NOW, 0
+    wheel, waiting, now, offset = wheel_module.TimerWheel(), set[wheel_module.Entry](), NOW, 0
     for what, value in steps:
         if isinstance(value, list):
             added = [(now + delay, offset + n) for n, delay in enumerate(value)]
@@ -60,7 +59,7 @@ def test_what_is_due_comes_out_in_order_and_nothing_else(steps: list[tuple[str, 
 
 
 def test_minutes_are_cut_a_little_at_a_time() -> None:
-    wheel = TimerWheel()
+    wheel = wheel_module.TimerWheel()
     wheel.add([(NOW + 60_000 + n, n) for n in range(100)])
     assert wheel.prepare(NOW, 40)
     assert wheel.prepare(NOW, 40)
@@ -69,7 +68,7 @@ def test_minutes_are_cut_a_little_at_a_time() -> None:
 
 
 def test_minutes_far_away_are_left_alone() -> None:
-    wheel = TimerWheel()
+    wheel = wheel_module.TimerWheel()
     wheel.add([(NOW + 600_000, 1)])
     assert not wheel.prepare(NOW, 40)
     assert wheel.take_due(NOW + 599_999, 10) == []
@@ -78,7 +77,7 @@ def test_minutes_far_away_are_left_alone() -> None:
 
 def steps_of_a_tick(waiting: int) -> int:
     """Count the lines a wheel executes in a tick while messages wait that are days ahead."""
-    wheel, count = TimerWheel(), 0
+    wheel, count = wheel_module.TimerWheel(), 0
     hour, days = 3_600_000, 3 * 24 * 3_600_000
     wheel.add((NOW + hour + n * (days - hour) // waiting, n) for n in range(waiting))
 

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.topics.attributes import (
-    GROUP_ATTRIBUTES,
-    TOPIC_ATTRIBUTES,
-    apply_changes,
-    parse_changes,
-)
+from pocketmq.broker.topics import attributes
 from pocketmq.errors import AttributeRefused
 
 Changes = dict[str, str]
@@ -27,7 +22,7 @@ Changes = dict[str, str]
     ],
 )
 def test_changes_are_read(text: str, changes: Changes) -> None:
-    assert parse_changes(text) == changes
+    assert attributes.parse_changes(text) == changes
 
 
 @pytest.mark.parametrize(
@@ -46,7 +41,7 @@ def test_changes_are_read(text: str, changes: Changes) -> None:
 )
 def test_changes_that_cannot_be_read_are_refused(text: str, reason: str) -> None:
     with pytest.raises(AttributeRefused) as refused:
-        parse_changes(text)
+        attributes.parse_changes(text)
     assert refused.value.reason == reason
 
 
@@ -63,7 +58,7 @@ def test_changes_that_cannot_be_read_are_refused(text: str, reason: str) -> None
     ],
 )
 def test_changes_are_applied(current: Changes | None, changes: Changes, result: Changes) -> None:
-    assert apply_changes(TOPIC_ATTRIBUTES, current, changes) == result
+    assert attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, current, changes) == result
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,7 @@ def test_changes_that_make_no_sense_are_refused(
     current: Changes | None, changes: Changes, reason: str
 ) -> None:
     with pytest.raises(AttributeRefused) as refused:
-        apply_changes(TOPIC_ATTRIBUTES, current, changes)
+        attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, current, changes)
     assert refused.value.reason == reason
 
 
@@ -109,16 +104,16 @@ def test_changes_that_make_no_sense_are_refused(
 def test_attributes_of_groups_are_checked(key: str, value: str, good: bool) -> None:
     changes = {f"+{key}": value}
     if good:
-        assert apply_changes(GROUP_ATTRIBUTES, {}, changes) == {key: value}
+        assert attributes.apply_changes(attributes.GROUP_ATTRIBUTES, {}, changes) == {key: value}
     else:
         with pytest.raises(AttributeRefused):
-            apply_changes(GROUP_ATTRIBUTES, {}, changes)
+            attributes.apply_changes(attributes.GROUP_ATTRIBUTES, {}, changes)
 
 
 @given(st.text("+-=,ab.", max_size=12))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     try:
-        changes = parse_changes(text)
+        changes = attributes.parse_changes(text)
     except AttributeRefused:
         return
     assert all("+" in key or "-" in key for key in changes)

@@ -5,9 +5,8 @@ import pytest
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, decode_body, encode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.topics import GetAllTopicConfigResponse, TopicTableBody
 from tests.broker.tables import Desk
 

@@ -8,15 +8,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
+from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, MOST_CHECKS, ROLLED_BACK
 from pocketmq.errors import StoreFull
-from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
+from pocketmq.protocol import RecordView
 from tests.broker.delay.test_delay_machine import Fault, FaultyDisk
 from tests.broker.halves import Transacting
 
 SEGMENT = 8192
-ENDS = st.sampled_from([COMMITTED, ROLLED_BACK, GIVEN_UP])
+ENDS = st.sampled_from([COMMITTED, ROLLED_BACK, DISCARDED])
 
 
 class TransactionMachine(RuleBasedStateMachine):
@@ -142,9 +142,9 @@ class TransactionMachine(RuleBasedStateMachine):
         seen = sorted(self.broker.keys("T", 0) + self.broker.keys("T", 1), key=int)
         committed = [n for n, state in self.ended.items() if state == COMMITTED]
         assert seen == [str(n) for n in sorted(committed)]
-        given_up = [n for n, state in self.ended.items() if state == GIVEN_UP]
-        found = self.broker.keys(TRANSACTION_GAVE_UP_TOPIC)
-        assert sorted(map(int, found)) == sorted(given_up)
+        discarded = [n for n, state in self.ended.items() if state == DISCARDED]
+        found = self.broker.keys(DISCARDED_HALF_TOPIC)
+        assert sorted(map(int, found)) == sorted(discarded)
         states = self.broker.halves.states
         still_open = {offset for offset, _ in states.open_from(0, len(self.halves))}
         assert still_open == set(range(len(self.halves))) - set(self.ended)

@@ -8,11 +8,9 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.transactions.rules import custom_immunity_ms, is_check_due
 from pocketmq.errors import StoreFull
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from tests.broker.running import (
     START,
@@ -227,13 +225,13 @@ async def test_after_the_last_check_a_transaction_is_given_up_and_can_be_taken_u
         for _ in range(2):
             await peer.question()
             await leap(1.1)
-        await until(lambda: keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == ["K"], "giving up")
-        config = broker.state.topics.get(TRANSACTION_GAVE_UP_TOPIC)
+        await until(lambda: keys(broker, DISCARDED_HALF_TOPIC, 0) == ["K"], "giving up")
+        config = broker.state.topics.get(DISCARDED_HALF_TOPIC)
         assert config is not None
         assert (config.read_queue_nums, config.perm) == (1, 6)
         assert (await peer.ask(END, end_fields(half, COMMIT))).code == 1
         assert messages(broker) == []
-        (lost,) = messages(broker, TRANSACTION_GAVE_UP_TOPIC, 0)
+        (lost,) = messages(broker, DISCARDED_HALF_TOPIC, 0)
         assert decode_properties(lost.property_bytes)["TRANSACTION_CHECK_TIMES"] == "2"
         identity = (half.ext or {})["msgId"][:-16] + f"{lost.commit_log_offset:016X}"
         resumed = await peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": identity})
@@ -264,9 +262,9 @@ async def test_a_producer_is_asked_fifteen_times_and_no_more() -> None:
                 dict(broker.state.halves.states.open_from(0, 1)) if broker.state.halves else 0
             )
         assert times == [{0: checks} for checks in range(1, 16)]
-        assert keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == []
+        assert keys(broker, DISCARDED_HALF_TOPIC, 0) == []
         await leap(30.0)
-        await until(lambda: keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == ["K"], "giving up")
+        await until(lambda: keys(broker, DISCARDED_HALF_TOPIC, 0) == ["K"], "giving up")
         await leap(300.0)
         assert peer.asked == []
         assert messages(broker) == []
@@ -280,7 +278,7 @@ async def test_a_round_counts_even_if_no_producer_is_online() -> None:
         await leap(6.1)
         for _ in range(2):
             await leap(1.1)
-        await until(lambda: keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == ["K"], "giving up")
+        await until(lambda: keys(broker, DISCARDED_HALF_TOPIC, 0) == ["K"], "giving up")
 
 
 @leaping

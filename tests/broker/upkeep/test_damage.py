@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.broker.metrics.families import metrics_text
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.pop.counter import create, got, pop_fields
 from tests.broker.running import (
     LoopClock,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pocketmq.broker.upkeep.cleaning import clean_store
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.broker.pop.counter import create
 from tests.broker.running import LoopClock, client, pull_fields, running, send_fields
 from tests.loops import leap, leaping, until

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from pocketmq.broker.upkeep.stored_forms import check_broker_store, repair_broker_store
+from pocketmq.broker.upkeep.stored_formats import check_broker_store, repair_broker_store
 from pocketmq.store.checking import check_store
 from pocketmq.store.repair import repair_store
 from tests.broker.running import LoopClock, client, pull_fields, records, running, send_fields

@@ -6,13 +6,7 @@ import pytest
 
 from pocketmq.errors import FilterUndecided
 from pocketmq.protocol.filter import compile_sql
-from pocketmq.protocol.filter.sql.values import (
-    order,
-    order_numbers,
-    read_double,
-    read_int,
-    read_long,
-)
+from pocketmq.protocol.filter.sql import values
 
 
 def test_a_filter_knows_which_properties_it_reads() -> None:
@@ -61,36 +55,55 @@ def test_a_filter_travels_by_its_text() -> None:
 
 
 def test_leading_zeros_of_any_length_and_script_are_read() -> None:
-    assert read_int("0" * 5000 + "7") == 7
-    assert read_int("-" + "٠" * 5000 + "٧") == -7
-    assert read_long("0" * 5000 + str(2**63 - 1)) == 2**63 - 1
-    assert read_double("0" * 5000 + "7") == 7.0
+    assert values.read_int("0" * 5000 + "7") == 7
+    assert values.read_int("-" + "٠" * 5000 + "٧") == -7
+    assert values.read_long("0" * 5000 + str(2**63 - 1)) == 2**63 - 1
+    assert values.read_double("0" * 5000 + "7") == 7.0
     for text in ("1" + "0" * 5000, "9" * 20):
         with pytest.raises(FilterUndecided):
-            read_long(text)
+            values.read_long(text)
 
 
 def test_whole_numbers_end_where_javas_do() -> None:
-    assert (read_int("2147483647"), read_int("-2147483648")) == (2**31 - 1, -(2**31))
-    assert (read_long(str(2**63 - 1)), read_long(str(-(2**63)))) == (2**63 - 1, -(2**63))
-    for read, text in ((read_int, "2147483648"), (read_long, str(2**63)), (read_int, "𝟓")):
+    assert (values.read_int("2147483647"), values.read_int("-2147483648")) == (2**31 - 1, -(2**31))
+    assert (values.read_long(str(2**63 - 1)), values.read_long(str(-(2**63)))) == (
+        2**63 - 1,
+        -(2**63),
+    )
+    for read, text in (
+        (values.read_int, "2147483648"),
+        (values.read_long, str(2**63)),
+        (values.read_int, "𝟓"),
+    ):
         with pytest.raises(FilterUndecided):
             read(text)
 
 
 def test_kinds_that_never_meet_count_as_smaller() -> None:
-    assert [order(5, True), order(True, 5), order(5.5, False)] == [-1, -1, -1]
-    assert [order(True, False), order("yes", False), order("TRUE", True)] == [1, 0, 0]
-    assert order("a", "b") == -1
+    assert [values.order(5, True), values.order(True, 5), values.order(5.5, False)] == [-1, -1, -1]
+    assert [values.order(True, False), values.order("yes", False), values.order("TRUE", True)] == [
+        1,
+        0,
+        0,
+    ]
+    assert values.order("a", "b") == -1
 
 
 def test_numbers_have_javas_total_order() -> None:
     nan, zero = float("nan"), 0.0
-    assert [order_numbers(nan, nan), order_numbers(nan, 1e300), order_numbers(5, nan)] == [0, 1, -1]
-    assert [order_numbers(-zero, zero), order_numbers(zero, -zero), order_numbers(0, zero)] == [
+    assert [
+        values.order_numbers(nan, nan),
+        values.order_numbers(nan, 1e300),
+        values.order_numbers(5, nan),
+    ] == [0, 1, -1]
+    assert [
+        values.order_numbers(-zero, zero),
+        values.order_numbers(zero, -zero),
+        values.order_numbers(0, zero),
+    ] == [
         -1,
         1,
         0,
     ]
-    assert order_numbers(2**53 + 1, float(2**53)) == 0, "as doubles they are the same"
-    assert order_numbers(2**53 + 1, 2**53) == 1
+    assert values.order_numbers(2**53 + 1, float(2**53)) == 0, "as doubles they are the same"
+    assert values.order_numbers(2**53 + 1, 2**53) == 1

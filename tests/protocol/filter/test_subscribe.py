@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.model.groups import Subscription
+from pocketmq.model import Subscription
 from pocketmq.model.java_strings import java_hash
 from pocketmq.protocol.filter import TagFilter, is_tag_kind, subscribe, tag_filter
 

@@ -4,7 +4,7 @@ The shipped catalogue has only their codes. `EVERY_REQUEST` is that catalogue wi
 """
 
 from pocketmq.protocol.catalogue import REQUESTS, rows_of
-from tests.protocol.foreign import brokers, controller, filter_servers, lite, replication
+from tests.protocol.foreign import brokers, controller, lite, replication
 
-FOREIGN = rows_of(brokers, controller, filter_servers, lite, replication)
+FOREIGN = rows_of(brokers, controller, lite, replication)
 EVERY_REQUEST = REQUESTS | FOREIGN

@@ -1,15 +1,15 @@
-"""Containers of brokers, RocksDB, cold data."""
+"""Containers of brokers, RocksDB, cold data, and the filter servers that 4.9 still names."""
 
 from typing import Any
 
 from msgspec import field
 
 from pocketmq.model.topics import TopicMappingDetail
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.fastjson import dumps, loads
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import Form, NoHeader, json_of, request
+from pocketmq.protocol.request import NOBODY, RAW, Form, NoHeader, json_of, request
 from pocketmq.protocol.requests.topics import CreateTopicRequest
 
 TEXT: Form[str] = Form("text", str.encode, bytes.decode)
@@ -72,3 +72,40 @@ SET_COMMITLOG_READ_MODE = request(
     Code.SET_COMMITLOG_READ_MODE, SetCommitLogReadModeRequest, NoHeader
 )
 SWITCH_TIMER_ENGINE = request(Code.SWITCH_TIMER_ENGINE, SwitchTimerEngineRequest, NoHeader)
+
+
+class RegisterFilterServerRequest(Header, frozen=True, kw_only=True):
+    """Registers a filter server with its broker."""
+
+    filter_server_addr: str
+
+
+class RegisterFilterServerResponse(Header, frozen=True, kw_only=True):
+    """The broker a filter server belongs to."""
+
+    broker_name: str
+    broker_id: Int64
+
+
+class RegisterMessageFilterClassRequest(Header, frozen=True, kw_only=True):
+    """Sends a filter class to a filter server; its source is the body."""
+
+    consumer_group: str
+    topic: str
+    class_name: str
+    class_crc: Int32 = field(name="classCRC")
+
+
+REGISTER_FILTER_SERVER = request(
+    Code.REGISTER_FILTER_SERVER,
+    RegisterFilterServerRequest,
+    RegisterFilterServerResponse,
+    served_by=NOBODY,
+)
+REGISTER_MESSAGE_FILTER_CLASS = request(
+    Code.REGISTER_MESSAGE_FILTER_CLASS,
+    RegisterMessageFilterClassRequest,
+    NoHeader,
+    body=RAW,
+    served_by=NOBODY,
+)

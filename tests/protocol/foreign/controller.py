@@ -1,10 +1,10 @@
 """The controller, which elects masters (5.x)."""
 
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64
 from pocketmq.protocol.request import CONTROLLER, NoHeader, json_of, request
-from tests.protocol.foreign.replica_bodies import BrokerReplicas, ElectedMaster, SyncStateSet
+from tests.protocol.foreign.replication import BrokerReplicas, ElectedMaster, SyncStateSet
 
 
 class AlterSyncStateSetRequest(Header, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 Step = dict[str, Any]

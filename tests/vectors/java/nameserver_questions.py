@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.model.topics import TopicConfig, TopicMapping
-from pocketmq.model.value import DataVersion
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.model import DataVersion, TopicConfig
+from pocketmq.model.topics import TopicMapping
+from pocketmq.protocol import Command, encode_body
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests.topics import TopicTableBody
 

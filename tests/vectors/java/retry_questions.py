@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from pocketmq.protocol import Command
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import scan_records

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import is_retry_topic
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.batch import ENTRY_OVERHEAD, BatchEntry, encode_batch
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.received import ReceivedMessage
 
 ORIGIN = "MIGRATED_FROM"
 """The property of a copy: `migration/broker/queue/offset/born`, the last in milliseconds."""

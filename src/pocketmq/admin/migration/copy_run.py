@@ -12,7 +12,7 @@ from pocketmq.admin.migration.plan import MigrationPlan
 from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.migration.survey import prepare, settle
 from pocketmq.errors import CannotMigrate, TopicNotFound
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.requests.stats import OffsetRange
 
 _ROUND = 0.2

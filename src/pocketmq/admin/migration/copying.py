@@ -16,9 +16,9 @@ from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
+from pocketmq.model import MessageQueue
 from pocketmq.model import properties as names
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 class CopyRules(msgspec.Struct, frozen=True):

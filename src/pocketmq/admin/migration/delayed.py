@@ -15,15 +15,14 @@ from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, ServerError
+from pocketmq.model import MessageQueue, SysFlag, sort_queues
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
-from pocketmq.protocol.requests.offsets import GET_ALL_DELAY_OFFSET
+from pocketmq.protocol.requests import broker_admin, offsets
 
 _SOON_MS = 10_000
 """Messages due within this many milliseconds are not moved: they are copied when due."""
@@ -71,7 +70,7 @@ async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
     address = side.address(broker)
     (config,) = (await side.brokers.config(address=address)).all()
     levels = parse_delay_levels(config.get("messageDelayLevel", "") or "1s")
-    reached = (await side.wire.read(address, GET_ALL_DELAY_OFFSET, None)).offset_table
+    reached = (await side.wire.read(address, offsets.GET_ALL_DELAY_OFFSET, None)).offset_table
     queues = await side.held(SCHEDULE_TOPIC, broker)
     for queue in sort_queues(set(queues)):
         held, queue_id = queues[queue], queue.queue_id
@@ -157,7 +156,7 @@ def _request(each: Waiting, migration: str) -> CopyRequest:
 
 async def _check_timers(target: Side) -> None:
     for place in target.places.values():
-        table = await target.wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
+        table = await target.wire.read(place.address, broker_admin.GET_BROKER_RUNTIME_INFO, None)
         version = status_of(table.table).version or ""
         if version.startswith("V4"):
             reason = f"the target's broker {place.broker!r} is {version}, which has no timers"

@@ -14,7 +14,7 @@ from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.offset_map import Position, position
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _POLL = 0.1
 

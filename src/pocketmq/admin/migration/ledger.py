@@ -16,7 +16,7 @@ import msgspec
 
 from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.errors import MigrationFileUnusable
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _FORMAT = 1
 _TABLES = """

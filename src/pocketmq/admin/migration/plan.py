@@ -7,17 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
-from pocketmq.model.names import (
-    SYSTEM_GROUPS,
-    is_dead_letter_topic,
-    is_retry_topic,
-    is_system_group,
-    is_system_topic,
-)
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, MessageQueue, Permission, TopicConfig
+from pocketmq.model import names as topic_names
 
 Topics = Mapping[str, Mapping[str, TopicConfig]]
 """Settings of topics by topic and broker."""
@@ -121,7 +112,7 @@ def _groups(
 ) -> list[str]:
     chosen = []
     for group in sorted(source.groups):
-        if group in SYSTEM_GROUPS or is_system_group(group):
+        if group in topic_names.SYSTEM_GROUPS or topic_names.is_system_group(group):
             continue
         if group in left_out or (wanted.groups and group not in wanted.groups):
             continue
@@ -138,16 +129,16 @@ def _topics(
     """Return the topics to move; retry and dead-letter topics go with their groups."""
     chosen = []
     for topic in sorted(source.topics):
-        if is_system_topic(topic) or topic in source.own_topics:
+        if topic_names.is_system_topic(topic) or topic in source.own_topics:
             continue
         if topic in left_out:
             continue
-        if is_retry_topic(topic) or is_dead_letter_topic(topic):
+        if topic_names.is_retry_topic(topic) or topic_names.is_dead_letter_topic(topic):
             bare = topic.split("%", 2)[2]
             # Those of groups that pop have the topic after the group's name.
             ours = any(bare == each or bare.startswith((f"{each}_", f"{each}+")) for each in groups)
             if not ours:
-                if is_dead_letter_topic(topic) and not wanted.groups:
+                if topic_names.is_dead_letter_topic(topic) and not wanted.groups:
                     left_out[topic] = "its group is not moved"
                 continue
         elif wanted.topics and topic not in wanted.topics:
@@ -243,7 +234,11 @@ def _unlike(topic: str, total: int, there: Mapping[str, TopicConfig], *, made: b
         if not made and not config.perm & Permission.WRITE:
             return f"topic {topic!r} is not writable on the target's broker {broker!r}"
     has = sum(map(_size, there.values()))
-    if has != total and not is_retry_topic(topic) and not is_dead_letter_topic(topic):
+    if (
+        has != total
+        and not topic_names.is_retry_topic(topic)
+        and not topic_names.is_dead_letter_topic(topic)
+    ):
         return (
             f"topic {topic!r} exists on the target with {has} queues, the source has {total}: "
             "messages of a key would change their queue; delete it there, or give it as many queues"
@@ -254,7 +249,7 @@ def _unlike(topic: str, total: int, there: Mapping[str, TopicConfig], *, made: b
 def _topic_notes(plan: TopicPlan, configs: Mapping[str, TopicConfig]) -> list[str]:
     places = {target for _, target in plan.queues}
     size = sum(map(_size, plan.create.values())) if plan.create else len(places)
-    if size != len(plan.queues) and not is_retry_topic(plan.topic):
+    if size != len(plan.queues) and not topic_names.is_retry_topic(plan.topic):
         kind = "ordered topic" if any(each.order for each in configs.values()) else "topic"
         note = (
             f"{kind} {plan.topic} has {len(plan.queues)} queues in the source and {size} on the "

@@ -17,14 +17,13 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
+from pocketmq.model import MessageQueue
 from pocketmq.model.groups import TAG
 from pocketmq.model.names import AUTO_CREATE_TOPIC
-from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.sending import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SendRequestV2
-from pocketmq.protocol.requests.stats import OffsetRange
-from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO
+from pocketmq.protocol.requests import sending, topics
+from pocketmq.protocol.requests import stats as rows
 
 T = TypeVar("T")
 
@@ -76,11 +75,11 @@ class Side:
             raise errors.BrokerNotFound(broker)
         return self.places[broker].address
 
-    async def held(self, topic: str, broker: str) -> dict[MessageQueue, OffsetRange]:
+    async def held(self, topic: str, broker: str) -> dict[MessageQueue, rows.OffsetRange]:
         """Return the offsets of a topic's queues on a broker; empty if it does not have it."""
-        header = GET_TOPIC_STATS_INFO.header(topic=topic)
+        header = topics.GET_TOPIC_STATS_INFO.header(topic=topic)
         try:
-            stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
+            stats = await self.wire.read(self.address(broker), topics.GET_TOPIC_STATS_INFO, header)
         except errors.TopicNotFound:
             return {}
         return {
@@ -109,7 +108,7 @@ class Side:
 
     async def send(self, queue: MessageQueue, request: CopyRequest) -> int:
         """Store messages in a queue; return the offset of the first."""
-        header = SendRequestV2(
+        header = sending.SendRequestV2(
             producer_group=PRODUCER_GROUP,
             topic=queue.topic,
             default_topic=AUTO_CREATE_TOPIC,
@@ -124,7 +123,7 @@ class Side:
             batch=request.is_batch,
             bname=queue.broker_name,
         )
-        row = SEND_BATCH_MESSAGE if request.is_batch else SEND_MESSAGE_V2
+        row = sending.SEND_BATCH_MESSAGE if request.is_batch else sending.SEND_MESSAGE_V2
         address = self.address(queue.broker_name)
         answer = await self.wire.call(address, row, header, request.body, accept=_STORED)
         return answer.header().queue_offset

@@ -9,9 +9,7 @@ from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.migration.plan import ClusterContents, MigrationPlan, TopicPlan
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate, MQError
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, MessageQueue, TopicConfig
 from pocketmq.protocol.requests.stats import OffsetRange
 
 T = TypeVar("T")

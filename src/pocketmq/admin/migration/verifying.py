@@ -13,8 +13,8 @@ from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import TopicNotFound
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 _MASK = (1 << 64) - 1
 

@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.broker.access.accounts import PlainAccounts, read_accounts
 from pocketmq.errors import InvalidInput
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 from pocketmq.protocol.requests.access import Account
 
 _LARGEST = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ from pathlib import Path
 from pocketmq.broker.access.account_file import AccountFile
 from pocketmq.broker.access.accounts import PlainAccounts, read_accounts
 from pocketmq.errors import InvalidInput
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 from pocketmq.protocol.requests.access import Account
 
 DIRECTORY = "acl"

@@ -17,8 +17,8 @@ from pocketmq.broker.access.needs import ANYBODY, Need
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model.names import TRACE_TOPIC, is_retry_topic, retry_topic
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.access import Account
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 

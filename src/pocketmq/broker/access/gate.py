@@ -12,22 +12,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Raw
 
-from pocketmq.broker.access.accounts import (
-    UNBOUND,
-    CheckedRequest,
-    PlainAccounts,
-    check_account,
-    may_publish,
-)
+from pocketmq.broker.access import accounts, needs_by_code
 from pocketmq.broker.access.needs import ANYBODY, PUB, Need, topic_resource
-from pocketmq.broker.access.needs_by_code import (
-    NEEDS,
-    READING,
-    Records,
-    deciding_fields,
-    needs_of,
-    needs_on_record,
-)
 from pocketmq.broker.access.rules import SubjectRules, decide
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import (
@@ -39,8 +25,7 @@ from pocketmq.broker.access.users import (
     subject_of,
 )
 from pocketmq.errors import ServerError
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header_json import read_ext
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
@@ -65,9 +50,9 @@ class BrokerGate:
         cluster: str,
         users: UserTable,
         acls: AclTable,
-        records: Records,
+        records: needs_by_code.Records,
     ) -> None:
-        self.accounts: PlainAccounts | None = None
+        self.accounts: accounts.PlainAccounts | None = None
         """The accounts of 4.x, if they are enabled."""
         self._cluster = cluster
         self._users = users
@@ -93,26 +78,30 @@ class BrokerGate:
         source = _host(peer)
         fields = _fields_of(request)
         code = request.code
-        bound = self._binds and code not in READING
+        bound = self._binds and code not in needs_by_code.READING
         first: ServerError | None = None
         if self.accounts is not None:
-            asked = CheckedRequest(
+            asked = accounts.CheckedRequest(
                 request,
                 fields,
                 source,
-                deciding_fields(code, fields),
+                needs_by_code.deciding_fields(code, fields),
                 partial(self._needs, request),
             )
             try:
                 java = not (self.strict and served)
-                check_account(self.accounts, asked, bound=bound, java=java)
+                accounts.check_account(self.accounts, asked, bound=bound, java=java)
             except ServerError as error:
                 first = error
         proven = self.accounts is not None
         if self._authenticates and code not in self._unauthenticated:
             self._authenticate(request, fields, bound=bound)
             proven = True
-        if self._authorizes and code not in self._unauthorized and (served or code in NEEDS):
+        if (
+            self._authorizes
+            and code not in self._unauthorized
+            and (served or code in needs_by_code.NEEDS)
+        ):
             self._authorize(request, fields, source)
         if first is not None:
             raise first
@@ -128,7 +117,9 @@ class BrokerGate:
         if not self.strict:
             return True
         name, source = self._users_of.get(peer), _host(peer)
-        if self.accounts is not None and not may_publish(self.accounts, name, source, topic):
+        if self.accounts is not None and not accounts.may_publish(
+            self.accounts, name, source, topic
+        ):
             return False
         if not self._authorizes or RequestCode.CHECK_TRANSACTION_STATE in self._unauthorized:
             return True
@@ -170,13 +161,13 @@ class BrokerGate:
         if signed is Signed.NOT:
             raise refused("check signature failed.")
         if bound and signed is not Signed.BOUND:
-            raise refused(UNBOUND)
+            raise refused(accounts.UNBOUND)
 
     def _authorize(self, request: Command, fields: Mapping[str, str], source: str) -> None:
         if not self.strict and not fields:
             return
         self._forget_if_changed()
-        name, deciding = fields.get(ACCESS_KEY), deciding_fields(request.code, fields)
+        name, deciding = fields.get(ACCESS_KEY), needs_by_code.deciding_fields(request.code, fields)
         asked = name, source, request.code, deciding
         if deciding is not None and asked in self._allowed:
             return
@@ -188,17 +179,17 @@ class BrokerGate:
 
     def _needs(self, request: Command) -> list[Need] | None:
         """Return what a request needs, by its fields and by the record it is about."""
-        needs = needs_of(request, self._cluster, java=not self.strict)
+        needs = needs_by_code.needs_of(request, self._cluster, java=not self.strict)
         if not self.strict:
             return needs or [ANYBODY]
         if needs is None:
             return None
-        rule = NEEDS[request.code]
+        rule = needs_by_code.NEEDS[request.code]
         if rule.position is not None:
             position = rule.position(request)
             if position is None:
                 return [*needs, Need(topic_resource(None), rule.on_record)]
-            more = needs_on_record(self._records, position, rule.on_record)
+            more = needs_by_code.needs_on_record(self._records, position, rule.on_record)
             if more is None:
                 return None
             needs = needs + more

@@ -9,19 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.access.rules import Action, Kind, Resource
-from pocketmq.model.names import (
-    HALF_TOPIC,
-    RETRY_PREFIX,
-    SCHEDULE_TOPIC,
-    TIMER_TOPIC,
-    TRANSACTION_GAVE_UP_TOPIC,
-    is_retry_topic,
-)
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.assignment import AssignmentQuery, LockQueues
-from pocketmq.protocol.requests.membership import ClientCheck, Heartbeat
-from pocketmq.protocol.requests.pop import BatchAcks
+from pocketmq.model import names as topic_names
+from pocketmq.protocol import Command, decode_body
+from pocketmq.protocol.requests import assignment, membership, pop
 
 
 class Need(NamedTuple):
@@ -50,7 +40,14 @@ class Needs(NamedTuple):
 
 
 TOPIC_AND_GROUP = ("topic", "consumerGroup")
-_HOLDING = frozenset({HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
+_HOLDING = frozenset(
+    {
+        topic_names.HALF_TOPIC,
+        topic_names.DISCARDED_HALF_TOPIC,
+        topic_names.SCHEDULE_TOPIC,
+        topic_names.TIMER_TOPIC,
+    }
+)
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 ANYBODY = Need(Resource(Kind.ANY, None), ())
 """Allowed to every user."""
@@ -63,14 +60,16 @@ def nothing(_: Command, __: str) -> list[Need]:
 
 def group_resource(name: str | None) -> Resource:
     """Name a group, also by its retry topic."""
-    return Resource(Kind.GROUP, name.removeprefix(RETRY_PREFIX) if name and name.strip() else None)
+    return Resource(
+        Kind.GROUP, name.removeprefix(topic_names.RETRY_PREFIX) if name and name.strip() else None
+    )
 
 
 def topic_resource(name: str | None) -> Resource:
     """Name a topic; a retry topic belongs to its group."""
     if name is None or not name.strip():
         return Resource(Kind.TOPIC, None)
-    return group_resource(name) if is_retry_topic(name) else Resource(Kind.TOPIC, name)
+    return group_resource(name) if topic_names.is_retry_topic(name) else Resource(Kind.TOPIC, name)
 
 
 def on_cluster(actions: tuple[Action, ...], *, in_java: bool = False) -> Needs:
@@ -175,7 +174,7 @@ def ending(request: Command, _: str) -> list[Need]:
     Clients that were asked about a half message name the topic it waits in, as in the question.
     """
     topic = request.ext.get("topic")
-    if topic is None or not topic.strip() or topic == HALF_TOPIC:
+    if topic is None or not topic.strip() or topic == topic_names.HALF_TOPIC:
         return []
     return [Need(topic_resource(topic), PUB)]
 
@@ -199,7 +198,7 @@ def heartbeat(request: Command, _: str) -> list[Need]:
     messages and replies, is guarded where it is sent: see `BrokerGate.may_send` and `same_user`.
     """
     wanted: dict[Resource, None] = {}
-    for data in decode_body(request.body, Heartbeat).consumer_data_set:
+    for data in decode_body(request.body, membership.Heartbeat).consumer_data_set:
         topics = [topic_resource(each.topic) for each in data.subscription_data_set]
         wanted |= dict.fromkeys([group_resource(data.group_name), *topics])
     return [Need(resource, SUB) for resource in wanted] or [ANYBODY]
@@ -213,20 +212,20 @@ def leaving(request: Command, _: str) -> list[Need]:
 
 def checking(request: Command, _: str) -> list[Need]:
     """Need the group and the topic of a subscription that is tried out."""
-    check = decode_body(request.body or b"{}", ClientCheck)
+    check = decode_body(request.body or b"{}", membership.ClientCheck)
     wanted = check.subscription_data
     return _taken(None if wanted is None else wanted.topic, check.group, SUB)
 
 
 def assigning(request: Command, _: str) -> list[Need]:
     """Need the topic and the group of which a member asks for its queues."""
-    query = decode_body(request.body, AssignmentQuery)
+    query = decode_body(request.body, assignment.AssignmentQuery)
     return _taken(query.topic, query.consumer_group, (Action.SUB, Action.GET))
 
 
 def locking(request: Command, _: str) -> list[Need]:
     """Need the group and the topics of the queues."""
-    body = decode_body(request.body, LockQueues)
+    body = decode_body(request.body, assignment.LockQueues)
     topics = [topic_resource(queue.topic) for queue in body.mq_set]
     wanted = dict.fromkeys([group_resource(body.consumer_group), *topics])
     return [Need(resource, SUB) for resource in wanted]
@@ -240,7 +239,7 @@ def ack(request: Command, _: str) -> list[Need]:
 
 def batch_ack(request: Command, _: str) -> list[Need]:
     """Need the topics and groups messages were popped of; to acknowledge none, nothing."""
-    acks = decode_body(request.body or b"{}", BatchAcks).acks
+    acks = decode_body(request.body or b"{}", pop.BatchAcks).acks
     pairs = dict.fromkeys((each.topic, each.consumer_group) for each in acks)
     wanted = [
         need for topic, group in pairs for need in _taken(popped_from(topic, group), group, SUB)
@@ -251,7 +250,7 @@ def batch_ack(request: Command, _: str) -> list[Need]:
 def popped_from(topic: str | None, group: str | None) -> str | None:
     """Return the topic of a popped message; a redelivered one is in a topic of group and topic."""
     for mark in ("_", "+"):
-        start = f"{RETRY_PREFIX}{group}{mark}"
+        start = f"{topic_names.RETRY_PREFIX}{group}{mark}"
         if topic is not None and topic.startswith(start):
             return topic.removeprefix(start)
     return topic

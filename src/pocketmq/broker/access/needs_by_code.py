@@ -14,18 +14,16 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pocketmq.broker.access import needs as read
-from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs, topic_resource
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, is_system_topic
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, is_system_topic
+from pocketmq.protocol import Command, RecordView
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import QueueIndex
 
 
@@ -56,7 +54,7 @@ def at_message_id(request: Command) -> int | None:
 
 def needs_on_record(
     records: Records, position: int, actions: tuple[Action, ...]
-) -> list[Need] | None:
+) -> list[read.Need] | None:
     """Return what is needed on the topic of the record at a position; nothing if there is none.
 
     A message's body can look like a record that reaches into the next ones. So a record counts
@@ -73,15 +71,15 @@ def needs_on_record(
         return None
     real = find_property(record.property_bytes, names.REAL_TOPIC.encode())
     if topic in _HALF and real is not None and actions in _PRODUCERS:
-        return [Need(topic_resource(real.decode("utf-8", "replace")), actions)]
-    needs = [Need(topic_resource(topic), actions)]
+        return [read.Need(read.topic_resource(real.decode("utf-8", "replace")), actions)]
+    needs = [read.Need(read.topic_resource(topic), actions)]
     if is_system_topic(topic) and real is not None:  # it waits there for its time
-        needs.append(Need(topic_resource(real.decode("utf-8", "replace")), actions))
+        needs.append(read.Need(read.topic_resource(real.decode("utf-8", "replace")), actions))
     return needs
 
 
-_HALF = (HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC)
-_PRODUCERS = (PUB, UPDATE)
+_HALF = (HALF_TOPIC, DISCARDED_HALF_TOPIC)
+_PRODUCERS = (read.PUB, read.UPDATE)
 """Actions of producers, and of who manages their topic: neither has a right on the topics above."""
 
 
@@ -92,7 +90,7 @@ _LONGEST_REMEMBERED = 512
 """Characters; names of topics and groups have at most 255."""
 
 
-def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
+def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[read.Need] | None:
     """Return what a request needs by its fields and body; None if there is no row for it.
 
     Raises `ServerError` with Java's text if it cannot be read.
@@ -122,61 +120,65 @@ def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, .
     return values
 
 
-def _by_record(rule: Needs, position: str, on_record: tuple[Action, ...]) -> Needs:
+def _by_record(rule: read.Needs, position: str, on_record: tuple[Action, ...]) -> read.Needs:
     """Need something on the topic of the record at a position, too: never decided by fields."""
     reader = at_message_id if position == "msgId" else at_offset(position)
     return rule._replace(keys=None, position=reader, on_record=on_record)
 
 
-def _listed(codes: tuple[Code, ...], rule: Needs) -> dict[int, Needs]:
+def _listed(codes: tuple[Code, ...], rule: read.Needs) -> dict[int, read.Needs]:
     return dict.fromkeys(codes, rule)
 
 
-_LOCKING = Needs(read.locking, None, read.locking)
-_ACK = Needs(read.ack, read.TOPIC_AND_GROUP, read.ack)
-_MESSAGES: dict[int, Needs] = {
+_LOCKING = read.Needs(read.locking, None, read.locking)
+_ACK = read.Needs(read.ack, read.TOPIC_AND_GROUP, read.ack)
+_MESSAGES: dict[int, read.Needs] = {
     Code.SEND_MESSAGE: read.sending("topic"),
     Code.SEND_MESSAGE_V2: read.sending("b"),
     Code.SEND_BATCH_MESSAGE: read.sending("b"),
     Code.SEND_REPLY_MESSAGE: read.replying("topic"),
     Code.SEND_REPLY_MESSAGE_V2: read.replying("b"),
-    Code.RECALL_MESSAGE: read.fields(PUB, topic=_T),
+    Code.RECALL_MESSAGE: read.fields(read.PUB, topic=_T),
     # Clients of 4.9 name no topic in the next two: the record's own decides.
     Code.END_TRANSACTION: _by_record(
-        Needs(read.ending, None, read.fields(PUB, topic=_T).java), "commitLogOffset", PUB
+        read.Needs(read.ending, None, read.fields(read.PUB, topic=_T).java),
+        "commitLogOffset",
+        read.PUB,
     ),
-    Code.VIEW_MESSAGE_BY_ID: _by_record(read.fields(GET, ("topic",), topic=_T), "offset", GET),
-    Code.CONSUMER_SEND_MSG_BACK: _by_record(read.fields(SUB, group=_G), "offset", SUB),
+    Code.VIEW_MESSAGE_BY_ID: _by_record(
+        read.fields(read.GET, ("topic",), topic=_T), "offset", read.GET
+    ),
+    Code.CONSUMER_SEND_MSG_BACK: _by_record(read.fields(read.SUB, group=_G), "offset", read.SUB),
     Code.CONSUME_MESSAGE_DIRECTLY: _by_record(
-        read.fields(SUB, ("topic",), consumerGroup=_G, topic=_T), "msgId", SUB
+        read.fields(read.SUB, ("topic",), consumerGroup=_G, topic=_T), "msgId", read.SUB
     ),
     Code.RESUME_CHECK_HALF_MESSAGE: _by_record(
-        read.fields(UPDATE, ("topic",), topic=_T), "msgId", UPDATE
+        read.fields(read.UPDATE, ("topic",), topic=_T), "msgId", read.UPDATE
     ),
-    Code.PULL_MESSAGE: read.shared(read.taking(SUB)),
-    Code.LITE_PULL_MESSAGE: read.shared(read.taking(SUB, in_java=False)),
+    Code.PULL_MESSAGE: read.shared(read.taking(read.SUB)),
+    Code.LITE_PULL_MESSAGE: read.shared(read.taking(read.SUB, in_java=False)),
     Code.QUERY_MESSAGE: read.shared(read.fields(_SUB_GET, topic=_T)),
-    Code.POP_MESSAGE: read.shared(read.taking(SUB)),
-    Code.PEEK_MESSAGE: read.shared(read.taking(SUB)),
+    Code.POP_MESSAGE: read.shared(read.taking(read.SUB)),
+    Code.PEEK_MESSAGE: read.shared(read.taking(read.SUB)),
     Code.ACK_MESSAGE: _ACK,
-    Code.BATCH_ACK_MESSAGE: Needs(read.batch_ack, None, read.nothing),
+    Code.BATCH_ACK_MESSAGE: read.Needs(read.batch_ack, None, read.nothing),
     Code.CHANGE_MESSAGE_INVISIBLETIME: _ACK,
-    Code.NOTIFICATION: read.taking(SUB),
-    Code.POLLING_INFO: read.fields(GET, consumerGroup=_G, topic=_T),
-    Code.POP_LITE_MESSAGE: read.taking(SUB),
+    Code.NOTIFICATION: read.taking(read.SUB),
+    Code.POLLING_INFO: read.fields(read.GET, consumerGroup=_G, topic=_T),
+    Code.POP_LITE_MESSAGE: read.taking(read.SUB),
 }
-_MEMBERS: dict[int, Needs] = {
-    Code.HEART_BEAT: Needs(read.heartbeat, None, read.heartbeat),
-    Code.UNREGISTER_CLIENT: Needs(read.leaving, ("consumerGroup",), read.leaving),
-    Code.CHECK_CLIENT_CONFIG: Needs(read.checking, None, read.nothing),
-    Code.QUERY_ASSIGNMENT: Needs(read.assigning, None, read.nothing),
+_MEMBERS: dict[int, read.Needs] = {
+    Code.HEART_BEAT: read.Needs(read.heartbeat, None, read.heartbeat),
+    Code.UNREGISTER_CLIENT: read.Needs(read.leaving, ("consumerGroup",), read.leaving),
+    Code.CHECK_CLIENT_CONFIG: read.Needs(read.checking, None, read.nothing),
+    Code.QUERY_ASSIGNMENT: read.Needs(read.assigning, None, read.nothing),
     Code.GET_CONSUMER_LIST_BY_GROUP: read.fields(_SUB_GET, consumerGroup=_G),
     Code.QUERY_CONSUMER_OFFSET: read.taking(_SUB_GET),
     Code.UPDATE_CONSUMER_OFFSET: read.taking(_SUB_UPDATE),
     Code.LOCK_BATCH_MQ: _LOCKING,
     Code.UNLOCK_BATCH_MQ: _LOCKING,
 }
-_TOOLS: dict[int, Needs] = {
+_TOOLS: dict[int, read.Needs] = {
     code: read.fields(
         (Action(row.right.action),),
         row.right.optional,
@@ -185,15 +187,15 @@ _TOOLS: dict[int, Needs] = {
     for code, row in REQUESTS.items()
     if row.right is not None
 } | {
-    Code.CLONE_GROUP_OFFSET: Needs(
+    Code.CLONE_GROUP_OFFSET: read.Needs(
         read.cloning,
         ("srcGroup", "destGroup", "topic"),
-        read.fields(UPDATE, destGroup=_G, topic=_T).java,
+        read.fields(read.UPDATE, destGroup=_G, topic=_T).java,
     ),
 }
 """Requests whose rows say what they need, and one that two groups decide."""
-_GET_AS_JAVA, _GET_OURS = read.on_cluster(GET, in_java=True), read.on_cluster(_SHOWN)
-_CLUSTER: dict[int, Needs] = {
+_GET_AS_JAVA, _GET_OURS = read.on_cluster(read.GET, in_java=True), read.on_cluster(_SHOWN)
+_CLUSTER: dict[int, read.Needs] = {
     **_listed(
         (
             Code.GET_PRODUCER_CONNECTION_LIST, Code.GET_ALL_PRODUCER_INFO,
@@ -214,7 +216,7 @@ _CLUSTER: dict[int, Needs] = {
             Code.CONTROLLER_REGISTER_BROKER, Code.NOTIFY_BROKER_ROLE_CHANGED,
             Code.CLEAN_BROKER_DATA, Code.CONTROLLER_APPLY_BROKER_ID,
         ),
-        read.on_cluster(UPDATE, in_java=True),
+        read.on_cluster(read.UPDATE, in_java=True),
     ),
     # Java asks for nothing from here on.
     **_listed(
@@ -246,10 +248,10 @@ _CLUSTER: dict[int, Needs] = {
             Code.SET_COMMITLOG_READ_MODE, Code.SWITCH_TIMER_ENGINE, Code.POP_ROLLBACK,
             Code.LITE_SUBSCRIPTION_CTL, Code.TRIGGER_LITE_DISPATCH,
         ),
-        read.on_cluster(UPDATE),
+        read.on_cluster(read.UPDATE),
     ),
 }  # fmt: skip
-NEEDS: dict[int, Needs] = _MESSAGES | _MEMBERS | _TOOLS | _CLUSTER
+NEEDS: dict[int, read.Needs] = _MESSAGES | _MEMBERS | _TOOLS | _CLUSTER
 
 READING = frozenset[int](
     {

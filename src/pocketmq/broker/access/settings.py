@@ -4,10 +4,10 @@ import msgspec
 
 from pocketmq.errors import InvalidInput
 from pocketmq.model.secrets import InnerCredentials, initial_users, inner_credentials
-from pocketmq.net import DoorSettings
+from pocketmq.net import HandshakeSettings
 
 
-class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
+class AccessSettings(HandshakeSettings, frozen=True, kw_only=True, rename="camel"):
     """Which kinds of access control are enabled, and the first users of a new broker."""
 
     # 4.x: accounts in a file

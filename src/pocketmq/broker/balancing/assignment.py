@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pocketmq.balance.allocation import Average, AverageByCircle, Strategy
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import decode_body, encode_body
 from pocketmq.protocol.requests.assignment import RequestMode
 
 ANY_QUEUE = -1

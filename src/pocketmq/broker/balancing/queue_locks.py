@@ -7,7 +7,7 @@ broker's loop; `now` is an argument.
 
 from collections.abc import Iterable
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 LEASE = 60.0
 """Seconds a lock lives without being renewed."""

@@ -1,32 +1,20 @@
 """Assignment by the broker (400) and request modes (401, 402); queue locks (41, 42)."""
 
 from pocketmq.broker.balancing.assignment import share
-from pocketmq.broker.naming.name_servers import Queues
+from pocketmq.broker.name_servers.routes import Queues
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import BodyMalformed, ResponseCode
-from pocketmq.model.kinds import MessageModel, MessageRequestMode
+from pocketmq.model import MessageModel, MessageQueue, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.assignment import (
-    AssignmentQuery,
-    Assignments,
-    LockedQueues,
-    LockQueues,
-    QueueAssignment,
-    RequestMode,
-    RequestModes,
-    UnlockQueues,
-)
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
+from pocketmq.protocol.requests import assignment
 
 
 def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:
     """Answer with a member's queues; the answer may have to wait for a name server."""
-    wanted = decode_body(request.body, AssignmentQuery)
+    wanted = decode_body(request.body, assignment.AssignmentQuery)
     answers: list[Command] = []
     waits = False
 
@@ -43,20 +31,25 @@ def query(state: BrokerState, connection: Connection, request: Command) -> Comma
 
 
 def _answer(
-    state: BrokerState, request: Command, query: AssignmentQuery, queues: Queues | None
+    state: BrokerState, request: Command, query: assignment.AssignmentQuery, queues: Queues | None
 ) -> Command:
     standard = MessageRequestMode[state.config.default_message_request_mode]
     mode = state.modes.mode(query.topic, query.consumer_group, standard)
     own = None if queues is None else _own(state, query, mode, queues)
     assignments = None
     if own is not None:
-        assignments = [QueueAssignment(message_queue=queue, mode=mode.mode) for queue in own]
-    body = Assignments(message_queue_assignments=assignments)
+        assignments = [
+            assignment.QueueAssignment(message_queue=queue, mode=mode.mode) for queue in own
+        ]
+    body = assignment.Assignments(message_queue_assignments=assignments)
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
 
 
 def _own(
-    state: BrokerState, query: AssignmentQuery, mode: RequestMode, queues: Queues
+    state: BrokerState,
+    query: assignment.AssignmentQuery,
+    mode: assignment.RequestMode,
+    queues: Queues,
 ) -> list[MessageQueue] | None:
     if query.message_model is MessageModel.BROADCASTING:
         return list(queues)
@@ -68,7 +61,7 @@ def _own(
 
 def set_mode(state: BrokerState, _: Connection, request: Command) -> Command:
     """Set how a group gets a topic's messages."""
-    mode = decode_body(request.body, RequestMode)
+    mode = decode_body(request.body, assignment.RequestMode)
     topic, group = mode.topic, mode.consumer_group
     if topic is None or group is None:
         raise BodyMalformed("RequestMode", "lacks topic or consumerGroup")
@@ -88,24 +81,24 @@ def set_mode(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def list_modes(state: BrokerState, _: Connection, request: Command) -> Command:
     """Answer with all request modes, as a slave copies them."""
-    body = encode_body(RequestModes(message_request_mode_map=state.modes.entries))
+    body = encode_body(assignment.RequestModes(message_request_mode_map=state.modes.entries))
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 
 
 def lock(state: BrokerState, _: Connection, request: Command) -> Command:
     """Lock queues for a member, or renew its locks; the answer names those it has."""
-    wanted = decode_body(request.body, LockQueues)
+    wanted = decode_body(request.body, assignment.LockQueues)
     granted = state.locks.lock(
         wanted.consumer_group, wanted.client_id, wanted.mq_set, state.steady()
     )
     return request.reply(
-        ResponseCode.SUCCESS, None, None, encode_body(LockedQueues(locked=granted))
+        ResponseCode.SUCCESS, None, None, encode_body(assignment.LockedQueues(locked=granted))
     )
 
 
 def unlock(state: BrokerState, _: Connection, request: Command) -> Command | None:
     """Release a member's locks; locks of other members stay."""
-    given = decode_body(request.body, UnlockQueues)
+    given = decode_body(request.body, assignment.UnlockQueues)
     state.locks.unlock(given.consumer_group, given.client_id, given.mq_set)
     return request.reply(ResponseCode.SUCCESS)
 

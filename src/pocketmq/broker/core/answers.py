@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.properties import MSG_REGION, TRACE_ON
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.requests.reading import PullResponse

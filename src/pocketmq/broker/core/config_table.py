@@ -7,9 +7,9 @@ was saved last; the owner of the store saves them. Independent of store and wire
 from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
 
+from pocketmq.model import DataVersion, WireValue
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.value import DataVersion, WireValue
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import decode_body, encode_body
 
 V = TypeVar("V", bound=WireValue)
 

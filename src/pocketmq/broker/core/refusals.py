@@ -1,30 +1,22 @@
 """Answers to requests that raised an error."""
 
-from pocketmq.errors import (
-    FilterSyntaxError,
-    InvalidInput,
-    MQError,
-    NameInvalid,
-    ResponseCode,
-    ServerError,
-    StoreError,
-)
+from pocketmq import errors
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.request import BATCH, RAW
 
 REFUSING = frozenset(
     {
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-        ResponseCode.MESSAGE_ILLEGAL,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-        ResponseCode.INVALID_PARAMETER,
-        ResponseCode.POLLING_FULL,
-        ResponseCode.FLOW_CONTROL,
-        ResponseCode.ILLEGAL_OPERATION,
+        errors.ResponseCode.SYSTEM_BUSY,
+        errors.ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        errors.ResponseCode.MESSAGE_ILLEGAL,
+        errors.ResponseCode.SERVICE_NOT_AVAILABLE,
+        errors.ResponseCode.NO_PERMISSION,
+        errors.ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+        errors.ResponseCode.INVALID_PARAMETER,
+        errors.ResponseCode.POLLING_FULL,
+        errors.ResponseCode.FLOW_CONTROL,
+        errors.ResponseCode.ILLEGAL_OPERATION,
     }
 )
 """Codes that are logged as refusals; other failures say that something does not exist."""
@@ -41,11 +33,11 @@ MORE_HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for furth
 FAILED = "the broker failed on this request; see its log"
 """The remark for an unexpected exception; its details are for the log, not for clients."""
 
-_CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
-    (StoreError, ResponseCode.SERVICE_NOT_AVAILABLE),
-    (NameInvalid, ResponseCode.INVALID_PARAMETER),
-    (FilterSyntaxError, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
-    (InvalidInput, ResponseCode.INVALID_PARAMETER),
+_CODES: tuple[tuple[type[errors.MQError], errors.ResponseCode], ...] = (
+    (errors.StoreError, errors.ResponseCode.SERVICE_NOT_AVAILABLE),
+    (errors.NameInvalid, errors.ResponseCode.INVALID_PARAMETER),
+    (errors.FilterSyntaxError, errors.ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+    (errors.InvalidInput, errors.ResponseCode.INVALID_PARAMETER),
 )
 """Codes of errors that have none themselves; the first that matches is used."""
 
@@ -56,16 +48,16 @@ def check_size(request: Command, largest: int) -> None:
     All clients wait while a heartbeat or a list of locks of many megabytes is decoded.
     """
     if len(request.body) > largest and request.code not in _CARRYING:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"a body of {len(request.body)} bytes is over maxRequestBodySize={largest}"
         )
 
 
-def refusal(request: Command, error: MQError) -> Command:
+def refusal(request: Command, error: errors.MQError) -> Command:
     """Return the answer to a request that raised an error."""
-    if isinstance(error, ServerError):
+    if isinstance(error, errors.ServerError):
         return request.reply(error.code, error.remark)
     for kind, code in _CODES:
         if isinstance(error, kind):
             return request.reply(code, str(error))
-    return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
+    return request.reply(errors.ResponseCode.SYSTEM_ERROR, str(error))

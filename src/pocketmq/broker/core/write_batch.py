@@ -7,7 +7,7 @@ Handlers put answers here that promise a message is stored, and the queues that 
 from typing import TypeAlias
 
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.store import QueueIndex
 
 Answers: TypeAlias = dict[Connection, list[tuple[Command, bytes]]]

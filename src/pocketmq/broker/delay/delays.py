@@ -2,7 +2,7 @@
 
 Without delayed messages there is no timer at all, and a message that is due before the others sets
 it again (see `core.alarm`). Progress is saved a few seconds after it was made, once the delivered
-messages are on the device; `delay.recovery` handles a crash before that. Belongs to the broker's
+messages are on the device; `delay.progress` handles a crash before that. Belongs to the broker's
 loop.
 """
 
@@ -12,8 +12,7 @@ import logging
 from pocketmq.broker.core.alarm import Alarm
 from pocketmq.broker.core.late_saving import LateSaving, Snapshot
 from pocketmq.broker.delay.delivery import DelayQueues, DeliveryBudget
-from pocketmq.broker.delay.progress import SavedProgress, encode_progress
-from pocketmq.broker.delay.recovery import recover_progress
+from pocketmq.broker.delay.progress import SavedProgress, encode_progress, recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.writing.drafts import Draft
@@ -21,9 +20,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")

@@ -11,13 +11,14 @@ import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.header import read_int32
 from pocketmq.protocol.property_text import find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import TagRule
 

@@ -5,22 +5,12 @@ from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.name_rules import group_fault
 from pocketmq.broker.topics.requests import PAGE, known_version
 from pocketmq.errors import AttributeRefused, ResponseCode
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import GroupConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.fastjson import loads
-from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
-from pocketmq.protocol.requests.groups import (
-    DeleteSubscriptionGroupRequest,
-    GetAllSubscriptionGroupRequest,
-    GetAllSubscriptionGroupResponse,
-    GetSubscriptionGroupConfigRequest,
-    GroupConfigs,
-    GroupForbidden,
-    GroupTableBody,
-    UpdateGroupForbiddenRequest,
-)
+from pocketmq.protocol.json_values import decode_value
+from pocketmq.protocol.requests import groups
 
 
 def update(state: BrokerState, _: Connection, request: Command) -> Command:
@@ -35,7 +25,7 @@ def update(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def update_several(state: BrokerState, _: Connection, request: Command) -> Command:
     """Create or replace groups, unless a name is invalid."""
-    return _update(state, request, decode_body(request.body, GroupConfigs).group_config_list)
+    return _update(state, request, decode_body(request.body, groups.GroupConfigs).group_config_list)
 
 
 def _update(state: BrokerState, request: Command, wanted: list[GroupConfig]) -> Command:
@@ -57,7 +47,10 @@ def _update(state: BrokerState, request: Command, wanted: list[GroupConfig]) -> 
 
 
 def delete(
-    state: BrokerState, _: Connection, request: Command, header: DeleteSubscriptionGroupRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.DeleteSubscriptionGroupRequest,
 ) -> Command:
     """Delete a group, and its offsets if requested; succeeds also for an unknown group."""
     state.groups.remove(header.group_name, state.clock.now_ms())
@@ -71,7 +64,10 @@ def delete(
 
 
 def get(
-    state: BrokerState, _: Connection, request: Command, header: GetSubscriptionGroupConfigRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetSubscriptionGroupConfigRequest,
 ) -> Command:
     """Answer with a group's settings, creating it if groups are created automatically."""
     name = header.group
@@ -85,7 +81,10 @@ def get(
 
 
 def get_all(
-    state: BrokerState, _: Connection, request: Command, header: GetAllSubscriptionGroupRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetAllSubscriptionGroupRequest,
 ) -> Command:
     """Answer with the settings of all groups, or of a page if the caller names its start."""
     table = state.groups
@@ -95,15 +94,15 @@ def get_all(
         version = known_version(header.data_version)
         entries = table.page(header.group_seq or 0, count, version)
         forbidden = {name: topics for name, topics in forbidden.items() if name in entries}
-    body = GroupTableBody(
+    body = groups.GroupTableBody(
         subscription_group_table=entries, forbidden_table=forbidden, data_version=table.version
     )
-    total = GetAllSubscriptionGroupResponse(total_group_num=len(table))
+    total = groups.GetAllSubscriptionGroupResponse(total_group_num=len(table))
     return request.reply(ResponseCode.SUCCESS, None, total, encode_body(body))
 
 
 def forbid(
-    state: BrokerState, _: Connection, request: Command, header: UpdateGroupForbiddenRequest
+    state: BrokerState, _: Connection, request: Command, header: groups.UpdateGroupForbiddenRequest
 ) -> Command:
     """Forbid a group to read a topic, allow it again, or just answer which it is."""
     group, topic = header.group, header.topic
@@ -113,7 +112,7 @@ def forbid(
         )
         save_changes(state)
     readable = state.groups.may_read(group, topic)
-    body = encode_body(GroupForbidden(group=group, topic=topic, readable=readable))
+    body = encode_body(groups.GroupForbidden(group=group, topic=topic, readable=readable))
     return request.reply(ResponseCode.SUCCESS, "", None, body)
 
 

@@ -10,10 +10,9 @@ import msgspec
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.broker.topics.attributes import GROUP_ATTRIBUTES, apply_changes
 from pocketmq.broker.topics.name_rules import group_fault
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
+from pocketmq.model import GroupConfig, Permission
 from pocketmq.model.names import is_system_group
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import decode_body, encode_body
 
 MAX_GROUPS = 50_000
 """As for topics: a client with random names must not fill the memory."""

@@ -8,36 +8,23 @@ from collections.abc import Callable
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.offsets.moving import too_old
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
-from pocketmq.errors import (
-    BodyMalformed,
-    InvalidInput,
-    RequestTimedOut,
-    ResponseCode,
-    TransportError,
-    server_error,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.peers import VersionGate, version_name
-from pocketmq.protocol.requests.client_calls import (
-    ConsumeDirectlyRequest,
-    GetConsumerRunningInfoRequest,
-    GetConsumerStatusRequest,
-)
-from pocketmq.protocol.requests.offsets import ConsumerStatus
+from pocketmq.protocol.requests import client_calls, offsets
 from pocketmq.protocol.signature import unsigned
 
 CALL_TIMEOUT = 10.0
 STATUS_TIMEOUT = 5.0
 
-Answered = Callable[[Command | TransportError], None]
+Answered = Callable[[Command | errors.TransportError], None]
 
 
 class _Sink:
@@ -54,7 +41,7 @@ class _Sink:
     def set_result(self, result: Command) -> None:
         self._answered(result)
 
-    def set_exception(self, exception: TransportError) -> None:
+    def set_exception(self, exception: errors.TransportError) -> None:
         self._answered(exception)
 
 
@@ -62,7 +49,7 @@ def _ask(client: ClientPeer, request: Command, timeout: float, answered: Answere
     assert isinstance(client, Connection)
     try:
         opaque = client.expect_into(_Sink(answered), request.code, timeout)
-    except TransportError as error:
+    except errors.TransportError as error:
         answered(error)
         return
     client.post(opaque, msgspec.structs.replace(request, opaque=opaque).encode())
@@ -72,7 +59,7 @@ def running_info(
     state: BrokerState,
     connection: Connection,
     request: Command,
-    header: GetConsumerRunningInfoRequest,
+    header: client_calls.GetConsumerRunningInfoRequest,
 ) -> Answer:
     """Relay a request for a consumer's running info, with its threads' stacks if requested."""
     passed_on = Command.request(request.code, 0, unsigned(request.ext), request.body)
@@ -81,17 +68,20 @@ def running_info(
 
 
 def consume_directly(
-    state: BrokerState, connection: Connection, request: Command, header: ConsumeDirectlyRequest
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: client_calls.ConsumeDirectlyRequest,
 ) -> Answer:
     """Ask a consumer to handle one message of the log now."""
     try:
         position = parse_offset_id(header.msg_id or "").commit_log_offset
-    except InvalidInput as error:
-        raise server_error(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    except errors.InvalidInput as error:
+        raise errors.server_error(errors.ResponseCode.SYSTEM_ERROR, str(error)) from error
     record = state.store.record_at(position)
     if record is None:
         remark = f"can not find message by the offset, {position}"
-        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+        raise errors.server_error(errors.ResponseCode.SYSTEM_ERROR, remark)
     ext = unsigned(request.ext) | {"brokerName": state.config.broker_name}
     topic, group = state.topics.get(header.topic or ""), state.groups.get(header.consumer_group)
     if topic is not None:
@@ -116,22 +106,22 @@ def _relay(
     client = None if known is None else known.find(client_id)
     if known is None or client is None:
         remark = f"The Consumer <{group}> <{client_id}> not online"
-        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+        raise errors.server_error(errors.ResponseCode.SYSTEM_ERROR, remark)
     version = known.members[client].client.version
     if version < VersionGate.RELAYED_CALLS:
         remark = (
             f"The Consumer <{client_id}> Version <{version_name(version)}> too low to finish, "
             "please upgrade it to V3_1_8_SNAPSHOT"
         )
-        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+        raise errors.server_error(errors.ResponseCode.SYSTEM_ERROR, remark)
 
-    def answered(result: Command | TransportError) -> None:
-        if isinstance(result, RequestTimedOut):
+    def answered(result: Command | errors.TransportError) -> None:
+        if isinstance(result, errors.RequestTimedOut):
             remark = f"consumer <{group}> <{client_id}> Timeout: {result}"
-            answer = request.reply(ResponseCode.CONSUME_MSG_TIMEOUT, remark)
-        elif isinstance(result, TransportError):
+            answer = request.reply(errors.ResponseCode.CONSUME_MSG_TIMEOUT, remark)
+        elif isinstance(result, errors.TransportError):
             remark = f"invoke consumer <{group}> <{client_id}> Exception: {result}"
-            answer = request.reply(ResponseCode.SYSTEM_ERROR, remark)
+            answer = request.reply(errors.ResponseCode.SYSTEM_ERROR, remark)
         else:
             answer = request.reply(result.code, result.remark, result.ext, result.body)
         if not request.flag & ONEWAY_FLAG:
@@ -141,22 +131,27 @@ def _relay(
 
 
 def consumer_status(
-    state: BrokerState, connection: Connection, request: Command, header: GetConsumerStatusRequest
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: client_calls.GetConsumerStatusRequest,
 ) -> Answer:
     """Gather the offsets that a group's clients hold in memory, of all of them or of one."""
     known = state.consumers.get(header.group)
     if known is None:
         remark = f"No Any Consumer online in the consumer group: [{header.group}]"
-        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+        raise errors.server_error(errors.ResponseCode.SYSTEM_ERROR, remark)
     wanted = (header.client_addr or "").strip()  # Java's name for it; it is the client's id
     asked: dict[ClientPeer, str] = {}
     for client, member in known.members.items():
         if member.client.version < VersionGate.RESET_OFFSET_PUSH:
-            raise server_error(ResponseCode.SYSTEM_ERROR, too_old(member.client.version))
+            raise errors.server_error(
+                errors.ResponseCode.SYSTEM_ERROR, too_old(member.client.version)
+            )
         if not wanted or member.client.client_id == wanted:
             asked[client] = member.client.client_id
     gathering = _Gathering(connection, request, len(asked))
-    question = GetConsumerStatusRequest(topic=header.topic, group=header.group)
+    question = client_calls.GetConsumerStatusRequest(topic=header.topic, group=header.group)
     passed_on = Command.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, 0, question)
     for client, client_id in asked.items():
         _ask(client, passed_on, STATUS_TIMEOUT, gathering.part(client_id))
@@ -175,12 +170,16 @@ class _Gathering:
     def part(self, client_id: str) -> Answered:
         """Return a callback for one client's answer; a malformed one is left out, as in Java."""
 
-        def answered(result: Command | TransportError) -> None:
+        def answered(result: Command | errors.TransportError) -> None:
             self._missing -= 1
-            if isinstance(result, Command) and result.code == ResponseCode.SUCCESS and result.body:
+            if (
+                isinstance(result, Command)
+                and result.code == errors.ResponseCode.SUCCESS
+                and result.body
+            ):
                 try:
-                    status = decode_body(result.body, ConsumerStatus)
-                except BodyMalformed:
+                    status = decode_body(result.body, offsets.ConsumerStatus)
+                except errors.BodyMalformed:
                     pass
                 else:
                     self._table[client_id] = status.message_queue_table
@@ -191,8 +190,8 @@ class _Gathering:
 
     def answer(self) -> Command:
         """Return the answer with all that was gathered."""
-        body = encode_body(ConsumerStatus(consumer_table=self._table))
-        return self._request.reply(ResponseCode.SUCCESS, body=body)
+        body = encode_body(offsets.ConsumerStatus(consumer_table=self._table))
+        return self._request.reply(errors.ResponseCode.SUCCESS, body=body)
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {

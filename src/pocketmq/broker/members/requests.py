@@ -1,34 +1,25 @@
-"""Heartbeats and leaving: the members of each group, and notifying them of changes.
+"""Heartbeats and leaving: the members of each group, notifying them of changes, listing them.
 
 Every way in and out of a group ends here: heartbeats (34), leaving (35), lost connections, silence.
 Members are notified of changes with NOTIFY_CONSUMER_IDS_CHANGED (40), which makes them rebalance.
+Tools list the members of a group (203, 204) and all producers (328).
 """
 
 import logging
+from collections.abc import Mapping
 
 from pocketmq.broker.core.peer import ClientPeer
-from pocketmq.broker.members.consumers import Change, ClientInfo
-from pocketmq.broker.members.subscriptions import expression_fault
+from pocketmq.broker.members.consumers import Change, ClientInfo, OnlineConsumer, expression_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
-from pocketmq.model.groups import ConsumerData
+from pocketmq.model import ConsumerData
 from pocketmq.model.names import retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import (
-    ClientCheck,
-    ConsumerIds,
-    GetConsumerListRequest,
-    Heartbeat,
-    HeartbeatResponse,
-    NotifyConsumerIdsChangedRequest,
-    UnregisterClientRequest,
-)
+from pocketmq.protocol.requests import groups, membership
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -42,7 +33,7 @@ _UNIT_SUBSCRIBED = 2
 
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Record a client's groups, creating what they need: the group and its retry topic."""
-    beat = decode_body(request.body, Heartbeat)
+    beat = decode_body(request.body, membership.Heartbeat)
     fault = _excess(state, connection, beat)
     if fault is not None:
         return request.reply(ResponseCode.SYSTEM_ERROR, fault)
@@ -55,11 +46,11 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     for producer in beat.producer_data_set:
         state.producers.register(producer.group_name, connection, client, now, replaces=replaces)
     save_changes(state)
-    header = HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
+    header = membership.HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
     return request.reply(ResponseCode.SUCCESS, None, header)
 
 
-def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str | None:
+def _excess(state: BrokerState, connection: Connection, beat: membership.Heartbeat) -> str | None:
     """Return what is too much in a heartbeat.
 
     Any user may announce producer groups, so they count over all heartbeats of a connection.
@@ -91,7 +82,7 @@ def _register(
     connection: ClientPeer,
     client: ClientInfo,
     data: ConsumerData,
-    beat: Heartbeat,
+    beat: membership.Heartbeat,
 ) -> bool:
     """Register one group; return whether the client shall send its subscriptions in full again.
 
@@ -129,7 +120,7 @@ def _register(
 
 def unregister(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Remove a client from its groups, and notify the other members at once."""
-    header = UnregisterClientRequest.from_ext({"clientID": ""} | request.ext)
+    header = membership.UnregisterClientRequest.from_ext({"clientID": ""} | request.ext)
     if header.producer_group is not None:
         state.producers.unregister(header.producer_group, connection)
     if header.consumer_group is not None:
@@ -142,7 +133,7 @@ def unregister(state: BrokerState, connection: Connection, request: Command) -> 
 
 
 def list_members(
-    state: BrokerState, _: Connection, request: Command, header: GetConsumerListRequest
+    state: BrokerState, _: Connection, request: Command, header: membership.GetConsumerListRequest
 ) -> Command:
     """Return the client ids of a group; a client without them does not rebalance."""
     name = header.consumer_group
@@ -150,7 +141,7 @@ def list_members(
     if group is None:
         remark = f"no consumer for this group, {name}"
         return request.reply(ResponseCode.SYSTEM_ERROR, remark, EmptyResponse())
-    body = encode_body(ConsumerIds(consumer_id_list=group.client_ids()))
+    body = encode_body(membership.ConsumerIds(consumer_id_list=group.client_ids()))
     return request.reply(ResponseCode.SUCCESS, None, EmptyResponse(), body)
 
 
@@ -158,7 +149,7 @@ def check_client(state: BrokerState, _: Connection, request: Command) -> Command
     """Accept or refuse a subscription before a consumer starts with it."""
     wanted = None
     if request.body:
-        wanted = decode_body(request.body, ClientCheck).subscription_data
+        wanted = decode_body(request.body, membership.ClientCheck).subscription_data
     if wanted is None or is_tag_kind(wanted.expression_type):
         return request.reply(ResponseCode.SUCCESS)
     if not state.config.enable_property_filter:
@@ -199,11 +190,84 @@ def tell(state: BrokerState, change: Change) -> None:
     """Notify members of a change in their group."""
     if not change.notify or not state.config.notify_consumer_ids_changed_enable:
         return
-    header = NotifyConsumerIdsChangedRequest(consumer_group=change.group)
+    header = membership.NotifyConsumerIdsChangedRequest(consumer_group=change.group)
     code = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
     frame = Command.request(code, 0, header, oneway=True).encode()
     for connection in change.notify:
         connection.write(frame)
+
+
+def consumer_connections(
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetConsumerConnectionsRequest,
+) -> Command:
+    """Describe a consumer group as the latest heartbeats left it."""
+    name = header.consumer_group
+    group = state.consumers.get(name)
+    if group is None:
+        remark = f"the consumer group[{name}] not online"
+        return request.reply(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+    body = groups.ConsumerConnections(
+        connection_set=_connections(group.members),
+        subscription_table={
+            topic: each.subscription for topic, each in group.subscriptions.items()
+        },
+        consume_type=group.consume_type,
+        message_model=group.message_model,
+        consume_from_where=group.consume_from_where,
+    )
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
+
+
+def producer_connections(
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: groups.GetProducerConnectionsRequest,
+) -> Command:
+    """List the connections of a producer group."""
+    name = header.producer_group
+    members = state.producers.groups.get(name)
+    if members is None:
+        remark = f"the producer group[{name}] not exist"
+        return request.reply(ResponseCode.SYSTEM_ERROR, remark)
+    body = groups.ProducerConnections(connection_set=_connections(members))
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
+
+
+def all_producers(state: BrokerState, _: Connection, request: Command) -> Command:
+    """List every producer by its group."""
+    since_ms = state.clock.now_ms() - int(state.steady() * 1000)  # steady to wall clock
+    table = {
+        group: [
+            groups.ProducerInfo(
+                client_id=member.client.client_id,
+                remote_ip=f"/{connection.remote_address}",  # as Java writes a socket
+                language=member.client.language,
+                version=member.client.version,
+                last_update_timestamp=since_ms + int(member.last_seen * 1000),
+            )
+            for connection, member in members.items()
+        ]
+        for group, members in state.producers.groups.items()
+    }
+    return request.reply(
+        ResponseCode.SUCCESS, body=encode_body(groups.ProducerTableBody(data=table))
+    )
+
+
+def _connections(members: Mapping[ClientPeer, OnlineConsumer]) -> list[groups.ClientConnection]:
+    return [
+        groups.ClientConnection(
+            client_id=member.client.client_id,
+            client_addr=connection.remote_address,
+            language=member.client.language,
+            version=member.client.version,
+        )
+        for connection, member in members.items()
+    ]
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {
@@ -211,4 +275,7 @@ HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.UNREGISTER_CLIENT: unregister,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: list_members,
     RequestCode.CHECK_CLIENT_CONFIG: check_client,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: consumer_connections,
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: producer_connections,
+    RequestCode.GET_ALL_PRODUCER_INFO: all_producers,
 }

@@ -11,12 +11,11 @@ from typing import TypeAlias
 
 from prometheus_client.metrics_core import Metric
 
-from pocketmq.broker.metrics.exposition import Labels, Value, expose, family
-from pocketmq.broker.metrics.measured import measured_families
+from pocketmq.broker.metrics.exposition import Labels, Value, expose, family, measured_families
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import Pair
 from pocketmq.broker.statistics.requests import earliest_time
-from pocketmq.model.kinds import ConsumeType
+from pocketmq.model import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group
 from pocketmq.protocol.peers import Language, version_name
 

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 
 Key: TypeAlias = tuple[str | int | bool, ...]
 

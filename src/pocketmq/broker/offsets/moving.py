@@ -12,36 +12,30 @@ from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.peers import Language, VersionGate, version_name
-from pocketmq.protocol.requests.offsets import (
-    CloneGroupOffsetRequest,
-    CorrectionOffsets,
-    QueryCorrectionOffsetRequest,
-    ResetOffset,
-    ResetOffsetRequest,
-)
+from pocketmq.protocol.requests import offsets
 
 _LONGEST = 2**63 - 1
 
 
 def reset(state: BrokerState, _: Connection, request: Command) -> Command:
     """Move a group to another place in a topic; answer with its new offset in each queue."""
-    header = ResetOffsetRequest.from_ext({"isForce": "false"} | request.ext)
+    header = offsets.ResetOffsetRequest.from_ext({"isForce": "false"} | request.ext)
     if state.config.use_server_side_reset_offset:
         targets = _reset_here(state, header)
     else:
         targets = _reset_by_clients(state, header, listed=request.language is Language.CPP)
     broker = state.config.broker_name
     table = {MessageQueue(header.topic, broker, number): at for number, at in targets.items()}
-    return request.reply(ResponseCode.SUCCESS, body=encode_body(ResetOffset(offset_table=table)))
+    return request.reply(
+        ResponseCode.SUCCESS, body=encode_body(offsets.ResetOffset(offset_table=table))
+    )
 
 
-def _reset_here(state: BrokerState, header: ResetOffsetRequest) -> dict[int, int]:
+def _reset_here(state: BrokerState, header: offsets.ResetOffsetRequest) -> dict[int, int]:
     topic, group = header.topic, header.group
     config = state.topics.get(topic)
     if config is None:
@@ -69,7 +63,7 @@ def _reset_here(state: BrokerState, header: ResetOffsetRequest) -> dict[int, int
     return targets
 
 
-def _checked_offset(state: BrokerState, header: ResetOffsetRequest, wanted: int) -> int:
+def _checked_offset(state: BrokerState, header: offsets.ResetOffsetRequest, wanted: int) -> int:
     queue = state.store.queue(header.topic, header.queue_id)
     low, high = (0, 0) if queue is None else (queue.min_offset, queue.next_offset)
     if not low <= wanted <= high + 1:
@@ -96,7 +90,7 @@ def _wake(state: BrokerState, topic: str, targets: Mapping[int, int]) -> None:
 
 
 def _reset_by_clients(
-    state: BrokerState, header: ResetOffsetRequest, *, listed: bool
+    state: BrokerState, header: offsets.ResetOffsetRequest, *, listed: bool
 ) -> dict[int, int]:
     """Ask the group's clients to move; without `isForce` only backwards."""
     topic, group, moment_ms = header.topic, header.group, header.timestamp
@@ -124,8 +118,8 @@ def _reset_by_clients(
             raise server_error(ResponseCode.SYSTEM_ERROR, too_old(member.client.version))
     broker = state.config.broker_name
     table = {MessageQueue(topic, broker, number): at for number, at in targets.items()}
-    body = ResetOffset(offset_table=table)
-    told = ResetOffsetRequest(topic=topic, group=group, timestamp=moment_ms, is_force=False)
+    body = offsets.ResetOffset(offset_table=table)
+    told = offsets.ResetOffsetRequest(topic=topic, group=group, timestamp=moment_ms, is_force=False)
     frame = Command.request(
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
         0,
@@ -144,7 +138,7 @@ def too_old(version: int) -> str:
 
 
 def clone(
-    state: BrokerState, _: Connection, request: Command, header: CloneGroupOffsetRequest
+    state: BrokerState, _: Connection, request: Command, header: offsets.CloneGroupOffsetRequest
 ) -> Command:
     """Copy the offsets of a group to another, in one topic or in all."""
     source, target = header.src_group, header.dest_group
@@ -160,7 +154,10 @@ def clone(
 
 
 def correct(
-    state: BrokerState, _: Connection, request: Command, header: QueryCorrectionOffsetRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: offsets.QueryCorrectionOffsetRequest,
 ) -> Command:
     """Return the lowest offsets of a topic's groups; the highest number where one group is lower.
 
@@ -178,7 +175,7 @@ def correct(
     for number, offset in state.offsets.offsets_of(header.compare_group, topic).items():
         if lowest.get(number, 0) > offset:
             lowest[number] = _LONGEST
-    body = encode_body(CorrectionOffsets(correction_offsets=lowest))
+    body = encode_body(offsets.CorrectionOffsets(correction_offsets=lowest))
     return request.reply(ResponseCode.SUCCESS, body=body)
 
 

@@ -4,31 +4,16 @@ import time
 
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.groups import (
-    GroupSubscription,
-    QuerySubscriptionByConsumerRequest,
-    QueryTopicsByConsumerRequest,
-)
-from pocketmq.protocol.requests.reading import QueryConsumeTimeSpanRequest
-from pocketmq.protocol.requests.stats import (
-    BrokerConsumeStats,
-    ConsumeStatsBody,
-    GetBrokerConsumeStatsRequest,
-    GetConsumeStatsRequest,
-    QueueProgress,
-    QueueTimeSpan,
-    TimeSpans,
-)
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.requests import groups as rows
+from pocketmq.protocol.requests import reading, stats
 from pocketmq.protocol.requests.topics import GroupNames, QueryTopicConsumersRequest, TopicNames
 
 
 def group_progress(
-    state: BrokerState, _: Connection, request: Command, header: GetConsumeStatsRequest
+    state: BrokerState, _: Connection, request: Command, header: stats.GetConsumeStatsRequest
 ) -> Command:
     """Return how far a group is in its topics, in one, or in some that the caller lists."""
     group = header.consumer_group
@@ -38,14 +23,14 @@ def group_progress(
     else:
         named = (header.topic or "").strip()
         topics = subscribed_topics(state, group, [header.topic or ""] if named else None)
-    table: dict[MessageQueue, QueueProgress] = {}
+    table: dict[MessageQueue, stats.QueueProgress] = {}
     rate = 0.0
     for topic in topics:
         config = state.topics.get(topic)
         if config is not None:
             table |= queue_progress(state, group, topic, config.read_queue_nums)
             rate += state.stats.given_rate(topic, group)
-    body = ConsumeStatsBody(offset_table=table, consume_tps=rate)
+    body = stats.ConsumeStatsBody(offset_table=table, consume_tps=rate)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
@@ -63,7 +48,7 @@ def subscribed_topics(state: BrokerState, group: str, topics: list[str] | None =
 
 def queue_progress(
     state: BrokerState, group: str, topic: str, queues: int
-) -> dict[MessageQueue, QueueProgress]:
+) -> dict[MessageQueue, stats.QueueProgress]:
     """Return how far a group is in each queue of a topic; where it never was counts as 0."""
     broker, store, offsets = state.config.broker_name, state.store, state.offsets
     table = {}
@@ -71,7 +56,7 @@ def queue_progress(
         queue = store.queue(topic, number)
         committed = max(offsets.query(group, topic, number) or 0, 0)
         consumed_ms = 0 if queue is None else store.store_time(queue, committed - 1)
-        table[MessageQueue(topic, broker, number)] = QueueProgress(
+        table[MessageQueue(topic, broker, number)] = stats.QueueProgress(
             broker_offset=0 if queue is None else queue.next_offset,
             consumer_offset=committed,
             pull_offset=max(committed, offsets.query_pull(group, topic, number) or 0),
@@ -81,11 +66,13 @@ def queue_progress(
 
 
 def all_progress(
-    state: BrokerState, _: Connection, request: Command, header: GetBrokerConsumeStatsRequest
+    state: BrokerState, _: Connection, request: Command, header: stats.GetBrokerConsumeStatsRequest
 ) -> Command:
     """Return how far every group is in every topic it has committed something of."""
     only_order = header.is_order
-    by_group: dict[str, list[ConsumeStatsBody]] = {group: [] for group in state.groups.entries}
+    by_group: dict[str, list[stats.ConsumeStatsBody]] = {
+        group: [] for group in state.groups.entries
+    }
     for topic, group in state.offsets.committed:
         config = state.topics.get(topic)
         if group not in by_group or config is None or (only_order and not config.order):
@@ -93,9 +80,9 @@ def all_progress(
         if subscribed_topics(state, group, [topic]):
             table = queue_progress(state, group, topic, config.write_queue_nums)
             rate = state.stats.given_rate(topic, group)
-            by_group[group].append(ConsumeStatsBody(offset_table=table, consume_tps=rate))
+            by_group[group].append(stats.ConsumeStatsBody(offset_table=table, consume_tps=rate))
     everything = [each for listed in by_group.values() for each in listed]
-    body = BrokerConsumeStats(
+    body = stats.BrokerConsumeStats(
         broker_addr=state.address,
         consume_stats_list=[{group: listed} for group, listed in by_group.items()],
         total_diff=sum(each.lag() for each in everything),
@@ -105,7 +92,7 @@ def all_progress(
 
 
 def time_spans(
-    state: BrokerState, _: Connection, request: Command, header: QueryConsumeTimeSpanRequest
+    state: BrokerState, _: Connection, request: Command, header: reading.QueryConsumeTimeSpanRequest
 ) -> Command:
     """Answer with the time span of each queue's messages, and a group's delay in it."""
     config = state.topics.get(header.topic)
@@ -116,11 +103,11 @@ def time_spans(
         _time_span(state, header.topic, header.group, number)
         for number in range(config.write_queue_nums)
     ]
-    body = encode_body(TimeSpans(consume_time_span_set=spans))
+    body = encode_body(stats.TimeSpans(consume_time_span_set=spans))
     return request.reply(ResponseCode.SUCCESS, body=body)
 
 
-def _time_span(state: BrokerState, topic: str, group: str, number: int) -> QueueTimeSpan:
+def _time_span(state: BrokerState, topic: str, group: str, number: int) -> stats.QueueTimeSpan:
     store, queue = state.store, state.store.queue(topic, number)
     name = MessageQueue(topic, state.config.broker_name, number)
     earliest = latest = consumed = -1
@@ -135,7 +122,7 @@ def _time_span(state: BrokerState, topic: str, group: str, number: int) -> Queue
             # A group without an offset has everything ahead of it; Java counts from 1970 then.
             waiting = store.store_time(queue, max(committed, queue.min_offset))
             delay = state.clock.now_ms() - waiting if waiting >= 0 else 0
-    return QueueTimeSpan(
+    return stats.QueueTimeSpan(
         message_queue=name,
         min_time_stamp=earliest,
         max_time_stamp=latest,
@@ -165,7 +152,7 @@ def consumers_of_topic(
 
 
 def topics_of_group(
-    state: BrokerState, _: Connection, request: Command, header: QueryTopicsByConsumerRequest
+    state: BrokerState, _: Connection, request: Command, header: rows.QueryTopicsByConsumerRequest
 ) -> Command:
     """List the topics of which a group has committed something."""
     group = header.group
@@ -174,11 +161,14 @@ def topics_of_group(
 
 
 def subscription(
-    state: BrokerState, _: Connection, request: Command, header: QuerySubscriptionByConsumerRequest
+    state: BrokerState,
+    _: Connection,
+    request: Command,
+    header: rows.QuerySubscriptionByConsumerRequest,
 ) -> Command:
     """Return what a group with members subscribes of a topic, if anything."""
     known = state.consumers.subscription(header.group, header.topic or "")
-    body = GroupSubscription(
+    body = rows.GroupSubscription(
         group=header.group,
         topic=header.topic,
         subscription_data=None if known is None else known.subscription,

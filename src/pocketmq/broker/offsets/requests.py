@@ -7,24 +7,9 @@ from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import HeaderMalformed, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.offsets import (
-    ConsumerOffsets,
-    GetEarliestStoreTimeRequest,
-    GetEarliestStoreTimeResponse,
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
-)
+from pocketmq.protocol.requests import offsets as rows
 from pocketmq.store import QueueIndex
 
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
@@ -34,7 +19,7 @@ _NOT_WANTED = "Not found, do not set to zero, maybe this group boot first"
 def update(state: BrokerState, _: Connection, request: Command) -> Command | None:
     """Commit a group's offset in a queue. Clients commit one-way, thousands a second."""
     try:
-        header = request.header(UpdateConsumerOffsetRequest)
+        header = request.header(rows.UpdateConsumerOffsetRequest)
     except HeaderMalformed:
         return _refuse_update(state, request)
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
@@ -78,7 +63,7 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
     starts at the end reads a young topic from its first message, as with Java.
     """
     # Java accepts a missing group, which has no offset.
-    header = QueryConsumerOffsetRequest.from_ext({"consumerGroup": ""} | request.ext)
+    header = rows.QueryConsumerOffsetRequest.from_ext({"consumerGroup": ""} | request.ext)
     topic, queue_id = header.topic, header.queue_id
     offset = state.offsets.query(header.consumer_group, topic, queue_id)
     if offset is None or offset < 0:
@@ -88,11 +73,13 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
         if queue is None or queue.min_offset > 0 or queue.next_offset == 0:
             return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, EmptyResponse())
         offset = 0
-    return request.reply(ResponseCode.SUCCESS, None, QueryConsumerOffsetResponse(offset=offset))
+    return request.reply(
+        ResponseCode.SUCCESS, None, rows.QueryConsumerOffsetResponse(offset=offset)
+    )
 
 
 def search(
-    state: BrokerState, _: Connection, request: Command, header: SearchOffsetRequest
+    state: BrokerState, _: Connection, request: Command, header: rows.SearchOffsetRequest
 ) -> Command:
     """Find the first message at or after a time, or with UPPER the last at or before it."""
     queue = state.store.queue(header.topic, header.queue_id)
@@ -100,34 +87,36 @@ def search(
     offset = 0
     if queue is not None:
         offset = state.store.offset_by_time(queue, header.timestamp, upper=upper)
-    return request.reply(ResponseCode.SUCCESS, None, SearchOffsetResponse(offset=offset))
+    return request.reply(ResponseCode.SUCCESS, None, rows.SearchOffsetResponse(offset=offset))
 
 
 def maximum(
-    state: BrokerState, _: Connection, request: Command, header: GetMaxOffsetRequest
+    state: BrokerState, _: Connection, request: Command, header: rows.GetMaxOffsetRequest
 ) -> Command:
     """Return the offset of the next message to come; 0 for a queue that was never used."""
     queue = state.store.queue(header.topic, header.queue_id)
     offset = 0 if queue is None else queue.next_offset
-    return request.reply(ResponseCode.SUCCESS, None, GetMaxOffsetResponse(offset=offset))
+    return request.reply(ResponseCode.SUCCESS, None, rows.GetMaxOffsetResponse(offset=offset))
 
 
 def minimum(
-    state: BrokerState, _: Connection, request: Command, header: GetMinOffsetRequest
+    state: BrokerState, _: Connection, request: Command, header: rows.GetMinOffsetRequest
 ) -> Command:
     """Return the first offset a queue still holds."""
     queue = state.store.queue(header.topic, header.queue_id)
     offset = _min_offset(state, header.topic, queue)
-    return request.reply(ResponseCode.SUCCESS, "", GetMinOffsetResponse(offset=offset))
+    return request.reply(ResponseCode.SUCCESS, "", rows.GetMinOffsetResponse(offset=offset))
 
 
 def earliest(
-    state: BrokerState, _: Connection, request: Command, header: GetEarliestStoreTimeRequest
+    state: BrokerState, _: Connection, request: Command, header: rows.GetEarliestStoreTimeRequest
 ) -> Command:
     """Return when the first message a queue still holds was stored; -1 if there is none."""
     queue = state.store.queue(header.topic, header.queue_id)
     moment = -1 if queue is None else state.store.earliest_time(queue)
-    return request.reply(ResponseCode.SUCCESS, None, GetEarliestStoreTimeResponse(timestamp=moment))
+    return request.reply(
+        ResponseCode.SUCCESS, None, rows.GetEarliestStoreTimeResponse(timestamp=moment)
+    )
 
 
 def everything(state: BrokerState, _: Connection, request: Command) -> Command:
@@ -137,7 +126,7 @@ def everything(state: BrokerState, _: Connection, request: Command) -> Command:
         "groupTopicMap": _topics_by_group(offsets.committed),
         "pullOffsetTable": _joined(offsets.pulled),
     }
-    body = ConsumerOffsets(
+    body = rows.ConsumerOffsets(
         offset_table=_joined(offsets.committed),
         data_version=offsets.version(state.clock.now_ms()),
         extra=extra,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 
 OffsetRow = tuple[str, str, int, int]
 """Topic, group, queue id, next offset."""

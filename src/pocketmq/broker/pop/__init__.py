@@ -10,15 +10,16 @@ instead, and return the same messages again.
 `requests` has the handlers, `pops` takes and settles messages, `waiting` holds pops that found
 none, and `redelivery` brings back what was not acknowledged.
 
-State and recovery. All state is in memory, by queue (`shelves`, one `Shelf` for the messages in
-flight of one group in one queue). Every change is an entry in a journal, one record for all changes
-of one event-loop iteration, in queue 0 of RocketMQ's revive topic. The journal is written with the
-messages of the iteration, and an acknowledgement is answered only then: it costs one append for
-hundreds of them, and survives a killed broker exactly as messages do. Now and then the whole state
-is saved as one document (`recovery`), together with the end of the journal; a broker that starts
-reads it and replays the rest of the journal. Whatever a crash tears apart (a retry that was stored
-but has no entry, a pop that was answered but has no entry) is delivered again: at least once.
-Nothing is skipped, since offsets are committed only as far as everything before them is done.
+State and recovery. All state is in memory, by queue (`all_in_flight`, with one `QueueInFlight` for
+the messages in flight of one group in one queue). Every change is an entry in a journal, one record
+for all changes of one event-loop iteration, in queue 0 of RocketMQ's revive topic. The journal is
+written with the messages of the iteration, and an acknowledgement is answered only then: it costs
+one append for hundreds of them, and survives a killed broker exactly as messages do. Now and then
+the whole state is saved as one document (`recovery`), together with the end of the journal; a
+broker that starts reads it and replays the rest of the journal. Whatever a crash tears apart (a
+retry that was stored but has no entry, a pop that was answered but has no entry) is delivered
+again: at least once. Nothing is skipped, since offsets are committed only as far as everything
+before them is done.
 
 RocketMQ writes a message for each pop and for each ack, delays both through its timers, and joins
 them afterwards; SQLite would need a transaction with its own sync for every iteration.

@@ -8,26 +8,15 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pocketmq.broker.pop import taking
 from pocketmq.broker.pop.table import PopTable
-from pocketmq.broker.pop.taking import (
-    MOST_MESSAGES,
-    REVIVE_QUEUE,
-    PopBatch,
-    first_offset,
-    retry_topics,
-)
 from pocketmq.errors import ResponseCode
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.command import Command
+from pocketmq.model import TopicConfig
+from pocketmq.protocol import Command
 from pocketmq.protocol.frame import Buffer, SerializeType, encode_frame
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.requests.pop import (
-    NotificationResponse,
-    PeekRequest,
-    PopRequest,
-    PopResponse,
-)
+from pocketmq.protocol.requests import pop
 from pocketmq.store import QueueRead
 
 if TYPE_CHECKING:
@@ -36,7 +25,7 @@ if TYPE_CHECKING:
 
 UNSET = "not set any response code"
 """What Java says with success in some answers."""
-NO_POP = PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
+NO_POP = pop.PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 """What a refused pop carries, as in Java: clients read it from some refusals, too."""
 FOUND = "FOUND"
 NOTHING = "NO_MESSAGE_IN_QUEUE"
@@ -53,7 +42,7 @@ _DONE = (
 
 
 def pop_answer(
-    request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
+    request: Command, header: pop.PopRequest, pop_time_ms: int, batch: taking.PopBatch
 ) -> list[bytes | memoryview]:
     """Return the frame that brings messages, in pieces."""
     if request.serialize != _JSON:  # not reachable: the other form's code field is too short
@@ -69,10 +58,10 @@ def pop_answer(
 
 
 def nothing_popped(
-    request: Command, code: int, header: PopRequest, pop_time_ms: int, rest: int
+    request: Command, code: int, header: pop.PopRequest, pop_time_ms: int, rest: int
 ) -> bytes:
     """Return the frame that says why there are no messages."""
-    batch = PopBatch()
+    batch = taking.PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
 
@@ -86,17 +75,17 @@ def done(request: Command) -> bytes:
 
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
     """Return the frame that answers a notification."""
-    header = NotificationResponse(has_msg=found, polling_full=full)
+    header = pop.NotificationResponse(has_msg=found, polling_full=full)
     return request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
 
 
 def _general(
-    request: Command, code: int, header: PopRequest, pop_time_ms: int, batch: PopBatch
+    request: Command, code: int, header: pop.PopRequest, pop_time_ms: int, batch: taking.PopBatch
 ) -> bytes:
-    response = PopResponse(
+    response = pop.PopResponse(
         pop_time=pop_time_ms,
         invisible_time=header.invisible_time,
-        revive_qid=ORDERED_REVIVE_QUEUE if header.order else REVIVE_QUEUE,
+        revive_qid=ORDERED_REVIVE_QUEUE if header.order else taking.REVIVE_QUEUE,
         rest_num=batch.rest,
         start_offset_info=";".join(batch.starts),
         msg_offset_info=";".join(batch.places),
@@ -108,7 +97,7 @@ def _general(
 
 @lru_cache(maxsize=64)
 def _start(invisible_ms: int, ordered: bool) -> str:  # noqa: FBT001 - a key of the cache
-    queue_id = ORDERED_REVIVE_QUEUE if ordered else REVIVE_QUEUE
+    queue_id = ORDERED_REVIVE_QUEUE if ordered else taking.REVIVE_QUEUE
     return (
         f'{{"code":0,"extFields":{{"invisibleTime":"{invisible_ms}","reviveQid":"{queue_id}",'
         '"popTime":"'
@@ -116,7 +105,11 @@ def _start(invisible_ms: int, ordered: bool) -> str:  # noqa: FBT001 - a key of 
 
 
 def peeked(
-    state: "BrokerState", table: PopTable, request: Command, header: PeekRequest, topic: TopicConfig
+    state: "BrokerState",
+    table: PopTable,
+    request: Command,
+    header: pop.PeekRequest,
+    topic: TopicConfig,
 ) -> list[Buffer]:
     """Return the frame that shows messages, in pieces."""
     group = header.consumer_group
@@ -127,17 +120,17 @@ def peeked(
     ]
     if header.queue_id >= 0:
         places = [(header.topic, header.queue_id)]
-    places += [(name, 0) for _, name in retry_topics(state, header.topic, group)]
+    places += [(name, 0) for _, name in taking.retry_topics(state, header.topic, group)]
     pieces: list[Buffer] = []
     rest = 0
-    most = min(header.max_msg_nums, MOST_MESSAGES)
+    most = min(header.max_msg_nums, taking.MOST_MESSAGES)
     for name, queue_id in places:
         read, left = _read(state, table, group, name, queue_id, most - len(pieces))
         rest += left
         if read is not None:
             pieces += read.pieces
     code = ResponseCode.SUCCESS if pieces else ResponseCode.PULL_NOT_FOUND
-    response = PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
+    response = pop.PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
     remark = "FOUND" if pieces else "NO_MESSAGE_IN_QUEUE"
     return request.reply(code, remark, response).encode_pieces(pieces)
 
@@ -151,7 +144,7 @@ def _read(  # noqa: PLR0917 - a place
         return None, 0
     offset = table.cursor(topic, group, queue_id)
     if offset is None:
-        offset = first_offset(queue, topic, 0)
+        offset = taking.first_offset(queue, topic, 0)
     left = max(queue.next_offset - offset, 0)
     if most <= 0:
         return None, left

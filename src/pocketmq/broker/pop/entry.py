@@ -5,8 +5,7 @@ import asyncio
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 
 _serving: dict[int, Handler] = {}
 

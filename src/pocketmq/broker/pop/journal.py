@@ -14,7 +14,7 @@ import msgspec
 
 from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore
 

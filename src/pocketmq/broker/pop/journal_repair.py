@@ -16,6 +16,8 @@ from collections.abc import Iterator
 import msgspec
 
 from pocketmq.broker.core.log_origins import origin_of_popped
+from pocketmq.broker.pop.all_in_flight import AllInFlight
+from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.journal import (
     Entry,
     Journal,
@@ -25,11 +27,9 @@ from pocketmq.broker.pop.journal import (
     QueueLocked,
     VisibilityChanged,
 )
-from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
 
 _CHUNK = 512
@@ -102,37 +102,39 @@ class CopyFinder:
         self._places: dict[Taken, int] = {}  # where the journal's entry of a pop lies
         self._copies: dict[str, dict[int, int]] = {}  # by topic: origin and position of copies
 
-    def replayed(self, shelves: Shelves, entry: Entry, position: int) -> None:
+    def replayed(self, all_in_flight: AllInFlight, entry: Entry, position: int) -> None:
         """Take note of an entry of the journal that was done again."""
         if not isinstance(entry, MessagesPopped | VisibilityChanged):
             return
-        shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
-        if shelf is not None:
+        in_flight = all_in_flight.find(entry.topic, entry.group, entry.queue_id)
+        if in_flight is not None:
             offset = (
                 entry.offset
                 if isinstance(entry, VisibilityChanged)
                 else next(iter(entry.all_offsets()), -1)
             )
-            taken = shelf.held.get(offset)
+            taken = in_flight.held.get(offset)
             if taken is not None:
                 self._places[taken] = position
 
-    def settle(self, shelves: Shelves, journal: Journal) -> None:
+    def settle(self, all_in_flight: AllInFlight, journal: Journal) -> None:
         """Settle the messages that have copies, and note it in the journal."""
-        for shelf in [shelf for each in shelves.shelves.values() for shelf in each.values()]:
-            for taken, offsets in self._copied_of(shelf).items():
-                shelves.settle(shelf, taken.pop_time_ms, offsets)
+        for in_flight in [
+            in_flight for each in all_in_flight.by_group.values() for in_flight in each.values()
+        ]:
+            for taken, offsets in self._copied_of(in_flight).items():
+                all_in_flight.settle(in_flight, taken.pop_time_ms, offsets)
                 journal.note_settled(
-                    shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms, offsets
+                    in_flight.topic, in_flight.group, in_flight.queue_id, taken.pop_time_ms, offsets
                 )
 
-    def _copied_of(self, shelf: Shelf) -> dict[Taken, list[int]]:
+    def _copied_of(self, in_flight: QueueInFlight) -> dict[Taken, list[int]]:
         found: dict[Taken, list[int]] = {}
-        queue = self._store.queue(shelf.topic, shelf.queue_id)
-        copies = [each for topic in _targets(shelf) if (each := self._copies_in(topic))]
+        queue = self._store.queue(in_flight.topic, in_flight.queue_id)
+        copies = [each for topic in _targets(in_flight) if (each := self._copies_in(topic))]
         if queue is None or not copies:
             return found
-        for offset, taken in shelf.held.items():
+        for offset, taken in in_flight.held.items():
             position = queue.position(offset)
             if position is None:
                 continue
@@ -161,10 +163,10 @@ class CopyFinder:
             offset = max(read.next_offset, offset + 1)
 
 
-def _targets(shelf: Shelf) -> list[str]:
-    """Return the topics copies of a shelf's messages may have gone to."""
-    topics = [dead_letter_topic(shelf.group)]
-    if TopicMark.of(shelf.topic) is not TopicMark.NORMAL:
-        return [*topics, shelf.topic]
+def _targets(in_flight: QueueInFlight) -> list[str]:
+    """Return the topics copies of messages in flight may have gone to."""
+    topics = [dead_letter_topic(in_flight.group)]
+    if TopicMark.of(in_flight.topic) is not TopicMark.NORMAL:
+        return [*topics, in_flight.topic]
     marks = TopicMark.RETRY, TopicMark.RETRY_V2
-    return [*topics, *(mark.real_topic(shelf.topic, shelf.group) for mark in marks)]
+    return [*topics, *(mark.real_topic(in_flight.topic, in_flight.group) for mark in marks)]

@@ -154,7 +154,7 @@ class Pops:
     def clock_was_set_back(self) -> None:
         """Limit how long messages stay hidden that were popped in what is the future now."""
         self._state.batch.now_ms = now_ms = self._state.clock.now_ms()
-        self.table.shelves.limit_waits(now_ms)
+        self.table.all_in_flight.limit_waits(now_ms)
         self.wake_by(self._state.steady())
 
     def drop(self, connection: Connection) -> None:

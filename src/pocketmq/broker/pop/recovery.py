@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop.all_in_flight import AllInFlight
+from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.journal import (
     Entry,
     Journal,
@@ -21,14 +23,12 @@ from pocketmq.broker.pop.journal import (
     VisibilityChanged,
 )
 from pocketmq.broker.pop.journal_repair import CopyFinder, bounded
-from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.errors import BodyMalformed
 from pocketmq.store import MessageStore
 
 
-class SavedShelf(msgspec.Struct, array_like=True, gc=False):
-    """A shelf as it is saved. The names of fields are part of the stored format."""
+class SavedQueue(msgspec.Struct, array_like=True, gc=False):
+    """What one group has in flight of one queue, as it is saved: a list, in this order."""
 
     topic: str
     group: str
@@ -42,24 +42,30 @@ class SavedPops(msgspec.Struct, gc=False):
 
     journal: int = 0
     """Everything in the journal before this record is in here."""
-    shelves: list[SavedShelf] = []
+    queues: list[SavedQueue] = msgspec.field(name="shelves", default_factory=list)
     locked: list[QueueLocked] = []
 
 
-def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
+def snapshot(all_in_flight: AllInFlight, journal: Journal) -> Callable[[], bytes]:
     """Capture everything; the function returned encodes the document, on any thread."""
     saved = SavedPops(
         journal.end,
         [
-            SavedShelf(shelf.topic, shelf.group, shelf.queue_id, shelf.next, [*_pops_of(shelf)])
-            for by_queue in shelves.shelves.values()
-            for shelf in by_queue.values()
+            SavedQueue(
+                in_flight.topic,
+                in_flight.group,
+                in_flight.queue_id,
+                in_flight.next,
+                [*_pops_of(in_flight)],
+            )
+            for by_queue in all_in_flight.by_group.values()
+            for in_flight in by_queue.values()
         ],
         [
             QueueLocked(
                 queue.topic, queue.group, queue.queue_id, -1, msgspec.structs.replace(queue.pop)
             )
-            for queues in shelves.locked.values()
+            for queues in all_in_flight.locked.values()
             for queue in queues.values()
         ],
     )
@@ -69,7 +75,7 @@ def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
 
 
 def recover(
-    shelves: Shelves,
+    all_in_flight: AllInFlight,
     journal: Journal,
     store: MessageStore,
     document: bytes | None,
@@ -86,69 +92,71 @@ def recover(
             saved = msgspec.msgpack.decode(document, type=SavedPops)
         except msgspec.MsgspecError as error:
             raise BodyMalformed("what is kept of pops", str(error)) from error
-    for each in saved.shelves:
-        shelf = shelves.make(each.topic, each.group, each.queue_id)
+    for each in saved.queues:
+        in_flight = all_in_flight.make(each.topic, each.group, each.queue_id)
         for pop_time_ms, until_ms, offsets in each.pops:
-            shelves.hold(shelf.take(offsets, each.following, (pop_time_ms, until_ms)))
-        shelf.sort()
+            all_in_flight.hold(in_flight.take(offsets, each.following, (pop_time_ms, until_ms)))
+        in_flight.sort()
     # What the journal commits is collected in a table of its own: offsets that were saved later
     # than the journal was written win, and a topic it names may have been deleted since.
-    known, shelves.offsets = shelves.offsets, ConsumerOffsetTable()
+    known, all_in_flight.offsets = all_in_flight.offsets, ConsumerOffsetTable()
     sent: set[tuple[str, str, int]] = set()
     copied = CopyFinder(store, journal.position_before(min(saved.journal, journal.end)))
     try:
         for locked in saved.locked:
-            _do_again(shelves, locked, now_ms)
+            _do_again(all_in_flight, locked, now_ms)
         for position, found_entry in journal.entries(min(saved.journal, journal.end)):
             entry = bounded(store, found_entry, position)
-            _do_again(shelves, entry, now_ms)
-            copied.replayed(shelves, entry, position)
+            _do_again(all_in_flight, entry, now_ms)
+            copied.replayed(all_in_flight, entry, position)
             if type(entry) is QueueCleared:
                 sent.add((entry.topic, entry.group, entry.queue_id))
     finally:
-        found, shelves.offsets = shelves.offsets, known
+        found, all_in_flight.offsets = all_in_flight.offsets, known
     for (topic, group), by_queue in found.committed.items():
         for queue_id, offset in by_queue.items():
             if (topic, group, queue_id) in sent:
                 known.commit(group, topic, queue_id, offset)
             else:
-                shelves.commit(topic, group, queue_id, offset)
-    copied.settle(shelves, journal)
-    shelves.limit_waits(now_ms)
-    return sum(len(s.held) for by_queue in shelves.shelves.values() for s in by_queue.values())
+                all_in_flight.commit(topic, group, queue_id, offset)
+    copied.settle(all_in_flight, journal)
+    all_in_flight.limit_waits(now_ms)
+    return sum(
+        len(s.held) for by_queue in all_in_flight.by_group.values() for s in by_queue.values()
+    )
 
 
-def _do_again(shelves: Shelves, entry: Entry, now_ms: int) -> None:
+def _do_again(all_in_flight: AllInFlight, entry: Entry, now_ms: int) -> None:
     match entry:
         case MessagesPopped():
-            shelves.take(entry)
+            all_in_flight.take(entry)
         case MessagesSettled():
-            shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
-            if shelf is not None:
-                shelves.settle(shelf, entry.pop_time_ms, entry.offsets)
+            in_flight = all_in_flight.find(entry.topic, entry.group, entry.queue_id)
+            if in_flight is not None:
+                all_in_flight.settle(in_flight, entry.pop_time_ms, entry.offsets)
         case VisibilityChanged():
-            shelves.change(entry)
+            all_in_flight.change(entry)
         case QueueLocked():
             if entry.committed >= 0:
-                shelves.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
+                all_in_flight.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
             if entry.pop.offsets:
-                shelves.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
+                all_in_flight.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
             else:
-                shelves.clear(entry.topic, entry.group, entry.queue_id)
+                all_in_flight.clear(entry.topic, entry.group, entry.queue_id)
         case QueueCleared():
-            shelves.clear(entry.topic, entry.group, entry.queue_id)
-            shelves.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
+            all_in_flight.clear(entry.topic, entry.group, entry.queue_id)
+            all_in_flight.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
         case PopsForgotten():
-            shelves.forget(entry.topic, entry.group)
+            all_in_flight.forget(entry.topic, entry.group)
             if entry.topic is not None:
-                shelves.offsets.remove_topic(entry.topic)
+                all_in_flight.offsets.remove_topic(entry.topic)
             if entry.group is not None:
-                shelves.offsets.remove_group(entry.group)
+                all_in_flight.offsets.remove_group(entry.group)
 
 
-def _pops_of(shelf: Shelf) -> Iterator[tuple[int, int, list[int]]]:
+def _pops_of(in_flight: QueueInFlight) -> Iterator[tuple[int, int, list[int]]]:
     out: dict[Taken, list[int]] = {}
-    for offset, taken in shelf.held.items():
+    for offset, taken in in_flight.held.items():
         out.setdefault(taken, []).append(offset)
     for taken, offsets in out.items():
         yield taken.pop_time_ms, taken.until_ms, offsets

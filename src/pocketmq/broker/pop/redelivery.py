@@ -17,21 +17,21 @@ from collections.abc import Callable
 from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
 from pocketmq.broker.core.late_saving import LateSaving
 from pocketmq.broker.core.log_origins import origin_of_popped
+from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.recovery import recover, snapshot
-from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
+from pocketmq.broker.retry.rules import PopOfFailed, retries_exhausted, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Placed
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import ServerError, StoreError
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import GroupConfig
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -69,7 +69,9 @@ class PopLifecycle:
         state, pops = self._state, self._pops
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
-        out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
+        out = recover(
+            pops.table.all_in_flight, pops.journal, state.store, documents.get(KIND), now_ms
+        )
         state.batch.notes += 1  # recovery may have added entries to the journal
         if out:
             logger.info("recovered popped messages in flight: count=%d", out)
@@ -139,10 +141,10 @@ class PopLifecycle:
                     batch.check_dropped()
                     messages, next_ms, later_ms = 0, soon_ms, soon_ms
                 except Exception:  # an edge: one pop must not cost the others their deadlines
-                    shelf = due.shelf
+                    in_flight = due.in_flight
                     logger.exception(
                         "redelivery failed: group=%s topic=%s queue=%d; retrying in %g s",
-                        shelf.group, shelf.topic, shelf.queue_id, RETRY_AFTER,
+                        in_flight.group, in_flight.topic, in_flight.queue_id, RETRY_AFTER,
                     )  # fmt: skip
                     next_ms = soon_ms
             if due.left:
@@ -170,7 +172,7 @@ class PopLifecycle:
         """Capture a snapshot. Offsets are submitted before it: recovery relies on that order."""
         self._unsaved = 0
         submit_offsets(self._state)
-        return snapshot(self._pops.table.shelves, self._pops.journal)
+        return snapshot(self._pops.table.all_in_flight, self._pops.journal)
 
 
 def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:
@@ -179,42 +181,43 @@ def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:
     A message whose copy is refused stays in flight, and so do the others if the store fails, which
     raises `StoreError`.
     """
-    shelf, size = taken.shelf, 0
-    group = state.groups.get(shelf.group)
+    in_flight, size = taken.in_flight, 0
+    group = state.groups.get(in_flight.group)
     # Reading writes what was appended. Copies must be written together with the journal's entry
     # that they were made: seal first, or a crash would redeliver their messages a second time.
     pops.seal()
-    records = [(offset, _record(state, shelf, offset)) for offset in taken.out()[:most]]
+    records = [(offset, _record(state, in_flight, offset)) for offset in taken.out()[:most]]
     for offset, failed in records:
         if group is not None and failed is not None:
             size += failed.store_size
             try:
-                copy = _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
+                copy = _send_again(state, pops, in_flight, failed, group, taken.pop_time_ms)
             except ServerError as error:
                 logger.error(  # noqa: TRY400 - a refusal, not a fault of the code
                     "redelivery refused: group=%s topic=%s queue=%d offset=%d: %s; "
                     "retrying in %g s",
-                    shelf.group, shelf.topic, shelf.queue_id, offset, error.remark, _REFUSED_AFTER,
+                    in_flight.group, in_flight.topic, in_flight.queue_id, offset, error.remark,
+                    _REFUSED_AFTER,
                 )  # fmt: skip
                 continue
             pops.table.copied(taken, offset, copy.position)
         else:
-            place_of = shelf.topic, shelf.group, shelf.queue_id
+            place_of = in_flight.topic, in_flight.group, in_flight.queue_id
             pops.table.settle(*place_of, taken.pop_time_ms, [offset])
         state.batch.notes += 1
     return size
 
 
-def _record(state: BrokerState, shelf: Shelf, offset: int) -> RecordView | None:
+def _record(state: BrokerState, in_flight: QueueInFlight, offset: int) -> RecordView | None:
     """Return a popped message; None if retention has deleted it."""
-    queue = state.store.queue(shelf.topic, shelf.queue_id)
+    queue = state.store.queue(in_flight.topic, in_flight.queue_id)
     read = state.store.read(queue, offset, 1, 1)
     found = RecordView(bytes(read.pieces[0]), 0) if read.pieces else None
     if found is None or found.queue_offset != offset:
         logger.warning(
             "popped message no longer in the log, not redelivered: "
             "group=%s topic=%s queue=%d offset=%d",
-            shelf.group, shelf.topic, shelf.queue_id, offset,
+            in_flight.group, in_flight.topic, in_flight.queue_id, offset,
         )  # fmt: skip
         return None
     return found
@@ -223,25 +226,25 @@ def _record(state: BrokerState, shelf: Shelf, offset: int) -> RecordView | None:
 def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     state: BrokerState,
     pops: Pops,
-    shelf: Shelf,
+    in_flight: QueueInFlight,
     failed: RecordView,
     group: GroupConfig,
     pop_time_ms: int,
 ) -> Placed:
-    given_up = is_given_up(failed.reconsume_times, retry_limit(group))
-    topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
+    exhausted = retries_exhausted(failed.reconsume_times, retry_limit(group))
+    topic = dead_letter_topic(in_flight.group) if exhausted else retry_topic_of(state, in_flight)
     if topic not in state.topics:
         made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.batch.now_ms)
         if made is None:
             logger.error("cannot create topic %s: the limit of topics is reached", topic)
         save_changes(state)
-        if not given_up and state.offsets.query(shelf.group, topic, 0) is None:
-            state.offsets.commit(shelf.group, topic, 0, 0)
+        if not exhausted and state.offsets.query(in_flight.group, topic, 0) is None:
+            state.offsets.commit(in_flight.group, topic, 0, 0)
         pops.topics_changed()
-    if state.measures is not None and not given_up:
-        state.measures.revived.add((first_topic(shelf), shelf.group))
-    pop = PopOfFailed(shelf.group, first_topic(shelf), pop_time_ms)
-    draft = retry_of_popped(failed, topic, pop, given_up=given_up)
+    if state.measures is not None and not exhausted:
+        state.measures.revived.add((first_topic(in_flight), in_flight.group))
+    pop = PopOfFailed(in_flight.group, first_topic(in_flight), pop_time_ms)
+    draft = retry_of_popped(failed, topic, pop, exhausted=exhausted)
     draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
     try:
         return place(state, draft, ())
@@ -250,15 +253,15 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
         return place(state, draft, ())
 
 
-def retry_topic_of(state: BrokerState, shelf: Shelf) -> str:
+def retry_topic_of(state: BrokerState, in_flight: QueueInFlight) -> str:
     """Return where a message goes that was popped from this queue; retries stay where they are."""
-    if TopicMark.of(shelf.topic) is not TopicMark.NORMAL:
-        return shelf.topic
+    if TopicMark.of(in_flight.topic) is not TopicMark.NORMAL:
+        return in_flight.topic
     mark = TopicMark.RETRY_V2 if state.config.enable_retry_topic_v2 else TopicMark.RETRY
-    return mark.real_topic(shelf.topic, shelf.group)
+    return mark.real_topic(in_flight.topic, in_flight.group)
 
 
-def first_topic(shelf: Shelf) -> str:
+def first_topic(in_flight: QueueInFlight) -> str:
     """Return the topic a message was first popped from."""
-    mark = TopicMark.of(shelf.topic)
-    return shelf.topic.removeprefix(mark.real_topic("", shelf.group))
+    mark = TopicMark.of(in_flight.topic)
+    return in_flight.topic.removeprefix(mark.real_topic("", in_flight.group))

@@ -6,17 +6,9 @@ from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.pop.taking import MOST_MESSAGES
 from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.requests.pop import (
-    AckRequest,
-    ChangeInvisibleTimeRequest,
-    NotificationRequest,
-    PeekRequest,
-    PopRequest,
-)
+from pocketmq.protocol.requests import pop
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -28,14 +20,14 @@ LATE_MS = 500
 def checked(
     state: "BrokerState",
     connection: Connection,
-    header: PopRequest | NotificationRequest | PeekRequest,
+    header: pop.PopRequest | pop.NotificationRequest | pop.PeekRequest,
 ) -> TopicConfig:
     """Return the topic that messages are wanted of. Raises `ServerError`."""
-    popping = isinstance(header, PopRequest)
+    popping = isinstance(header, pop.PopRequest)
     if not state.config.broker_permission & Permission.READ:
         verb = "pop" if popping else "peeking"
         raise _forbidden(f"the broker[{_host(state)}] {verb} message is forbidden")
-    if isinstance(header, PopRequest) and header.max_msg_nums > MOST_MESSAGES:
+    if isinstance(header, pop.PopRequest) and header.max_msg_nums > MOST_MESSAGES:
         raise server_error(
             ResponseCode.INVALID_PARAMETER,
             f"the broker[{_host(state)}] pop message's num is greater than {MOST_MESSAGES}",
@@ -57,7 +49,9 @@ def checked(
 
 
 def checked_place(
-    state: "BrokerState", connection: Connection, header: AckRequest | ChangeInvisibleTimeRequest
+    state: "BrokerState",
+    connection: Connection,
+    header: pop.AckRequest | pop.ChangeInvisibleTimeRequest,
 ) -> tuple[int, int]:
     """Return the bounds of the queue a popped message lies in. Raises `ServerError`."""
     topic = existing_topic(state, header.topic)
@@ -101,11 +95,11 @@ def _new_group(state: "BrokerState", name: str) -> GroupConfig:
 
 def _illegal_queue(
     connection: Connection,
-    header: PopRequest
-    | NotificationRequest
-    | PeekRequest
-    | AckRequest
-    | ChangeInvisibleTimeRequest,
+    header: pop.PopRequest
+    | pop.NotificationRequest
+    | pop.PeekRequest
+    | pop.AckRequest
+    | pop.ChangeInvisibleTimeRequest,
     topic: TopicConfig,
 ) -> str:
     return (

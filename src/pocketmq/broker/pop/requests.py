@@ -4,15 +4,7 @@ With Java's checks, codes and texts (5.x). A pop that finds nothing may wait, an
 notification (200054). Acknowledgements are answered once they are written to the journal.
 """
 
-from pocketmq.broker.pop.answers import (
-    NO_POP,
-    UNSET,
-    done,
-    nothing_popped,
-    notified,
-    peeked,
-    pop_answer,
-)
+from pocketmq.broker.pop import answers
 from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedAckRefusal
 from pocketmq.broker.pop.pops import Pops
@@ -23,24 +15,11 @@ from pocketmq.broker.pulling.selection import EVERYTHING, Selection, carried_sel
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode, decode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.pop import (
-    AckRequest,
-    BatchAck,
-    BatchAcks,
-    ChangeInvisibleTimeRequest,
-    ChangeInvisibleTimeResponse,
-    NotificationRequest,
-    NotificationResponse,
-    PeekRequest,
-    PollingInfoRequest,
-    PollingInfoResponse,
-    PopRequest,
-)
+from pocketmq.protocol.requests import pop as rows
 
 _EARLY_MS = 50
 """How long before its end a pop is answered, so that the answer is there in time."""
@@ -49,7 +28,7 @@ _LONGEST_WAIT_MS = 3_600_000
 
 def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Take messages, or wait for them."""
-    header = request.header(PopRequest)
+    header = request.header(rows.PopRequest)
     now_ms = state.batch.now_ms
     born_ms = header.born_time or now_ms
     if now_ms - born_ms - header.poll_time > LATE_MS:
@@ -59,7 +38,7 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     pops = _pops(state)
     batch = pops.take(header, selection)
     if batch.count:
-        connection.write(*pop_answer(request, header, now_ms, batch))
+        connection.write(*answers.pop_answer(request, header, now_ms, batch))
         if state.measures is not None:
             state.measures.answered(request.code, ResponseCode.SUCCESS, state.steady())
         return None
@@ -72,27 +51,27 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
         if not batch.stopped and pops.hold(held, wait_ms / 1000, unfinished=batch.unfinished):
             return None
         code = ResponseCode.POLLING_FULL
-    return nothing_popped(request, code, header, now_ms, batch.rest)
+    return answers.nothing_popped(request, code, header, now_ms, batch.rest)
 
 
 def notify(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Return whether there is something to take, once there is."""
-    header = request.header(NotificationRequest)
+    header = request.header(rows.NotificationRequest)
     checked(state, connection, header)
     pops, now_ms = _pops(state), state.batch.now_ms
     if pops.available(header):
-        return notified(request, found=True)
+        return answers.notified(request, found=True)
     wait_ms = _wait_ms(header.born_time or now_ms, header.poll_time, now_ms)
     if wait_ms <= 0:
-        return notified(request, found=False)
+        return answers.notified(request, found=False)
     if pops.hold(HeldPop(connection, request, header, EVERYTHING), wait_ms / 1000):
         return None
-    return notified(request, found=False, full=True)
+    return answers.notified(request, found=False, full=True)
 
 
 def acknowledge(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Acknowledge one message."""
-    header = request.header(AckRequest)
+    header = request.header(rows.AckRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
         header.topic, header.consumer_group, header.queue_id, header.offset,
@@ -112,7 +91,7 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
 
 def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Acknowledge messages of several pops."""
-    acks = decode_body(request.body, BatchAcks).acks if request.body else []
+    acks = decode_body(request.body, rows.BatchAcks).acks if request.body else []
     if not acks:
         return request.reply(ResponseCode.NO_MESSAGE)
     refused: ServerError | None = None
@@ -126,7 +105,7 @@ def acknowledge_several(state: BrokerState, connection: Connection, request: Com
     return _answered_later(state, connection, request)
 
 
-def _acknowledge_batch(state: BrokerState, connection: Connection, ack: BatchAck) -> None:
+def _acknowledge_batch(state: BrokerState, connection: Connection, ack: rows.BatchAck) -> None:
     try:
         mark = TopicMark(ack.retry or TopicMark.NORMAL.value)
     except ValueError:
@@ -172,13 +151,13 @@ def _acknowledge_ordered(
 
 def change_invisible(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Hide a message for `invisibleTime` from now on; it gets a new handle."""
-    header = request.header(ChangeInvisibleTimeRequest)
+    header = request.header(rows.ChangeInvisibleTimeRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
         header.topic, header.consumer_group, header.queue_id, header.offset,
     )  # fmt: skip
     if not low <= offset < high:
-        raise server_error(ResponseCode.NO_MESSAGE, UNSET)
+        raise server_error(ResponseCode.NO_MESSAGE, answers.UNSET)
     handle = PopHandle.parse(header.extra_info)
     now_ms, table = state.batch.now_ms, _pops(state).table
     until_ms = now_ms + min(header.invisible_time, LATEST_MS)
@@ -196,7 +175,7 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
         )
         if table.change(changed):
             state.batch.notes += 1
-    answer = ChangeInvisibleTimeResponse(
+    answer = rows.ChangeInvisibleTimeResponse(
         pop_time=pop_time_ms, invisible_time=invisible_ms, revive_qid=handle.revive_queue_id
     )
     return _answered_later(state, connection, request, answer)
@@ -204,9 +183,9 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
 
 def peek(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Show messages without taking them."""
-    header = request.header(PeekRequest)
+    header = request.header(rows.PeekRequest)
     topic = checked(state, connection, header)
-    connection.write(*peeked(state, _pops(state).table, request, header, topic))
+    connection.write(*answers.peeked(state, _pops(state).table, request, header, topic))
     if state.measures is not None:
         state.measures.answered(request.code, ResponseCode.SUCCESS, state.steady())
     return None
@@ -214,10 +193,12 @@ def peek(state: BrokerState, connection: Connection, request: Command) -> Answer
 
 def polling_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Return how many pops wait for a queue."""
-    header = request.header(PollingInfoRequest)
+    header = request.header(rows.PollingInfoRequest)
     del connection
     waiting = _pops(state).waiting_for(header.topic, header.consumer_group, header.queue_id)
-    return request.reply(ResponseCode.SUCCESS, UNSET, PollingInfoResponse(polling_num=waiting))
+    return request.reply(
+        ResponseCode.SUCCESS, answers.UNSET, rows.PollingInfoResponse(polling_num=waiting)
+    )
 
 
 def _read_handle(text: str) -> tuple[int, int]:
@@ -238,7 +219,7 @@ def _pops(state: BrokerState) -> Pops:
     return state.pops
 
 
-def _selection(state: BrokerState, header: PopRequest) -> Selection:
+def _selection(state: BrokerState, header: rows.PopRequest) -> Selection:
     if not header.exp:
         return EVERYTHING
     selection = carried_selection(header.topic, header.exp, header.exp_type)
@@ -262,13 +243,13 @@ def _answered_later(
     state: BrokerState,
     connection: Connection,
     request: Command,
-    header: ChangeInvisibleTimeResponse | None = None,
+    header: rows.ChangeInvisibleTimeResponse | None = None,
 ) -> bytes | None:
     """Answer once what was noted is written; at once if nothing was."""
     if header is None:
-        frame = done(request)
+        frame = answers.done(request)
     else:
-        frame = request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
+        frame = request.reply(ResponseCode.SUCCESS, answers.UNSET, header).encode()
     if not state.batch.notes:
         return frame
     if not request.flag & ONEWAY_FLAG:
@@ -288,13 +269,13 @@ def _refusing(handler: Handler, empty: Header) -> Handler:
     return serve
 
 
-_NOT_CHANGED = ChangeInvisibleTimeResponse(pop_time=0, invisible_time=0, revive_qid=0)
+_NOT_CHANGED = rows.ChangeInvisibleTimeResponse(pop_time=0, invisible_time=0, revive_qid=0)
 HANDLERS: dict[RequestCode, Handler] = {
-    RequestCode.POP_MESSAGE: _refusing(pop, NO_POP),
+    RequestCode.POP_MESSAGE: _refusing(pop, answers.NO_POP),
     RequestCode.ACK_MESSAGE: acknowledge,
     RequestCode.BATCH_ACK_MESSAGE: acknowledge_several,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: _refusing(change_invisible, _NOT_CHANGED),
-    RequestCode.NOTIFICATION: _refusing(notify, NotificationResponse(has_msg=False)),
-    RequestCode.PEEK_MESSAGE: _refusing(peek, NO_POP),
+    RequestCode.NOTIFICATION: _refusing(notify, rows.NotificationResponse(has_msg=False)),
+    RequestCode.PEEK_MESSAGE: _refusing(peek, answers.NO_POP),
     RequestCode.POLLING_INFO: polling_info,
 }

@@ -1,7 +1,7 @@
 """Everything popped on a broker, as requests read and change it; changes go to the journal.
 
-Each change is made in `shelves` and noted in the journal, from which `keeping` replays it after a
-crash. Times are the caller's. Belongs to the broker's loop.
+Each change is made in `all_in_flight` and noted in the journal, from which `recovery` replays it
+after a crash. Times are the caller's. Belongs to the broker's loop.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop.all_in_flight import AllInFlight, LockedQueue
+from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.journal import (
     Journal,
     MessagesPopped,
@@ -18,8 +20,6 @@ from pocketmq.broker.pop.journal import (
     VisibilityChanged,
 )
 from pocketmq.broker.pop.ordered import OrderedAckRefusal, OrderedPop
-from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.pop.shelves import LockedQueue, Shelves
 from pocketmq.store import QueueIndex
 
 LATEST_MS = 1 << 52
@@ -30,41 +30,41 @@ class PopTable:
     """The messages in flight of all groups, and the journal of their changes."""
 
     def __init__(self, offsets: ConsumerOffsetTable, journal: Journal) -> None:
-        self.shelves = Shelves(offsets)
-        self.deadlines = self.shelves.deadlines
+        self.all_in_flight = AllInFlight(offsets)
+        self.deadlines = self.all_in_flight.deadlines
         self._journal = journal
 
     # Looking
 
     def locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
         """Return the latest ordered pop of a queue."""
-        return self.shelves.find_locked(topic, group, queue_id)
+        return self.all_in_flight.find_locked(topic, group, queue_id)
 
     def cursor(self, topic: str, group: str, queue_id: int) -> int | None:
         """Return where the next pop of a queue begins; None for a group that is new to it."""
-        committed = self.shelves.offsets.query(group, topic, queue_id)
-        shelf = self.shelves.find(topic, group, queue_id)
-        if shelf is None:
+        committed = self.all_in_flight.offsets.query(group, topic, queue_id)
+        in_flight = self.all_in_flight.find(topic, group, queue_id)
+        if in_flight is None:
             return committed
-        return shelf.next if committed is None else max(shelf.next, committed)
+        return in_flight.next if committed is None else max(in_flight.next, committed)
 
     def left_of(self, topic: str, group: str) -> Callable[[QueueIndex], int | None]:
         """Return a function that counts what is left in a queue; None where one has to read.
 
         Pops check all queues of a topic, most of them in vain.
         """
-        offsets = self.shelves.offsets
+        offsets = self.all_in_flight.offsets
         committed = offsets.committed.get((topic, group), _NONE)
-        shelves = self.shelves.shelves.get((topic, group), _NO_SHELVES)
+        by_queue = self.all_in_flight.by_group.get((topic, group), _NONE_IN_FLIGHT)
 
         def left(queue: QueueIndex) -> int | None:
             queue_id = queue.queue_id
             start = committed.get(queue_id)
-            shelf = shelves.get(queue_id)
-            if shelf is not None:
+            in_flight = by_queue.get(queue_id)
+            if in_flight is not None:
                 if offsets.has_reset(group, topic, queue_id):
                     return None
-                start = shelf.next if start is None else max(shelf.next, start)
+                start = in_flight.next if start is None else max(in_flight.next, start)
             if start is None or start < 0 or start > queue.next_offset:
                 return None
             return queue.next_offset - start
@@ -73,46 +73,46 @@ class PopTable:
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return the number of messages a group has in flight of a queue."""
-        shelf = self.shelves.find(topic, group, queue_id)
-        return 0 if shelf is None else len(shelf.held)
+        in_flight = self.all_in_flight.find(topic, group, queue_id)
+        return 0 if in_flight is None else len(in_flight.held)
 
     # Changing
 
     def take(self, popped: MessagesPopped) -> None:
         """Note messages that are popped."""
         self._journal.note(popped)
-        self.shelves.take(popped)
+        self.all_in_flight.take(popped)
 
     def skip(self, topic: str, group: str, queue_id: int, following: int) -> None:
         """Skip messages that match no filter; not noted, since it can be repeated."""
-        shelf = self.shelves.find(topic, group, queue_id)
-        if shelf is not None:
-            shelf.next = max(shelf.next, following)
+        in_flight = self.all_in_flight.find(topic, group, queue_id)
+        if in_flight is not None:
+            in_flight.next = max(in_flight.next, following)
         else:
-            self.shelves.commit(topic, group, queue_id, following)
+            self.all_in_flight.commit(topic, group, queue_id, following)
 
     def settle(
         self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: Iterable[int]
     ) -> int:
         """Note messages that are done; return how many of them this pop still had in flight."""
-        shelf = self.shelves.find(topic, group, queue_id)
-        if shelf is None:
+        in_flight = self.all_in_flight.find(topic, group, queue_id)
+        if in_flight is None:
             return 0
-        settled = self.shelves.settle(shelf, pop_time_ms, offsets)
+        settled = self.all_in_flight.settle(in_flight, pop_time_ms, offsets)
         if settled:
             self._journal.note_settled(topic, group, queue_id, pop_time_ms, settled)
         return len(settled)
 
     def copied(self, taken: Taken, offset: int, copy: int) -> None:
         """Note that a message is done because its copy lies at a position of the log."""
-        shelf = taken.shelf
-        if self.shelves.settle(shelf, taken.pop_time_ms, [offset]):
-            place = shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms
+        in_flight = taken.in_flight
+        if self.all_in_flight.settle(in_flight, taken.pop_time_ms, [offset]):
+            place = in_flight.topic, in_flight.group, in_flight.queue_id, taken.pop_time_ms
             self._journal.note_settled(*place, [offset], [copy])
 
     def change(self, changed: VisibilityChanged) -> bool:
         """Hide a message until another time; False if it is not in flight with the pop named."""
-        if not self.shelves.change(changed):
+        if not self.all_in_flight.change(changed):
             return False
         self._journal.note(changed)
         return True
@@ -122,7 +122,7 @@ class PopTable:
         before = self.locked(topic, group, queue_id)
         if before is not None:
             before.pop.followed_by(pop)
-        self._note_locked(self.shelves.lock(topic, group, queue_id, pop, now_ms))
+        self._note_locked(self.all_in_flight.lock(topic, group, queue_id, pop, now_ms))
 
     def ack_ordered(
         self, queue: LockedQueue, offset: int, pop_time_ms: int, now_ms: int
@@ -130,8 +130,10 @@ class PopTable:
         """Note an acknowledgement of an ordered pop; None if it counts."""
         verdict = queue.pop.ack(offset, pop_time_ms)
         if verdict is None:
-            self.shelves.commit(queue.topic, queue.group, queue.queue_id, queue.pop.next_offset)
-            self.shelves.free_when_due(queue, now_ms)
+            self.all_in_flight.commit(
+                queue.topic, queue.group, queue.queue_id, queue.pop.next_offset
+            )
+            self.all_in_flight.free_when_due(queue, now_ms)
             self._note_locked(queue)
         return verdict
 
@@ -141,13 +143,13 @@ class PopTable:
         """Hide a message of an ordered pop until another time."""
         if not queue.pop.change(offset, pop_time_ms, visible_ms):
             return False
-        self.shelves.free_when_due(queue, now_ms)
+        self.all_in_flight.free_when_due(queue, now_ms)
         self._note_locked(queue)
         return True
 
     def clear(self, topic: str, group: str, queue_id: int, target: int) -> None:
         """Drop what a group has in flight of a queue: its offset was reset."""
-        self.shelves.clear(topic, group, queue_id)
+        self.all_in_flight.clear(topic, group, queue_id)
         self._journal.note(QueueCleared(topic, group, queue_id, target))
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
@@ -155,16 +157,18 @@ class PopTable:
 
         Noted also if nothing is in flight: earlier entries would set its offsets again.
         """
-        self.shelves.forget(topic, group)
+        self.all_in_flight.forget(topic, group)
         self._journal.note(PopsForgotten(topic, group))
 
     def _note_locked(self, queue: LockedQueue) -> None:
         topic, group, queue_id = queue.topic, queue.group, queue.queue_id
-        committed = self.shelves.offsets.committed.get((topic, group), _NONE).get(queue_id, -1)
+        committed = self.all_in_flight.offsets.committed.get((topic, group), _NONE).get(
+            queue_id, -1
+        )
         pop = msgspec.structs.replace(queue.pop)  # as it is now: it may change before it is sealed
         pop.visible_ms = dict(pop.visible_ms)
         self._journal.note(QueueLocked(topic, group, queue_id, committed, pop))
 
 
 _NONE: dict[int, int] = {}
-_NO_SHELVES: dict[int, Shelf] = {}
+_NONE_IN_FLIGHT: dict[int, QueueInFlight] = {}

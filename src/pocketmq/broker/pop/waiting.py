@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest
 from pocketmq.store import QueueIndex
 

@@ -6,17 +6,8 @@ from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.reading import (
-    ConsumeQueueEntry,
-    ConsumeQueuePage,
-    QueryConsumeQueueRequest,
-    QueryMessageRequest,
-    QueryMessageResponse,
-    ViewMessageRequest,
-)
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.requests import reading
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
 _MOST_ENTRIES = 4096
@@ -27,7 +18,7 @@ _LARGEST_BODY = 15 * 1024 * 1024
 
 
 def view(
-    state: BrokerState, _: Connection, request: Command, header: ViewMessageRequest
+    state: BrokerState, _: Connection, request: Command, header: reading.ViewMessageRequest
 ) -> Command:
     """Answer with the message at a position of the commit log."""
     offset = header.offset
@@ -40,7 +31,10 @@ def view(
 
 
 def query(
-    state: BrokerState, connection: Connection, request: Command, header: QueryMessageRequest
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: reading.QueryMessageRequest,
 ) -> Command | None:
     """Answer with the latest messages of a topic with a key, as many as Java would.
 
@@ -66,7 +60,7 @@ def query(
     return None
 
 
-def _find(state: BrokerState, request: Command, header: QueryMessageRequest) -> Command:
+def _find(state: BrokerState, request: Command, header: reading.QueryMessageRequest) -> Command:
     config = state.config
     limit = config.default_query_max_num if header.unique_key_query else header.max_num
     limit = min(limit, config.max_msgs_num_batch)
@@ -81,9 +75,11 @@ def _find(state: BrokerState, request: Command, header: QueryMessageRequest) -> 
             unique=bool(header.unique_key_query),
         )
     if not records:
-        nowhere = QueryMessageResponse(index_last_update_timestamp=0, index_last_update_phyoffset=0)
+        nowhere = reading.QueryMessageResponse(
+            index_last_update_timestamp=0, index_last_update_phyoffset=0
+        )
         return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, nowhere)
-    found = QueryMessageResponse(
+    found = reading.QueryMessageResponse(
         index_last_update_timestamp=state.clock.now_ms(),
         index_last_update_phyoffset=state.store.log.tail,
     )
@@ -102,7 +98,7 @@ def _joined(records: list[bytes]) -> bytes:
 
 
 def look_at_queue(
-    state: BrokerState, _: Connection, request: Command, header: QueryConsumeQueueRequest
+    state: BrokerState, _: Connection, request: Command, header: reading.QueryConsumeQueueRequest
 ) -> Command:
     """Show entries of a queue, and which of them a group's tags let through."""
     topic, group = header.topic or "", header.consumer_group or ""
@@ -114,11 +110,11 @@ def look_at_queue(
     start, count = max(header.index, 0), min(max(header.count, 0), _MOST_ENTRIES)
     positions, sizes = queue.entries(start, count)
     tags = queue.tags(start, count)
-    page = ConsumeQueuePage(
+    page = reading.ConsumeQueuePage(
         subscription_data=None if known is None else known.subscription,
         filter_data=f"{group}@{topic} is not online!" if known is None else "null",
         queue_data=[
-            ConsumeQueueEntry(
+            reading.ConsumeQueueEntry(
                 physic_offset=position,
                 physic_size=size,
                 tags_code=tag,

@@ -13,12 +13,9 @@ from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission, PullFlag
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, Permission, PullFlag, TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import QueueIndex, QueueRead, ReadStatus
 

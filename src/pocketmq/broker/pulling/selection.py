@@ -11,12 +11,12 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.broker.core.refusals import MORE_HELP
-from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
+from pocketmq.broker.members.consumers import TopicSubscription, subscribed
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.filter import SqlFilter, is_tag_kind, subscribe
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.reading import PullRequest
 
 Matches: TypeAlias = Callable[[int, memoryview], bool]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import QueueIndex
 

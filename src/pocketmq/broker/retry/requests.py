@@ -9,28 +9,18 @@ retry topic.
 import random
 
 from pocketmq.broker.core.refusals import MORE_HELP, OVERLOADED
-from pocketmq.broker.retry.rules import (
-    DEAD_LETTER_QUEUES,
-    give_up_sent,
-    is_given_up,
-    level_of_retry,
-    retry_limit,
-    retry_of,
-)
+from pocketmq.broker.retry import rules
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
+from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.model import properties as names
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
-from pocketmq.model.topics import TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import Command, RecordView, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.requests.sending import SendBackRequest
 
 _UNIT_SUB = 2
@@ -52,11 +42,11 @@ def send_back(
             ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}"
         )
     failed = RecordView(found, 0)
-    limit = retry_limit(group, request.version, header.max_reconsume_times)
-    level = level_of_retry(failed.reconsume_times, limit, header.delay_level)
-    draft = retry_of(failed, level)
+    limit = rules.retry_limit(group, request.version, header.max_reconsume_times)
+    level = rules.level_of_retry(failed.reconsume_times, limit, header.delay_level)
+    draft = rules.retry_of(failed, level)
     if level is None:
-        topic = make_group_topic(state, dead_letter_topic(header.group), DEAD_LETTER_QUEUES)
+        topic = make_group_topic(state, dead_letter_topic(header.group), rules.DEAD_LETTER_QUEUES)
         draft.topic = topic.topic_name
     else:
         draft.topic = topic.topic_name
@@ -128,7 +118,7 @@ def make_group_topic(
     return topic
 
 
-def give_up_retries(
+def dead_letter_exhausted(
     state: BrokerState, draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
     """Point a draft for a retry topic at the dead letters after its last retry.
@@ -137,14 +127,14 @@ def give_up_retries(
     to the dead letters. Raises `ServerError` for an unknown group.
     """
     group = draft.topic.removeprefix(RETRY_PREFIX)
-    limit = retry_limit(find_group(state, group), client_version, client_limit)
+    limit = rules.retry_limit(find_group(state, group), client_version, client_limit)
     tries = draft.reconsume_times - 1  # the consumer has counted the one that failed
-    if not is_given_up(tries, limit) and state.locks.all_free(group, state.steady()):
+    if not rules.retries_exhausted(tries, limit) and state.locks.all_free(group, state.steady()):
         return
-    make_group_topic(state, dead_letter_topic(group), DEAD_LETTER_QUEUES)
+    make_group_topic(state, dead_letter_topic(group), rules.DEAD_LETTER_QUEUES)
     save_changes(state)
     state.stats.count(state.stats.dead, origin_of(state, draft), group)
-    give_up_sent(draft, group)
+    rules.redirect_to_dead_letters(draft, group)
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {RequestCode.CONSUMER_SEND_MSG_BACK: send_back}

@@ -8,14 +8,14 @@ topics and store the copies.
 import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.model import GroupConfig
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
-from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.record_scan import RecordView
 
 DEAD_LETTER_QUEUES = 1
 _MOST_TRIES = 2**31 - 1
@@ -32,7 +32,7 @@ class PopOfFailed(msgspec.Struct, frozen=True):
     time_ms: int
 
 
-def is_given_up(tries: int, limit: int) -> bool:
+def retries_exhausted(tries: int, limit: int) -> bool:
     """Return whether a message that failed after `tries` retries becomes a dead letter."""
     return tries >= limit
 
@@ -43,7 +43,7 @@ def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
     `tries` counts those that failed before this one. The consumer may ask for a level, or for none
     with 0; a negative one makes it a dead letter.
     """
-    if asked < 0 or is_given_up(tries, limit):
+    if asked < 0 or retries_exhausted(tries, limit):
         return None
     return asked or retry_level(tries)
 
@@ -74,18 +74,18 @@ def retry_of(failed: RecordView, level: int | None) -> Draft:
     return _one_more_try(failed, topic, properties)
 
 
-def retry_of_popped(failed: RecordView, topic: str, pop: PopOfFailed, *, given_up: bool) -> Draft:
+def retry_of_popped(failed: RecordView, topic: str, pop: PopOfFailed, *, exhausted: bool) -> Draft:
     """Return the copy for `topic` of a message that was popped and not acknowledged."""
     properties = decode_properties(failed.property_bytes)
     if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(pop.time_ms)
     properties[_ORIGIN_GROUP] = pop.group
-    if given_up:  # shown to operators: where a dead letter is from
+    if exhausted:  # shown to operators: where a dead letter is from
         properties.setdefault(names.RETRY_TOPIC, pop.topic)
     return _one_more_try(failed, topic, properties)
 
 
-def give_up_sent(draft: Draft, group: str) -> None:
+def redirect_to_dead_letters(draft: Draft, group: str) -> None:
     """Point a retry that a consumer sent itself at the dead letters of its group."""
     draft.topic = dead_letter_topic(group)
     draft.queue_id = 0

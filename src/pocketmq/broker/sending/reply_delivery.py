@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -15,16 +15,16 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, message_illegal
 from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.property_text import append_property, decode_properties
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
-from pocketmq.protocol.requests.client_calls import PushReplyRequest
-from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2, SendResponse
+from pocketmq.protocol.requests import client_calls, sending
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -34,7 +34,9 @@ COMPRESSION = int(SysFlag.COMPRESSED) | COMPRESSION_MASK
 def reply(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Push a reply to the client that sent the request."""
     header = request.header(
-        SendRequest if request.code == RequestCode.SEND_REPLY_MESSAGE else SendRequestV2
+        sending.SendRequest
+        if request.code == RequestCode.SEND_REPLY_MESSAGE
+        else sending.SendRequestV2
     )
     try:
         target = find_target(state, connection.remote_address, header)
@@ -74,13 +76,13 @@ def _store(  # noqa: PLR0917 - all there is of a reply
     state: BrokerState,
     connection: Connection,
     request: Command,
-    header: SendRequest,
+    header: sending.SendRequest,
     target: SendTarget,
     text: bytes,
-) -> SendResponse:
+) -> sending.SendResponse:
     """Store a reply if so configured; a failure does not keep it from being pushed."""
     queue = target.queue
-    answer = SendResponse(
+    answer = sending.SendResponse(
         msg_id="0",  # clients require one
         queue_id=queue.queue_id,
         queue_offset=0,
@@ -111,7 +113,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
 
 
 def _answer(
-    state: BrokerState, request: Command, stored: SendResponse, remark: str | None
+    state: BrokerState, request: Command, stored: sending.SendResponse, remark: str | None
 ) -> Command:
     if remark is None:
         return request.reply(ResponseCode.SUCCESS, None, stored)
@@ -121,11 +123,15 @@ def _answer(
 
 
 def _push_of(
-    state: BrokerState, connection: Connection, request: Command, header: SendRequest, text: bytes
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: sending.SendRequest,
+    text: bytes,
 ) -> Command:
     with suppress(InvalidInput):  # properties are limited in size
         text = append_property(text, names.PUSH_REPLY_TIME, str(state.batch.now_ms))
-    push = PushReplyRequest(
+    push = client_calls.PushReplyRequest(
         producer_group=header.producer_group,
         topic=header.topic,
         default_topic=header.default_topic,

@@ -7,26 +7,20 @@ answer is a template. Whatever asks for more (retries, delays, transactions) bec
 from collections.abc import Mapping
 from functools import lru_cache
 
+from pocketmq import errors
 from pocketmq.broker.core.refusals import OVERLOADED, STORE_UNAVAILABLE
-from pocketmq.broker.retry.requests import give_up_retries
+from pocketmq.broker.retry.requests import dead_letter_exhausted
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
 from pocketmq.broker.writing.drafts import Draft, SendTarget, born_host
-from pocketmq.errors import (
-    InvalidInput,
-    MessageMalformed,
-    ResponseCode,
-    ServerError,
-    StoreError,
-    server_error,
-)
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.property_text import LIMIT, decode_properties
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
@@ -44,23 +38,23 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
     batch = state.batch
     try:
         if batch.overloaded:
-            raise server_error(ResponseCode.SYSTEM_BUSY, OVERLOADED)
+            raise errors.server_error(errors.ResponseCode.SYSTEM_BUSY, OVERLOADED)
         target = state.targets.get((header.topic, header.queue_id))
         if target is None or target.version is not state.topics.version:
             target = find_target(state, connection.remote_address, header)
         take = _take_batch if header.batch else _take_one
         frame = take(state, connection, request, header, target)
-    except ServerError as error:
+    except errors.ServerError as error:
         state.traffic.refused += 1
         return state.send_answers.refused(request, error.code, error.remark)
-    except InvalidInput as error:
+    except errors.InvalidInput as error:
         state.traffic.refused += 1
-        return state.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(error))
-    except StoreError:
+        return state.send_answers.refused(request, errors.ResponseCode.MESSAGE_ILLEGAL, str(error))
+    except errors.StoreError:
         batch.check_dropped()
         state.traffic.refused += 1
         return state.send_answers.refused(
-            request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
+            request, errors.ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
         )
     if not request.flag & ONEWAY_FLAG:
         wait = header.properties is None or _NOT_WAITING not in header.properties
@@ -173,7 +167,7 @@ def _take_draft(
         reconsume_times=header.reconsume_times or 0,
     )
     if target.retry:
-        give_up_retries(state, draft, request.version, header.max_reconsume_times)
+        dead_letter_exhausted(state, draft, request.version, header.max_reconsume_times)
     placed = place(state, draft)
     return state.send_answers.special(
         request,
@@ -189,8 +183,8 @@ def _check_takes_back(topic: str, properties: Mapping[str, str]) -> None:
     """Refuse a message that recalls a timed one of another topic; see `RECALL_MESSAGE`."""
     key = properties.get(names.TIMER_DELETE_UNIQUE_KEY)
     if key is not None and not key.startswith(f"{topic}+"):
-        raise server_error(
-            ResponseCode.NO_PERMISSION,
+        raise errors.server_error(
+            errors.ResponseCode.NO_PERMISSION,
             f"{names.TIMER_DELETE_UNIQUE_KEY} names a message of another topic than {topic}",
         )
 
@@ -204,8 +198,8 @@ def _take_batch(
 ) -> bytes:
     limit = state.config.max_message_size
     if target.retry:
-        raise server_error(
-            ResponseCode.MESSAGE_ILLEGAL,
+        raise errors.server_error(
+            errors.ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {header.topic}",
         )
     text = (header.properties or "") + "\2"
@@ -225,8 +219,8 @@ def _take_batch(
     )
     try:
         stored = append_batch(state, queue, request.body, like)
-    except MessageMalformed as error:
-        raise server_error(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
+    except errors.MessageMalformed as error:
+        raise errors.server_error(errors.ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
     unique_key = _value(text, "UNIQ_KEY\1")
     return state.send_answers.stored_batch(
         request,

@@ -11,14 +11,13 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.kinds import Permission, SysFlag, TopicFilterType
+from pocketmq.model import Permission, SysFlag, TopicConfig, TopicFilterType
 from pocketmq.model.names import (
     NOT_SENDABLE_TOPICS,
     REVIVE_TOPIC_PREFIX,
     TIMER_TOPIC,
     is_retry_topic,
 )
-from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.requests.sending import SendRequest
 
 _UNIT = 1

@@ -25,8 +25,9 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.limited_logs import RefusalLog
+from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.command import ONEWAY_FLAG
 
 logger = logging.getLogger("pocketmq.broker")
 

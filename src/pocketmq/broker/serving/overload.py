@@ -11,9 +11,8 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.request import NOTHING, RequestQueue
 
 SHORT = 0.01

@@ -7,9 +7,8 @@ single broker has an answer (it is the master, it has no slaves), it answers.
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, encode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.broker_admin import HAClient, HAStatus, StoreCheck
 
 _COLD = "this broker does not tell cold data from other data"

@@ -7,16 +7,12 @@ import shutil
 
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import SCHEDULE_TOPIC
-from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
-from pocketmq.protocol.requests.key_values import KVTable
-from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody, ViewBrokerStatsRequest
-from pocketmq.protocol.requests.topics import GetTopicStatsRequest
+from pocketmq.protocol.requests import key_values, stats, topics
 
 _POOLS = {"send": 10_000, "pull": 100_000, "query": 20_000, "litePull": 100_000, "ack": 100_000}
 _UNITS = "KMGTPE"
@@ -24,7 +20,9 @@ _UNITS = "KMGTPE"
 
 def runtime_info(state: BrokerState, _: Connection, request: Command) -> Command:
     """Return what `mqadmin clusterList` and `brokerStatus` show."""
-    return request.reply(ResponseCode.SUCCESS, body=encode_body(KVTable(table=figures(state))))
+    return request.reply(
+        ResponseCode.SUCCESS, body=encode_body(key_values.KVTable(table=figures(state)))
+    )
 
 
 def figures(state: BrokerState) -> dict[str, str]:
@@ -149,7 +147,7 @@ def _span(milliseconds: int) -> str:
 
 
 def topic(
-    state: BrokerState, _: Connection, request: Command, header: GetTopicStatsRequest
+    state: BrokerState, _: Connection, request: Command, header: topics.GetTopicStatsRequest
 ) -> Command:
     """Return the bounds of a topic's queues here, and when the last message of each was stored."""
     name = header.topic
@@ -159,15 +157,15 @@ def topic(
     ids = range(max(config.read_queue_nums, config.write_queue_nums))
     broker = state.config.broker_name
     table = {MessageQueue(name, broker, number): _held(state, name, number) for number in ids}
-    body = TopicStatsBody(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
+    body = stats.TopicStatsBody(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
 
 
-def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
+def _held(state: BrokerState, name: str, number: int) -> stats.OffsetRange:
     queue = state.store.queue(name, number)
     if queue is None or queue.next_offset == 0:
-        return OffsetRange()
-    return OffsetRange(
+        return stats.OffsetRange()
+    return stats.OffsetRange(
         min_offset=queue.min_offset,
         max_offset=queue.next_offset,
         last_update_timestamp=state.store.store_time(queue, queue.next_offset - 1),
@@ -175,7 +173,7 @@ def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
 
 
 def view(
-    state: BrokerState, _: Connection, request: Command, header: ViewBrokerStatsRequest
+    state: BrokerState, _: Connection, request: Command, header: stats.ViewBrokerStatsRequest
 ) -> Command:
     """Return sums and rates of one statistic over the last minute, hour and day."""
     found = state.stats.view(header.stats_name, header.stats_key)

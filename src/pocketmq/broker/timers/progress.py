@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pocketmq.broker.core.log_origins import copies_since, timer_of_origin
 from pocketmq.broker.timers.wheel import Entry
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import MessageStore, QueueIndex
 
 NOTHING: Entry = (0, -1)

@@ -27,8 +27,9 @@ from pocketmq.broker.timers.wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.model.properties import REAL_TOPIC
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import find_property
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, QueueIndex
 

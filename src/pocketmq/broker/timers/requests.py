@@ -11,26 +11,19 @@ from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft, born_host
 from pocketmq.errors import HeaderMalformed, MQError, ResponseCode, server_error
+from pocketmq.model import DataVersion
 from pocketmq.model import properties as names
-from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.handles import RecallHandle
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.broker_admin import (
-    TimerCheckpoint,
-    TimerMetric,
-    TimerMetrics,
-    encode_timer_checkpoint,
-)
-from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
+from pocketmq.protocol.requests import broker_admin, sending
 
 _TAG = "_RECALL_TAG_"
 
 
 def recall(
-    state: BrokerState, connection: Connection, request: Command, header: RecallRequest
+    state: BrokerState, connection: Connection, request: Command, header: sending.RecallRequest
 ) -> Answer:
     """Recall a message; whether there is one is not checked, as in RocketMQ."""
     now_ms = state.batch.now_ms
@@ -54,13 +47,13 @@ def recall(
     )
     place(state, draft)
     if not request.flag & ONEWAY_FLAG:
-        answer = RecallResponse(msg_id=handle.message_id, region=state.config.region_id)
+        answer = sending.RecallResponse(msg_id=handle.message_id, region=state.config.region_id)
         frame = request.reply(ResponseCode.SUCCESS, None, answer).encode()
         state.batch.answer_stored(connection, request, frame)
     return None
 
 
-def _checked(state: BrokerState, header: RecallRequest, now_ms: int) -> RecallHandle:
+def _checked(state: BrokerState, header: sending.RecallRequest, now_ms: int) -> RecallHandle:
     config = state.config
     if not config.recall_message_enable:
         raise server_error(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
@@ -91,8 +84,8 @@ _AT_ONCE = 1000
 def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:
     """Return how far timed messages were taken in and delivered."""
     timed = _timed(state, "The checkpoint is null")
-    body = encode_timer_checkpoint(
-        TimerCheckpoint(
+    body = broker_admin.encode_timer_checkpoint(
+        broker_admin.TimerCheckpoint(
             last_read_time_ms=timed.done[0],
             last_timer_log_flush_pos=timed.saved_position,
             last_timer_queue_offset=timed.taken,
@@ -130,9 +123,9 @@ def waiting(state: BrokerState, connection: Connection, request: Command) -> Non
 
 def _counted(state: BrokerState, request: Command, counts: dict[str, int]) -> Command:
     now_ms = state.clock.now_ms()
-    metrics = TimerMetrics(
+    metrics = broker_admin.TimerMetrics(
         timing_count={
-            topic: TimerMetric(count=count, time_stamp=now_ms)
+            topic: broker_admin.TimerMetric(count=count, time_stamp=now_ms)
             for topic, count in sorted(counts.items())
         },
         data_version=DataVersion(timestamp=state.booted_ms),

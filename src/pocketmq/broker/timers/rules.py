@@ -12,13 +12,14 @@ from pocketmq.broker.core.log_origins import origin_of_timer
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.property_text import LIMIT, find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 
 TIMED = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)

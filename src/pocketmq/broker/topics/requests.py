@@ -6,25 +6,13 @@ from pocketmq.broker.topics.attributes import parse_changes
 from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
+from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.kinds import TopicFilterType
 from pocketmq.model.names import SYSTEM_TOPICS
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.topics import (
-    CreateTopicRequest,
-    GetAllTopicConfigRequest,
-    GetAllTopicConfigResponse,
-    GetTopicConfigRequest,
-    TopicConfigs,
-    TopicNames,
-    TopicTableBody,
-)
+from pocketmq.protocol.requests import topics
 
 PAGE = 2000
 """Entries of one page at most, as in Java."""
@@ -37,7 +25,7 @@ _OPTIONAL = {"order": "false", "defaultTopic": ""}
 
 def create(state: BrokerState, _: Connection, request: Command) -> Command:
     """Make a topic, or replace how it is set up."""
-    header = CreateTopicRequest.from_ext(_OPTIONAL | request.ext)
+    header = topics.CreateTopicRequest.from_ext(_OPTIONAL | request.ext)
     try:
         filter_type = TopicFilterType[header.topic_filter_type]
     except KeyError:
@@ -69,7 +57,7 @@ def create_several(state: BrokerState, _: Connection, request: Command) -> Comma
 
     Java makes none of them if one is as it was already; here the others are made.
     """
-    return _create(state, request, decode_body(request.body, TopicConfigs).topic_config_list)
+    return _create(state, request, decode_body(request.body, topics.TopicConfigs).topic_config_list)
 
 
 def _create(state: BrokerState, request: Command, wanted: list[TopicConfig]) -> Command:
@@ -135,7 +123,7 @@ def _pop_retry_topics(state: BrokerState, topic: str) -> list[str]:
 
 
 def get(
-    state: BrokerState, _: Connection, request: Command, header: GetTopicConfigRequest
+    state: BrokerState, _: Connection, request: Command, header: topics.GetTopicConfigRequest
 ) -> Command:
     """Return how a topic is set up."""
     topic = header.topic
@@ -147,7 +135,7 @@ def get(
 
 
 def get_all(
-    state: BrokerState, _: Connection, request: Command, header: GetAllTopicConfigRequest
+    state: BrokerState, _: Connection, request: Command, header: topics.GetAllTopicConfigRequest
 ) -> Command:
     """Return how all topics are set up, or a page of them if the caller says where to begin."""
     table = state.topics
@@ -156,20 +144,22 @@ def get_all(
         count = PAGE if header.max_topic_num is None else min(PAGE, header.max_topic_num)
         version = known_version(header.data_version)
         entries = table.page(header.topic_seq or 0, count, version)
-    body = TopicTableBody(
+    body = topics.TopicTableBody(
         topic_config_table=entries,
         data_version=table.version,
         mapping_data_version=DataVersion(),
         topic_queue_mapping_detail_map={},
         topic_queue_mapping_info_map={},
     )
-    total = GetAllTopicConfigResponse(total_topic_num=len(table))
+    total = topics.GetAllTopicConfigResponse(total_topic_num=len(table))
     return request.reply(ResponseCode.SUCCESS, None, total, encode_body(body))
 
 
 def get_system(state: BrokerState, _: Connection, request: Command) -> Command:
     """List RocketMQ's own topics and those this broker made for itself."""
-    names = TopicNames(topic_list=java_sorted(tuple(SYSTEM_TOPICS | state.topics.system_names)))
+    names = topics.TopicNames(
+        topic_list=java_sorted(tuple(SYSTEM_TOPICS | state.topics.system_names))
+    )
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(names))
 
 

@@ -1,18 +1,19 @@
 """The topics of a broker: made by operators, by sends, for groups, and by the broker for itself.
 
 Pure rules over a table in memory. Names are checked by the callers (`name_rules`), which also save
-what changed and announce it to the name servers (`saving`).
+what changed and announce it to the name servers (`saving`). Also lists the topics and groups that
+every broker has from the start.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
+from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
-from pocketmq.model.kinds import Permission
-from pocketmq.model.names import AUTO_CREATE_TOPIC, is_system_topic
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, Permission, TopicConfig
+from pocketmq.model import names as topic_names
 
 MAX_TOPICS = 50_000
 """More than a broker's clients could work with; a loop of random names must end somewhere."""
@@ -38,7 +39,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
 
     def is_system(self, topic: str) -> bool:
         """Return whether a topic is RocketMQ's own, or this broker's."""
-        return topic in self._system or is_system_topic(topic)
+        return topic in self._system or topic_names.is_system_topic(topic)
 
     @property
     def system_names(self) -> frozenset[str]:
@@ -71,7 +72,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         pattern = self.entries.get(template)
         if pattern is None or not pattern.perm & Permission.INHERIT or self.full:
             return None
-        if template == AUTO_CREATE_TOPIC and not auto_create:
+        if template == topic_names.AUTO_CREATE_TOPIC and not auto_create:
             return None
         count = max(0, min(queues, pattern.write_queue_nums))
         config = TopicConfig(
@@ -151,3 +152,64 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         """Return the topics to announce to the name servers, and clear the list."""
         names, self._unannounced = self._unannounced, set()
         return [name for name in names if name in self.entries]
+
+
+_SCHEDULE_QUEUES = 18
+_BENCHMARK_QUEUES = 1024
+_CLUSTER_QUEUES = 16
+_REVIVE_QUEUES = 8
+_READ_WRITE = int(Permission.READ | Permission.WRITE)
+_INHERIT = int(Permission.INHERIT)
+
+SYSTEM_GROUP_NAMES = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+
+
+def system_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Return the broker's own topics.
+
+    Topics named after the cluster and the broker are templates: tools make new topics by the route
+    of one of them. Without a name for either, a client could not create topics at all.
+    """
+    cluster, broker = config.broker_cluster_name, config.broker_name
+    topics = [
+        _topic(topic_names.SELF_TEST_TOPIC),
+        _topic(topic_names.BENCHMARK_TOPIC, _BENCHMARK_QUEUES),
+        _topic(cluster, _CLUSTER_QUEUES, _template(enabled=config.cluster_topic_enable)),
+        _topic(broker, 1, _template(enabled=config.broker_topic_enable)),
+        _topic(topic_names.OFFSET_MOVED_TOPIC),
+        _topic(topic_names.SCHEDULE_TOPIC, _SCHEDULE_QUEUES),
+        _topic(f"{cluster}_REPLY_TOPIC"),
+        _topic(f"{topic_names.SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", _REVIVE_QUEUES),
+        _topic(f"{topic_names.SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, _INHERIT),
+        _topic(topic_names.HALF_TOPIC),
+        _topic(topic_names.OP_HALF_TOPIC),
+        _topic(topic_names.TIMER_TOPIC),
+    ]
+    if config.auto_create_topic_enable:
+        queues = config.default_topic_queue_nums
+        topics.append(_topic(topic_names.AUTO_CREATE_TOPIC, queues, _template(enabled=True)))
+    if config.trace_topic_enable:
+        topics.append(_topic(config.msg_trace_topic_name))
+    return topics
+
+
+def system_groups() -> list[GroupConfig]:
+    """Return the groups every broker has."""
+    return [GroupConfig(group_name=name) for name in SYSTEM_GROUP_NAMES]
+
+
+def _template(*, enabled: bool) -> int:
+    return _INHERIT | (_READ_WRITE if enabled else 0)
+
+
+def _topic(name: str, queues: int = 1, perm: int = _READ_WRITE) -> TopicConfig:
+    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)

@@ -17,21 +17,14 @@ from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.transactions import rules
 from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
-from pocketmq.broker.transactions.half_states import GIVEN_UP, MOST_CHECKS
-from pocketmq.broker.transactions.rules import (
-    check_request,
-    given_up,
-    half_tag,
-    is_check_due,
-    is_half,
-    prepare,
-)
+from pocketmq.broker.transactions.half_states import DISCARDED, MOST_CHECKS
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
-from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
 from pocketmq.model.properties import TRANSACTION_PREPARED
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol import RecordView
 from pocketmq.store import QueueIndex, TagRule
 
 logger = logging.getLogger("pocketmq.broker")
@@ -48,7 +41,7 @@ _STALE = 64 << 20
 
 def half_tag_rules() -> dict[str, TagRule]:
     """Return what a store needs to recover half messages."""
-    return {HALF_TOPIC: half_tag}
+    return {HALF_TOPIC: rules.half_tag}
 
 
 class TransactionChecks:
@@ -73,7 +66,7 @@ class TransactionChecks:
         self._halves.changed = self._saving.changed
         state.halves = self._halves
         state.redirects[TRANSACTION_PREPARED] = self._hold_back
-        state.store.about_to_drop.append(self._give_up_before)
+        state.store.about_to_drop.append(self._discard_before)
         self._sleep()
 
     async def stop(self) -> None:
@@ -82,7 +75,7 @@ class TransactionChecks:
         await self._saving.stop()
 
     def _hold_back(self, draft: Draft) -> None:
-        if not is_half(draft):
+        if not rules.is_half(draft):
             return
         state = self._state
         if state.config.reject_transaction_message:
@@ -91,7 +84,7 @@ class TransactionChecks:
                 ResponseCode.NO_PERMISSION,
                 f"the broker[{host}] sending transaction message is forbidden",
             )
-        prepare(draft, state.batch.now_ms)
+        rules.prepare(draft, state.batch.now_ms)
 
     def _sleep(self) -> None:
         interval = max(self._state.config.transaction_check_interval, 10) / 1000
@@ -146,7 +139,7 @@ class TransactionChecks:
         return [
             each
             for each in found
-            if is_check_due(tag := tags[each - first], timeout_ms, now_ms)
+            if rules.is_check_due(tag := tags[each - first], timeout_ms, now_ms)
             # If the producer chose the time, the tag does not say when it was stored.
             or (tag < 0 and store.store_time(queue, each) > now_ms)
         ]
@@ -163,9 +156,9 @@ class TransactionChecks:
             half = RecordView(bytes(pieces[0]), 0) if pieces else None
             if half is None or half.queue_offset != offset:
                 logger.error("half message is lost: offset=%d; transaction discarded", offset)
-                halves.states.set(offset, GIVEN_UP)
+                halves.states.set(offset, DISCARDED)
             elif checks >= state.config.transaction_check_max or self._is_old(half, now_ms):
-                self._give_up(half, checks, now_ms)
+                self._discard(half, checks, now_ms)
             else:
                 halves.checked(offset, checks + 1)
                 self._ask(half, checks + 1)
@@ -175,18 +168,18 @@ class TransactionChecks:
         kept_ms = self._state.config.file_reserved_time * 3_600_000
         return now_ms - half.born_timestamp_ms > kept_ms
 
-    def _give_up(self, half: RecordView, checks: int, now_ms: int) -> None:
+    def _discard(self, half: RecordView, checks: int, now_ms: int) -> None:
         state = self._state
         logger.error(
             "transaction unresolved: position=%d checks=%d; moving it to %s",
             half.commit_log_offset,
             checks,
-            TRANSACTION_GAVE_UP_TOPIC,
+            DISCARDED_HALF_TOPIC,
         )
-        state.topics.create_for_group(TRANSACTION_GAVE_UP_TOPIC, 1, now_ms=now_ms)
+        state.topics.create_for_group(DISCARDED_HALF_TOPIC, 1, now_ms=now_ms)
         save_changes(state)
         try:
-            queue = self._halves.end(half, GIVEN_UP, given_up(half, checks), now_ms)
+            queue = self._halves.end(half, DISCARDED, rules.discarded(half, checks), now_ms)
         except StoreError as error:
             logger.error(  # noqa: TRY400 - the next round tries again
                 "could not discard half message %d: error=%s; retrying", half.queue_offset, error
@@ -194,7 +187,7 @@ class TransactionChecks:
         else:
             state.batch.appended(queue, 1, half.body_size)
 
-    def _give_up_before(self, position: int) -> None:
+    def _discard_before(self, position: int) -> None:
         """Discard what is still open in a log file to be deleted. Raises `StoreError`."""
         halves, queue = self._halves, self._halves.queue
         if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
@@ -206,11 +199,11 @@ class TransactionChecks:
                 break
             for piece in self._state.store.read(queue, offset, 1, 1).pieces:
                 half = RecordView(bytes(piece), 0)
-                halves.end(half, GIVEN_UP, given_up(half, checks), now_ms)
+                halves.end(half, DISCARDED, rules.discarded(half, checks), now_ms)
         self._state.store.sync_now()
 
     def _ask(self, half: RecordView, checks: int) -> None:
-        request = check_request(half, checks, self._state.config.broker_name)
+        request = rules.check_request(half, checks, self._state.config.broker_name)
         if request is None:
             logger.warning("half message %d has no producer group or topic", half.queue_offset)
             return

@@ -14,20 +14,13 @@ from collections.abc import Callable
 import msgspec
 
 from pocketmq.broker.core.log_origins import copies_since
-from pocketmq.broker.transactions.half_states import (
-    COMMITTED,
-    GIVEN_UP,
-    MOST_CHECKS,
-    OPEN,
-    HalfStates,
-    pack_states,
-    unpack_states,
-)
+from pocketmq.broker.transactions import half_states
 from pocketmq.broker.transactions.rules import HalfEnding, op_record, read_op
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
-from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol import RecordView
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
@@ -58,7 +51,7 @@ class HalfMessages:
     """The open transactions of one broker."""
 
     def __init__(self, store: MessageStore) -> None:
-        self.states = HalfStates()
+        self.states = half_states.HalfStates()
         self.saved_position = 0
         self.changed: Callable[[], None] = _nobody
         """Called after a change of any state."""
@@ -116,7 +109,7 @@ class HalfMessages:
 
     def checked(self, offset: int, checks: int) -> None:
         """Record how often a producer was asked."""
-        self.states.set(offset, min(checks, MOST_CHECKS))
+        self.states.set(offset, min(checks, half_states.MOST_CHECKS))
         self.changed()
 
     def _take_back(self) -> None:
@@ -146,7 +139,7 @@ class HalfMessages:
         op_offset = 0 if ops is None else ops.next_offset
         self.saved_position = position = self._store.log.written
         return lambda: msgspec.json.encode(
-            SavedStates(base, pack_states(states), op_offset, position)
+            SavedStates(base, half_states.pack_states(states), op_offset, position)
         )
 
     def recover(self, document: bytes | None, now_ms: int) -> int:
@@ -159,13 +152,15 @@ class HalfMessages:
         if document is not None:
             try:
                 saved = msgspec.json.decode(document, type=SavedStates)
-                self.states = HalfStates(saved.base, unpack_states(saved.states))
+                self.states = half_states.HalfStates(
+                    saved.base, half_states.unpack_states(saved.states)
+                )
             except ValueError as error:
                 raise BodyMalformed("the states of transactions", str(error)) from error
         self.saved_position = saved.position
         queue = self.queue
         if queue is None:
-            self.states = HalfStates()
+            self.states = half_states.HalfStates()
             return 0
         self.states.cut(queue.min_offset, queue.next_offset)
         marked = self._read_marks(saved.op_offset, queue)
@@ -194,27 +189,27 @@ class HalfMessages:
                     position = queue.position(half) if half >= 0 else None
                     if position is not None and position < mark.commit_log_offset:
                         self.states.set(half, state)
-                        if state in (COMMITTED, GIVEN_UP):
+                        if state in (half_states.COMMITTED, half_states.DISCARDED):
                             marked[position] = half
             offset = max(read.next_offset, offset + 1)
         return marked
 
     def _open_again(self, marked: dict[int, int], position: int) -> None:
         """Reopen what is marked as ended if a power cut took the message it ended with."""
-        topic = TRANSACTION_GAVE_UP_TOPIC.encode()
+        topic = DISCARDED_HALF_TOPIC.encode()
         kept = {copy.origin for copy in copies_since(self._store, position, topic)}
         for origin in marked.keys() - kept:
             logger.warning(
                 "transaction reopened: its commit or rollback was lost in a power cut: position=%d",
                 origin,
             )
-            self.states.set(marked[origin], OPEN)
+            self.states.set(marked[origin], half_states.OPEN)
 
     def _find_endings(self, position: int, now_ms: int) -> None:
         """Mark what ended just before a crash that took the mark."""
         unmarked: dict[int, list[int]] = {}
         host = b""
-        for copy in copies_since(self._store, position, TRANSACTION_GAVE_UP_TOPIC.encode()):
+        for copy in copies_since(self._store, position, DISCARDED_HALF_TOPIC.encode()):
             half = self.at(copy.origin)
             if half is None or (copy.body_crc, copy.born_ms) != (
                 half.body_crc,
@@ -222,9 +217,9 @@ class HalfMessages:
             ):
                 continue
             state = self.states.get(half.queue_offset)
-            if state is not None and state <= MOST_CHECKS:
+            if state is not None and state <= half_states.MOST_CHECKS:
                 committed = copy.sys_flag & TRANSACTION_MASK
-                ended = COMMITTED if committed else GIVEN_UP
+                ended = half_states.COMMITTED if committed else half_states.DISCARDED
                 self.states.set(half.queue_offset, ended)
                 unmarked.setdefault(ended, []).append(half.queue_offset)
                 host = half.store_host_bytes

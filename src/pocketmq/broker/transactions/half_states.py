@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 OPEN = 0
 MOST_CHECKS = 250
-GIVEN_UP = 253
+DISCARDED = 253
 ROLLED_BACK = 254
 COMMITTED = 255
 
@@ -60,7 +60,7 @@ class HalfStates:
     def open_count(self, stop: int) -> int:
         """Count the open half messages before an offset."""
         known = self._states[: max(stop - self.base, 0)]
-        ended = sum(known.count(state) for state in (GIVEN_UP, ROLLED_BACK, COMMITTED))
+        ended = sum(known.count(state) for state in (DISCARDED, ROLLED_BACK, COMMITTED))
         return len(known) - ended + max(stop - self.end, 0)
 
     def first_open(self, stop: int) -> int:

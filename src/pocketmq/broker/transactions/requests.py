@@ -10,15 +10,14 @@ from pocketmq.broker.transactions.rules import comes_too_late, committed, prepar
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
+from pocketmq.model import TransactionState
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RecordView, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
@@ -96,7 +95,7 @@ def resume(
         raise server_error(ResponseCode.SYSTEM_ERROR, str(error)) from error
     found = state.store.record_at(position) if position >= 0 else None
     lost = None if found is None else RecordView(found, 0)
-    if lost is None or lost.topic_bytes != TRANSACTION_GAVE_UP_TOPIC.encode():
+    if lost is None or lost.topic_bytes != DISCARDED_HALF_TOPIC.encode():
         raise server_error(ResponseCode.SYSTEM_ERROR, "Put message back to half topic failed")
     properties = decode_properties(lost.property_bytes)
     draft = Draft(

@@ -9,22 +9,15 @@ producer wants to be asked.
 from typing import NamedTuple
 
 from pocketmq.broker.delay.rules import real_place
-from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
+from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.model import SysFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model.kinds import TRANSACTION_MASK
+from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol import Command, RecordView, RequestCode, property_text
 from pocketmq.protocol.header import read_int32, read_int64
 from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.property_text import (
-    LIMIT,
-    decode_properties,
-    encode_properties,
-    find_property,
-)
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
@@ -41,7 +34,7 @@ _OURS = (  # only the broker sets these
 _COMMITTED = int(SysFlag.COMMITTED)
 _STATE = b"TRAN_STATE"
 _OP_TEXT = {
-    state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, GIVEN_UP)
+    state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, DISCARDED)
 }
 _LATEST = 1 << 62
 
@@ -82,7 +75,7 @@ def prepare(draft: Draft, now_ms: int) -> None:
 
 def half_tag(half: RecordView) -> int:
     """Return what the queue keeps beside a half message, as recovery finds it."""
-    asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
+    asked = property_text.find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
     text = None if asked is None else asked.decode("utf-8", "replace")
     return _tag(half.born_timestamp_ms, half.store_timestamp_ms, text)
 
@@ -116,7 +109,7 @@ def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
 
 def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
     """Return whether a producer that set its own check time may no longer end it before a check."""
-    asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
+    asked = property_text.find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
     if asked is None:
         return False
     immunity_ms = custom_immunity_ms(asked.decode("utf-8", "replace"))
@@ -136,11 +129,11 @@ def committed(half: RecordView, checks: int) -> HalfEnding | None:
     return HalfEnding(topic, queue_id, _copy(half, topic, queue_id, sys_flag, text))
 
 
-def given_up(half: RecordView, checks: int) -> HalfEnding:
+def discarded(half: RecordView, checks: int) -> HalfEnding:
     """Return the message as it is kept when its transaction stays unresolved."""
     text = _with_checks(half.property_bytes, checks)
-    record = _copy(half, TRANSACTION_GAVE_UP_TOPIC, 0, half.sys_flag, text)
-    return HalfEnding(TRANSACTION_GAVE_UP_TOPIC, 0, record)
+    record = _copy(half, DISCARDED_HALF_TOPIC, 0, half.sys_flag, text)
+    return HalfEnding(DISCARDED_HALF_TOPIC, 0, record)
 
 
 def _copy(half: RecordView, topic: str, queue_id: int, sys_flag: int, text: bytes) -> Record:
@@ -164,17 +157,17 @@ def _without_place(text: bytes, topic: str, queue_id: int) -> bytes:
     place = b"\2REAL_TOPIC\1%b\2REAL_QID\1%d\2" % (topic.encode(), queue_id)
     if text.endswith(place):
         return text[: 1 - len(place)]
-    properties = decode_properties(text)
+    properties = property_text.decode_properties(text)
     for name in (names.REAL_TOPIC, names.REAL_QUEUE_ID):
         properties.pop(name, None)
-    return encode_properties(properties)
+    return property_text.encode_properties(properties)
 
 
 def _with_checks(text: bytes, checks: int) -> bytes:
     if not checks:
         return text
     longer = text + b"%b\1%d\2" % (names.TRANSACTION_CHECK_TIMES.encode(), checks)
-    return longer if len(longer) <= LIMIT else text
+    return longer if len(longer) <= property_text.LIMIT else text
 
 
 def op_record(offsets: list[int], state: int, now_ms: int, host: bytes) -> Record:
@@ -195,7 +188,9 @@ def read_op(op: RecordView) -> tuple[list[int], int]:
     """Return the half messages that a record marks as ended, and how."""
     body = op.stored_body.decode("utf-8", "replace")
     offsets = [read_int64(part) for part in body.split(",")]
-    state = read_int32((find_property(op.property_bytes, _STATE) or b"").decode("utf-8", "replace"))
+    state = read_int32(
+        (property_text.find_property(op.property_bytes, _STATE) or b"").decode("utf-8", "replace")
+    )
     if state is None or state not in _OP_TEXT:
         state = ROLLED_BACK
     return [each for each in offsets if each is not None], state
@@ -206,7 +201,7 @@ def check_request(half: RecordView, checks: int, broker_name: str) -> tuple[str,
 
     None for a half message without a producer group or topic.
     """
-    properties = decode_properties(half.property_bytes)
+    properties = property_text.decode_properties(half.property_bytes)
     group, place = properties.get(names.PRODUCER_GROUP), real_place(half.property_bytes)
     if not group or place is None:
         return None

@@ -12,8 +12,7 @@ from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.store import MessageStore
 from pocketmq.store.retention import Reason
 

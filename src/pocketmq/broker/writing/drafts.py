@@ -9,9 +9,8 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.errors import InvalidInput
+from pocketmq.model import DataVersion, TopicConfig
 from pocketmq.model import properties as names
-from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
 from pocketmq.protocol.hosts import V4_SIZE, encode_host
 from pocketmq.store import QueueIndex

@@ -7,7 +7,7 @@ from pocketmq.admin.gathered import Gathered
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, number, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when
-from pocketmq.model.queue import sort_queues
+from pocketmq.model import sort_queues
 
 _STATS = "%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s"
 _ONE_BROKER = text("-b", "--brokerAddr", "address", help="Address of the broker.", required=True)

@@ -14,16 +14,8 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, told
 from pocketmq.errors import Absent
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.names import (
-    HALF_TOPIC,
-    SCHEDULE_TOPIC,
-    SYSTEM_GROUP_PREFIX,
-    SYSTEM_GROUPS,
-    is_dead_letter_topic,
-    is_retry_topic,
-)
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, TopicConfig
+from pocketmq.model import names as topic_names
 from pocketmq.protocol.json_values import plain
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 from pocketmq.protocol.requests.stats import StatsItem
@@ -114,7 +106,7 @@ async def _topics(
     for place, table in tables:
         own = set(await admin.topics.system_names(place.address))
         for name, config in table.items():
-            moved = is_retry_topic(name) or is_dead_letter_topic(name)
+            moved = topic_names.is_retry_topic(name) or topic_names.is_dead_letter_topic(name)
             if name in own or (moved and not special):
                 continue
             before = merged.get(name)
@@ -132,7 +124,9 @@ def _groups(tables: list[dict[str, GroupConfig]]) -> dict[str, Any]:
     merged: dict[str, GroupConfig] = {}
     for table in tables:
         for name, config in table.items():
-            if name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX):
+            if name in topic_names.SYSTEM_GROUPS or name.startswith(
+                topic_names.SYSTEM_GROUP_PREFIX
+            ):
                 continue
             before = merged.get(name)
             if before is not None:
@@ -180,12 +174,14 @@ async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dic
         for glance in glances
         for each in glance.members or ()
     }
-    halves = await _counted(admin, HALF_TOPIC, place)
-    delayed = await _counted(admin, SCHEDULE_TOPIC, place)
+    halves = await _counted(admin, topic_names.HALF_TOPIC, place)
+    delayed = await _counted(admin, topic_names.SCHEDULE_TOPIC, place)
     user_topics = [
         name
         for name in topics
-        if name not in own and not is_retry_topic(name) and not is_dead_letter_topic(name)
+        if name not in own
+        and not topic_names.is_retry_topic(name)
+        and not topic_names.is_dead_letter_topic(name)
     ]
     return {
         "runtimeEnv": {

@@ -10,7 +10,7 @@ import click
 
 from pocketmq.cli.options import FiniteRange
 from pocketmq.errors import BodyMalformed
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import decode_body
 
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 T = TypeVar("T")

@@ -10,10 +10,9 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
 from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.errors import Absent
+from pocketmq.model import GroupConfig, MessageRequestMode
 from pocketmq.model.delay import RetryPolicy
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import decode_body
 
 
 @admin_command(

@@ -6,9 +6,7 @@ import click
 import msgspec
 
 from pocketmq.cli.admin.shown import row, when_exactly
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import Permission
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.protocol.json_values import plain
 
 if TYPE_CHECKING:

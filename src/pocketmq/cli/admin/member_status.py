@@ -1,4 +1,4 @@
-"""What the members of a group do, as they report it themselves, in mqadmin's layout."""
+"""Commands for connected clients: who they are, and what members report, in mqadmin's layout."""
 
 from collections.abc import Mapping
 
@@ -7,20 +7,17 @@ from pocketmq.admin.facts import is_orderly, is_push
 from pocketmq.cli.admin.flags import BROKER, GROUP, TOPIC, flag, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
-from pocketmq.cli.admin.shown import Shown, row
+from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.errors import Absent
-from pocketmq.model.queue import sort_queues
-from pocketmq.protocol.requests.client_calls import (
-    PROP_START_TIMESTAMP,
-    PopProcessQueueInfo,
-    ProcessQueueBody,
-    RunningInfo,
-)
+from pocketmq.model import sort_queues
+from pocketmq.protocol.peers import version_name
+from pocketmq.protocol.requests import client_calls
+from pocketmq.protocol.requests.groups import ClientConnection
 
 _QUEUES = "%-64s  %-32s  %-4s  %-20s"
 
 
-def running_lines(info: RunningInfo) -> list[str]:
+def running_lines(info: client_calls.RunningInfo) -> list[str]:
     """Return everything a member reports."""
     lines = ["#Consumer Properties#"]
     lines += [row("%-40s: %s", *pair) for pair in sorted(info.properties.items())]
@@ -48,7 +45,7 @@ def running_lines(info: RunningInfo) -> list[str]:
     return [*lines, *_rates(info), *_rest(info)]
 
 
-def _rates(info: RunningInfo) -> list[str]:
+def _rates(info: client_calls.RunningInfo) -> list[str]:
     heads = ("#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS")
     pattern = "%-64s  %14s %14s %14s %14s %18s %25s"
     lines = ["", "", "#Consumer RT&TPS#"]
@@ -69,7 +66,7 @@ def _rates(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _rest(info: RunningInfo) -> list[str]:
+def _rest(info: client_calls.RunningInfo) -> list[str]:
     lines = ["", "", "#User Consume Info#"]
     lines += [row("%-40s: %s", *pair) for pair in sorted(info.user_consumer_info.items())]
     if info.jstack is not None:
@@ -77,7 +74,7 @@ def _rest(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _held(held: ProcessQueueBody) -> str:
+def _held(held: client_calls.ProcessQueueBody) -> str:
     """Return what a member reports of a queue."""
     return (
         f"ProcessQueueInfo [commitOffset={held.commit_offset}, "
@@ -96,7 +93,7 @@ def _held(held: ProcessQueueBody) -> str:
     )
 
 
-def _popped(held: PopProcessQueueInfo) -> str:
+def _popped(held: client_calls.PopProcessQueueInfo) -> str:
     return (
         f"PopProcessQueueInfo [waitAckCount:{held.wait_ack_count}, "
         f"droped:{java_word(held.dropped)}, lastPopTimestamp:{held.last_pop_timestamp}]"
@@ -136,14 +133,14 @@ async def _status(admin: Admin, group: str, client: str | None, *, stacks: bool)
     return Shown(lines, running.members, problems)
 
 
-def _judgement(members: Mapping[str, RunningInfo], now_ms: int) -> list[str]:
+def _judgement(members: Mapping[str, client_calls.RunningInfo], now_ms: int) -> list[str]:
     """Return mqadmin's judgement of subscriptions, locks and handlers."""
     subscriptions = {
         frozenset((each.topic, each.sub_string) for each in info.subscription_set)
         for info in members.values()
     }
     young = any(
-        now_ms - int(info.properties.get(PROP_START_TIMESTAMP, "0") or 0) <= 120_000
+        now_ms - int(info.properties.get(client_calls.PROP_START_TIMESTAMP, "0") or 0) <= 120_000
         for info in members.values()
     )
     if len(subscriptions) > 1 and not young:
@@ -205,3 +202,88 @@ async def get_status(admin: Admin, *, group: str, topic: str, client: str | None
         for queue, offset in offsets.items():
             lines.append(row(pattern, member[:50], queue.broker_name, queue.queue_id, offset))
     return Shown(lines, found)
+
+
+def _language(connection: ClientConnection) -> str:
+    return "null" if connection.language is None else connection.language.name
+
+
+@admin_command("consumerConnection", GROUP, BROKER)
+async def consumer_connection(admin: Admin, *, group: str, address: str | None) -> Shown:
+    """Show the members and subscriptions of a group."""
+    found = (await admin.groups.connections(group, address)).some()
+    views = [each.value for each in found if each.value.connection_set]
+    if not views:
+        raise Absent("online member of group", group)
+    members = {
+        (each.client_id, each.client_addr): each for view in views for each in view.connection_set
+    }
+    shown: dict[str | None, ClientConnection] = {}
+    for connection in members.values():
+        shown.setdefault(connection.client_id, connection)
+    pattern = "%-36s %-22s %-10s %s"
+    lines = [row(pattern, "#ClientId", "#ClientAddr", "#Language", "#Version")]
+    for each in shown.values():
+        version = version_name(each.version)
+        lines.append(row(pattern, each.client_id, each.client_addr, _language(each), version))
+    lines += ["", "Below is subscription:", row("%-20s %s", "#Topic", "#SubExpression")]
+    first = views[0]
+    lines += [row("%-20s %s", s.topic, s.sub_string) for s in first.subscription_table.values()]
+    kinds = {
+        "ConsumeType": first.consume_type,
+        "MessageModel": first.message_model,
+        "ConsumeFromWhere": first.consume_from_where,
+    }
+    lines.append("")
+    lines += [f"{name}: {'null' if kind is None else kind.value}" for name, kind in kinds.items()]
+    data = {each.place.broker: each.value for each in found}
+    return Shown(lines, data, told(found.missing))
+
+
+@admin_command(
+    "producerConnection",
+    text("-g", "--producerGroup", "group", help="Producer group.", required=True),
+    TOPIC,
+)
+async def producer_connection(admin: Admin, *, group: str, topic: str) -> Shown:
+    """Show the connected producers of a group.
+
+    As the brokers of the topic list them.
+    """
+    found = (await admin.groups.producers(group, topic)).some()
+    clients: dict[str | None, ClientConnection] = {}
+    for view in found.values():
+        for connection in view.connection_set:
+            clients.setdefault(connection.client_id, connection)
+    lines = [
+        row(
+            "%04d  %-32s %-22s %-8s %s",
+            number,
+            each.client_id,
+            each.client_addr,
+            _language(each),
+            version_name(each.version),
+        )
+        for number, each in enumerate(clients.values(), 1)
+    ]
+    return Shown(lines, {each.place.broker: each.value for each in found})
+
+
+@admin_command(
+    "producer", text("-b", "--broker", "address", help="Address of the broker.", required=True)
+)
+async def producers(admin: Admin, *, address: str) -> Shown:
+    """Show all producers connected to a broker."""
+    table = await admin.brokers.producers(address)
+    lines = []
+    for group, instances in sorted(table.data.items()):
+        if not instances:
+            lines.append(f"producer group ({group}) instances are empty")
+        for each in instances:
+            language = "null" if each.language is None else each.language.name
+            lines.append(
+                f"producer group ({group}) instance : clientId={each.client_id},"
+                f"remoteIP={each.remote_ip}, language={language}, "
+                f"version={each.version}, lastUpdateTimestamp={each.last_update_timestamp}"
+            )
+    return Shown(lines, table)

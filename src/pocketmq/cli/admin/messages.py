@@ -9,9 +9,9 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.errors import Absent
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import TRACE_TOPIC
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 

@@ -11,12 +11,7 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, table_lines, told
 from pocketmq.cli.output import TableColumn
-from pocketmq.model.names import (
-    RETRY_PREFIX,
-    is_dead_letter_topic,
-    is_retry_topic,
-    is_system_topic,
-)
+from pocketmq.model import names as topic_names
 
 _BASE = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s"
 _BASE_ROW = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s"
@@ -162,7 +157,7 @@ async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
         names = [
             name
             for name in await admin.topics.names()
-            if not is_retry_topic(name) and not is_dead_letter_topic(name)
+            if not topic_names.is_retry_topic(name) and not topic_names.is_dead_letter_topic(name)
         ]
     found = await admin.overview.traffic(names)
     heads = ("#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour")
@@ -217,7 +212,11 @@ async def top(admin: Admin, *, rows: int) -> Shown:
     status = await admin.brokers.status()
     known = {each.place: each.value for each in status}
     names = await admin.topics.names()
-    groups = [name.removeprefix(RETRY_PREFIX) for name in names if is_retry_topic(name)]
+    groups = [
+        name.removeprefix(topic_names.RETRY_PREFIX)
+        for name in names
+        if topic_names.is_retry_topic(name)
+    ]
     brokers = {place.broker for place in places} | {place.cluster for place in places}
     topics = [name for name in names if name not in brokers and _is_users(name)]
     traffic, glances = await asyncio.gather(
@@ -239,7 +238,11 @@ async def top(admin: Admin, *, rows: int) -> Shown:
 
 
 def _is_users(topic: str) -> bool:
-    return not (is_retry_topic(topic) or is_dead_letter_topic(topic) or is_system_topic(topic))
+    return not (
+        topic_names.is_retry_topic(topic)
+        or topic_names.is_dead_letter_topic(topic)
+        or topic_names.is_system_topic(topic)
+    )
 
 
 def _top_broker(place: ServerPlace, status: BrokerStatus | None) -> tuple[object, ...]:

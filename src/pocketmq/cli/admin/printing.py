@@ -14,8 +14,8 @@ from pocketmq.cli.admin.java_text import body_text, one_line
 from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
 from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent, RouteNotFound
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue, sort_queues
+from pocketmq.protocol import ReceivedMessage
 
 _CHARSET = flags.text(
     "-c", "--charsetName", "charset", help="Character set of bodies, such as GBK."

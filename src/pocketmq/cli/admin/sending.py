@@ -12,8 +12,7 @@ from pocketmq.cli.admin.java_text import receipt_text
 from pocketmq.cli.admin.shown import Shown, row, when
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import MQError
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 
 _COLUMNS = "%-32s  %-4s  %-20s    %s"
 _AMOUNT = number("-a", "--amount", default=100, least=1, help="Number of messages.")

@@ -14,8 +14,8 @@ import msgspec
 from pocketmq.admin.gathered import Gathered, Missing
 from pocketmq.cli.output import TableColumn, TextPage
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 
 class Shown(msgspec.Struct, frozen=True):

@@ -1,14 +1,16 @@
-"""Commands that show topics: names, routes, queues."""
+"""Commands for topics: names, routes and queues; creating, changing and deleting them."""
+
+from pathlib import Path
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import CLUSTER, TOPIC, flag, names_in, number, text
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.java_text import java_word, pretty_json
-from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
-from pocketmq.errors import Absent
+from pocketmq.cli.admin.java_text import attributes, java_word, pretty_json, topic_text
+from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when_exactly
+from pocketmq.errors import Absent, RouteNotFound
+from pocketmq.model import TopicConfig, TopicRoute
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import encode_body
 from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"
@@ -17,7 +19,8 @@ _TABLE = "%-45s %-32s %-50s %-10s %-11s %-5s"
 
 
 @admin_command(
-    "topicList", flag("-c", "--clusterModel", "detailed", help="Show clusters and groups, too.")
+    "topicList",
+    flags.flag("-c", "--clusterModel", "detailed", help="Show clusters and groups, too."),
 )
 async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
     """List topics."""
@@ -37,7 +40,9 @@ async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
 
 
 @admin_command(
-    "topicRoute", TOPIC, flag("-l", "--list", "as_list", help="Print a table instead of JSON.")
+    "topicRoute",
+    flags.TOPIC,
+    flags.flag("-l", "--list", "as_list", help="Print a table instead of JSON."),
 )
 async def topic_route(admin: Admin, *, topic: str, as_list: bool) -> Shown:
     """Show the brokers and queues of a topic."""
@@ -45,7 +50,7 @@ async def topic_route(admin: Admin, *, topic: str, as_list: bool) -> Shown:
     return Shown(route_table(route) if as_list else [pretty_json(route)], route)
 
 
-@admin_command("topicStatus", TOPIC, CLUSTER)
+@admin_command("topicStatus", flags.TOPIC, flags.CLUSTER)
 async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Shown:
     """Show the offsets of a topic's queues."""
     if cluster is not None and cluster not in await admin.topics.clusters(topic):
@@ -68,7 +73,7 @@ async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Show
     return Shown(lines, status, told(status.missing))
 
 
-@admin_command("topicClusterList", TOPIC)
+@admin_command("topicClusterList", flags.TOPIC)
 async def topic_clusters(admin: Admin, *, topic: str) -> Shown:
     """List the clusters of a topic."""
     clusters = await admin.topics.clusters(topic)
@@ -77,8 +82,8 @@ async def topic_clusters(admin: Admin, *, topic: str) -> Shown:
 
 @admin_command(
     "allocateMQ",
-    TOPIC,
-    text("-i", "--ipList", "members", help="Client ids, separated by commas.", required=True),
+    flags.TOPIC,
+    flags.text("-i", "--ipList", "members", help="Client ids, separated by commas.", required=True),
 )
 async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
     """Preview the allocation of a topic's queues (AVG)."""
@@ -87,7 +92,7 @@ async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
 
     route = await admin.topics.route(topic)
     queues = sort_queues(route.subscribe_queues(topic))
-    names = names_in(members)
+    names = flags.names_in(members)
     data = {"result": {name: allocate(Average(), "aa", name, queues, names) for name in names}}
     return Shown([encode_body(data).decode()], data)
 
@@ -120,12 +125,14 @@ def route_table(route: TopicRoute) -> list[str]:
 
 @admin_command(
     "queryCq",
-    TOPIC,
-    number("-q", "--queue", help="Queue id.", required=True),
-    number("-i", "--index", help="First entry.", required=True),
-    number("-c", "--count", default=10, least=1, help="Number of entries."),
-    text("-b", "--broker", "address", help="Address of the broker.  [default: the topic's first]"),
-    text("-g", "--consumer", "group", help="Apply the filter of this group."),
+    flags.TOPIC,
+    flags.number("-q", "--queue", help="Queue id.", required=True),
+    flags.number("-i", "--index", help="First entry.", required=True),
+    flags.number("-c", "--count", default=10, least=1, help="Number of entries."),
+    flags.text(
+        "-b", "--broker", "address", help="Address of the broker.  [default: the topic's first]"
+    ),
+    flags.text("-g", "--consumer", "group", help="Apply the filter of this group."),
 )
 async def query(
     admin: Admin,
@@ -161,3 +168,127 @@ def _entry(entry: ConsumeQueueEntry) -> str:
         f"bitMap='{java_word(entry.bit_map)}', eval={java_word(entry.eval)}, "
         f"msg='{java_word(entry.msg)}'}}"
     )
+
+
+@admin_command(
+    "updateTopic",
+    flags.TOPIC,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.number("-r", "--readQueueNums", "read", default=8, help="Queues to read from."),
+    flags.number("-w", "--writeQueueNums", "write", default=8, help="Queues to write to."),
+    flags.number("-p", "--perm", default=6, help="Permission: 2 write, 4 read, 6 both."),
+    flags.truth("-o", "--order", default=False, help="Keep the order also while a broker is down."),
+    flags.truth("-u", "--unit", default=False, help="Topic of a unit."),
+    flags.truth("-s", "--hasUnitSub", "unit_sub", default=False, help="Subscribed by units."),
+    flags.text(
+        "-a", "--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."
+    ),
+)
+async def update_topic(
+    admin: Admin,
+    *,
+    topic: str,
+    address: str | None,
+    cluster: str | None,
+    read: int,
+    write: int,
+    perm: int,
+    order: bool,
+    unit: bool,
+    unit_sub: bool,
+    changes: str | None,
+) -> Shown:
+    """Create or change a topic.
+
+    On one broker, or on all masters of a cluster.
+    """
+    flags.one_target(cluster, address)
+    config = TopicConfig(
+        topic_name=topic,
+        read_queue_nums=read,
+        write_queue_nums=write,
+        perm=perm,
+        order=order,
+        topic_sys_flag=unit | unit_sub << 1,
+        attributes=attributes(changes),
+    )
+    done = (await admin.topics.create(config, cluster, address)).some()
+    lines = [f"create topic to {each.place.address} success." for each in done]
+    if order:
+        where = "broker" if address is not None else "cluster"
+        conf = ";".join(f"{each.place.broker}:{write}" for each in done)
+        said = f"set {where} orderConf. isOrder=true, orderConf=[{conf}]"
+        lines = [said, *lines] if address is not None else [*lines, said]
+    lines.append(topic_text(config))
+    made = {"topic": config, "brokers": [each.place for each in done]}
+    return Shown(lines, made, told(done.missing))
+
+
+@admin_command(
+    "deleteTopic",
+    flags.TOPIC,
+    flags.text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.", required=True),
+    asks="Delete topic {topic} and its messages from cluster {cluster}?",
+)
+async def delete_topic(admin: Admin, *, topic: str, cluster: str) -> Shown:
+    """Delete a topic and its messages."""
+    try:
+        known = cluster in await admin.topics.clusters(topic)
+    except RouteNotFound:
+        known = False
+    places = await admin.brokers.masters(cluster)
+    if not known and places:
+        raise Absent("topic", topic, f"in cluster {cluster!r}")
+    done = (await admin.topics.delete(topic, cluster)).some()
+    lines = []
+    if done.complete:
+        lines = [
+            f"delete topic [{topic}] from cluster [{cluster}] success.",
+            f"delete topic [{topic}] from NameServer success.",
+        ]
+    deleted = {"topic": topic, "brokers": [each.place for each in done]}
+    return Shown(lines, deleted, told(done.missing))
+
+
+@admin_command(
+    "updateTopicPerm",
+    flags.TOPIC,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.number("-p", "--perm", help="Permission: 2 write, 4 read, 6 both."),
+)
+async def update_permission(
+    admin: Admin, *, topic: str, address: str | None, cluster: str | None, perm: int | None
+) -> Shown:
+    """Change the permission of a topic.
+
+    On one broker, or on all masters of a cluster.
+    """
+    flags.one_target(cluster, address)
+    if perm is None:
+        import click
+
+        raise click.UsageError("no permission; give -p: 2 write, 4 read, 6 both")
+    done = (await admin.topics.set_permission(topic, perm, cluster, address)).some()
+    if not done.answers:
+        raise Absent("topic", topic, f"on {address or cluster}")
+    lines = []
+    for each in done:
+        before, where = each.value.before, each.place.address
+        lines.append(f"update topic perm from {before} to {perm} in {where} success.")
+        if address is not None:
+            lines.append(f"{topic_text(each.value.config)}.")
+    return Shown(lines, done.answers, told(done.missing))
+
+
+@admin_command("updateTopicList", flags.CONFIGS_FILE, flags.BROKER, flags.CLUSTER)
+async def update_many(
+    admin: Admin, *, file: Path, address: str | None, cluster: str | None
+) -> Shown:
+    """Create or change many topics (5.x)."""
+    flags.one_target(cluster, address)
+    configs = flags.read_configs(file, TopicConfig)
+    done = await admin.topics.create_many(configs, cluster, address)
+    line = "submit batch of topic config to {} success, please check the result later."
+    return changed(done, line, made=[each.topic_name for each in configs])

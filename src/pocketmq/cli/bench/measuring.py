@@ -15,11 +15,8 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import GroupConfig, Message, MessageQueue, TopicConfig, sort_queues
+from pocketmq.protocol import ReceivedMessage
 
 GROUP = "pocketmq_bench"
 QUEUES = 8

@@ -15,13 +15,8 @@ import click
 import msgspec
 
 from pocketmq import Cluster
+from pocketmq.cli.demo import spark_part
 from pocketmq.cli.demo.cast import EVENTS, TOPIC, ConsumerProcess, Observer, Producers, write_lines
-from pocketmq.cli.demo.spark_part import (
-    SparkInBackground,
-    events_by_ourselves,
-    events_by_spark,
-    ingest_orders,
-)
 from pocketmq.cli.demo.view import DemoState, View
 from pocketmq.cli.pipeline.health import print_report
 from pocketmq.errors import MQError
@@ -83,7 +78,7 @@ def prove(acknowledged: Sequence[int], consumed: Iterable[int], ingested: set[in
 def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
     """Run the whole demo; return 0 if every message was consumed, else 1."""
     with _stderr_to(out / "demo.log"), ExitStack() as stack:
-        spark = SparkInBackground() if with_spark else None
+        spark = spark_part.SparkInBackground() if with_spark else None
         if spark is not None:
             stack.callback(spark.stop)
         data = stack.enter_context(tempfile.TemporaryDirectory(prefix="pocketmq-demo-data-"))
@@ -230,7 +225,7 @@ class Stage:
 
 
 def _afterwards(
-    stage: Stage, view: View, out: Path, spark: SparkInBackground | None
+    stage: Stage, view: View, out: Path, spark: spark_part.SparkInBackground | None
 ) -> tuple[HealthReport, Proof]:
     """Write the report and the Parquet files, and compare the counts."""
     address = stage.cluster.address
@@ -243,14 +238,14 @@ def _afterwards(
         view.act("Spark copies the messages to Parquet")
         try:
             session = spark.session()
-            ingested = ingest_orders(session, address, out / "parquet")
+            ingested = spark_part.ingest_orders(session, address, out / "parquet")
             view.act("Spark makes a report of the rebalances")
-            observed = events_by_spark(session, address, observed)
+            observed = spark_part.events_by_spark(session, address, observed)
         except MQError as problem:
             view.tell(f"  continuing without Spark: {problem}")
     if not observed.events:
         view.act("the report of the rebalances is made")
-        observed = events_by_ourselves(address, observed)
+        observed = spark_part.events_by_ourselves(address, observed)
     write_lines(out / "events.jsonl", observed.events)
     # The members leaving at the end is not a rebalance of the play.
     events = [event for event in observed.events if event.started < stage.ended]

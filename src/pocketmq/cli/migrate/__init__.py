@@ -15,15 +15,8 @@ from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.admin.migration.plan import MigrationChoice
 from pocketmq.cli.lazy_group import HELP, CommandGroup
+from pocketmq.cli.migrate import report
 from pocketmq.cli.migrate.ends import Ends, ends_options
-from pocketmq.cli.migrate.progress import showing_progress
-from pocketmq.cli.migrate.report import (
-    copied_lines,
-    group_lines,
-    plan_lines,
-    status_lines,
-    verdict_lines,
-)
 from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import print_json, printable
 
@@ -85,7 +78,7 @@ def plan(
 
     async def work(migration: Migration) -> int:
         outlook = await migration.outlook(known)
-        _print(plan_lines(ends, outlook), outlook, as_json=as_json)
+        _print(report.plan_lines(ends, outlook), outlook, as_json=as_json)
         return 1 if outlook.plan.problems else 0
 
     with known or nullcontext():
@@ -157,7 +150,7 @@ def copy(
                 MigrationLedger(state, ends.source, ends.target, create=True)
             )
             stack.enter_context(_stop_on_signals(migration.stop))
-            async with showing_progress(migration.progress, following=following):
+            async with report.showing_progress(migration.progress, following=following):
                 done = await migration.copy(
                     ledger,
                     follow=following,
@@ -166,7 +159,7 @@ def copy(
                     adopt=adopt,
                 )
             stopped = migration.stop.is_set()
-            _print(copied_lines(done, stopped=stopped), vars(done), as_json=as_json)
+            _print(report.copied_lines(done, stopped=stopped), vars(done), as_json=as_json)
         until_stopped = follow and quiet is None
         return INTERRUPTED if stopped and not until_stopped else 0
 
@@ -197,7 +190,7 @@ def offsets(
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         moves = await migration.move_groups(ledger, groups, wait)
-        _print(group_lines(moves), moves, as_json=as_json)
+        _print(report.group_lines(moves), moves, as_json=as_json)
         return 0 if all(each.moved for each in moves) else 1
 
     return _resume(Ends.taken_from(given), state, work)
@@ -215,7 +208,7 @@ def verify(*, state: Path, as_json: bool, **given: Any) -> int:
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         verdicts = await migration.verify(ledger)
-        _print(verdict_lines(verdicts), verdicts, as_json=as_json)
+        _print(report.verdict_lines(verdicts), verdicts, as_json=as_json)
         return 0 if all(each.sound for each in verdicts) else 1
 
     return _resume(Ends.taken_from(given), state, work)
@@ -230,7 +223,7 @@ def status(*, state: Path, as_json: bool, **given: Any) -> int:
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         rows = await migration.status(ledger)
-        _print(status_lines(rows), rows, as_json=as_json)
+        _print(report.status_lines(rows), rows, as_json=as_json)
         return 0
 
     return _resume(Ends.taken_from(given), state, work)

@@ -9,21 +9,8 @@ from pocketmq.cli.connection_options import TO, Entry, target_entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import print_json
-from pocketmq.cli.pipeline.streams import (
-    ReachedCluster,
-    StreamRun,
-    check_topics,
-    running,
-    stream_options,
-)
-from pocketmq.pipelines.copy import (
-    CopyProgress,
-    CopyResult,
-    CopySettings,
-    check_apart,
-    check_copy,
-    copy_topics,
-)
+from pocketmq.cli.pipeline import streams
+from pocketmq.pipelines import copy
 
 
 @click.command("copy", context_settings=HELP)
@@ -43,11 +30,11 @@ from pocketmq.pipelines.copy import (
 @click.option(
     "--exactly-once", is_flag=True, help="Copy each message once, also after failures; slower."
 )
-@stream_options(every=1.0)
+@streams.stream_options(every=1.0)
 @target_entry_options
 def command(
     *,
-    run: StreamRun,
+    run: streams.StreamRun,
     namesrv: str,
     to_namesrv: str | None,
     to_topic: str | None,
@@ -65,8 +52,11 @@ def command(
     to_entry = Entry.taken_from(given, TO)
     if to_namesrv is None:
         to_namesrv, to_entry = namesrv, to_entry.or_else(run.entry)
-    source, target = ReachedCluster.by(namesrv, run.entry), ReachedCluster.by(to_namesrv, to_entry)
-    settings = CopySettings(
+    source, target = (
+        streams.ReachedCluster.by(namesrv, run.entry),
+        streams.ReachedCluster.by(to_namesrv, to_entry),
+    )
+    settings = copy.CopySettings(
         to_topic=to_topic,
         once=run.once,
         keep_order=keep_order,
@@ -78,17 +68,17 @@ def command(
         from_options=source.options,
         to_options=target.options,
     )
-    check_copy(source.name_server, run.topics, target.name_server, settings)
-    check_topics(source.client, run.topics)
-    check_topics(target.client, ())
-    check_apart(source.name_server, run.topics, target.name_server, settings)
-    with running("copy", run) as (spark, line, stop):
+    copy.check_copy(source.name_server, run.topics, target.name_server, settings)
+    streams.check_topics(source.client, run.topics)
+    streams.check_topics(target.client, ())
+    copy.check_apart(source.name_server, run.topics, target.name_server, settings)
+    with streams.running("copy", run) as (spark, line, stop):
 
-        def show(now: CopyProgress) -> None:
+        def show(now: copy.CopyProgress) -> None:
             rate = now.messages / now.seconds if now.seconds else 0
             line.say(f"{now.messages:,} messages in {now.batches} batches, {rate:,.0f}/s")
 
-        result = copy_topics(
+        result = copy.copy_topics(
             spark,
             source.name_server,
             run.topics,
@@ -104,7 +94,7 @@ def command(
         print(_summary(result, to_topic or "topics of the same names"))
 
 
-def _summary(result: CopyResult, where: str) -> str:
+def _summary(result: copy.CopyResult, where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

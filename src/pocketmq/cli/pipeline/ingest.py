@@ -7,13 +7,7 @@ import click
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import ProgressLine, print_json
-from pocketmq.cli.pipeline.streams import (
-    ReachedCluster,
-    StreamRun,
-    check_topics,
-    running,
-    stream_options,
-)
+from pocketmq.cli.pipeline import streams
 from pocketmq.pipelines.ingest import (
     IngestProgress,
     IngestResult,
@@ -47,10 +41,10 @@ from pocketmq.pipelines.ingest import (
     help="Time whose day a message is stored under.",
 )
 @click.option("--compact", "compacting", is_flag=True, help="Merge small files afterwards.")
-@stream_options(every=5.0)
+@streams.stream_options(every=5.0)
 def command(
     *,
-    run: StreamRun,
+    run: streams.StreamRun,
     namesrv: str,
     place: Path,
     schema: str | None,
@@ -65,7 +59,7 @@ def command(
     if not run.topics:
         _compact_alone(place, wanted=compacting)
         return
-    cluster = ReachedCluster.by(namesrv, run.entry)
+    cluster = streams.ReachedCluster.by(namesrv, run.entry)
     settings = IngestSettings(
         once=run.once,
         schema=schema,
@@ -77,8 +71,8 @@ def command(
         options=cluster.options,
     )
     check_ingest(run.topics, settings)
-    check_topics(cluster.client, run.topics)
-    with running("ingest", run) as (spark, line, stop):
+    streams.check_topics(cluster.client, run.topics)
+    with streams.running("ingest", run) as (spark, line, stop):
 
         def show(now: IngestProgress) -> None:
             rate = now.rows / now.seconds if now.seconds else 0

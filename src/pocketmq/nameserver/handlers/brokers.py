@@ -6,30 +6,14 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.value import DataVersion
+from pocketmq.model import DataVersion
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.registration import Registration, decode_registration
-from pocketmq.protocol.requests.nameserver import (
-    AddWritePermissionRequest,
-    AddWritePermissionResponse,
-    BrokerHeartbeatRequest,
-    GetBrokerMemberGroupRequest,
-    MemberGroup,
-    MemberGroupAnswer,
-    QueryDataVersionRequest,
-    QueryDataVersionResponse,
-    RegisterBrokerRequest,
-    RegisterBrokerResponse,
-    UnregisterBrokerRequest,
-    WipeWritePermissionRequest,
-    WipeWritePermissionResponse,
-)
+from pocketmq.protocol.requests import nameserver
 
 _log = logging.getLogger("pocketmq.nameserver")
 
@@ -40,7 +24,7 @@ _ZLIB = b"\x78"
 
 def register(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Register a broker with its topics."""
-    header = request.header(RegisterBrokerRequest)
+    header = request.header(nameserver.RegisterBrokerRequest)
     if header.body_crc32 != 0 and zlib.crc32(request.body) & _CRC_MASK != header.body_crc32:
         raise server_error(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     delete_absent = state.config.delete_topic_with_broker_registration
@@ -76,14 +60,16 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     body = b""
     if state.config.return_order_topic_config_to_broker:
         body = state.key_values.encoded(ORDER_NAMESPACE) or b""
-    answer = RegisterBrokerResponse(
+    answer = nameserver.RegisterBrokerResponse(
         ha_server_addr=registered.master_ha_address, master_addr=registered.master_address
     )
     return request.reply(SUCCESS, ext=answer, body=body)
 
 
 def _announcement(
-    request: Command, header: RegisterBrokerRequest, filter_servers: tuple[str, ...] | None = None
+    request: Command,
+    header: nameserver.RegisterBrokerRequest,
+    filter_servers: tuple[str, ...] | None = None,
 ) -> Announcement:
     timeout = header.heartbeat_timeout_millis
     return Announcement(
@@ -99,13 +85,13 @@ def _announcement(
     )
 
 
-def _digest(request: Command, header: RegisterBrokerRequest) -> bytes:
+def _digest(request: Command, header: nameserver.RegisterBrokerRequest) -> bytes:
     """Return a digest of a body and of the fields that decide how it is read."""
     how = f"{request.version} {header.compressed}".encode()
     return blake2b(request.body, digest_size=16, salt=how[:16]).digest()
 
 
-def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
+def _read(request: Command, header: nameserver.RegisterBrokerRequest) -> Registration:
     """Read a registration; a compressed one may not be marked as such.
 
     Brokers of 5.x with compressedRegister compress the body but clear the flag in the header, which
@@ -119,7 +105,7 @@ def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
 
 def unregister(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Remove a broker that leaves."""
-    header = request.header(UnregisterBrokerRequest)
+    header = request.header(nameserver.UnregisterBrokerRequest)
     key = BrokerKey(header.cluster_name, header.broker_addr)
     if not state.config.broker_take_over_enable and not state.asked_by_super:
         state.table.check_departure(key, header.broker_name, connection, state.clock())
@@ -131,7 +117,7 @@ def unregister(state: NameServerState, connection: Hashable, request: Command) -
 
 def heartbeat(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Note that a broker is alive."""
-    header = request.header(BrokerHeartbeatRequest)
+    header = request.header(nameserver.BrokerHeartbeatRequest)
     key = BrokerKey(header.cluster_name, header.broker_addr)
     state.table.heard(key, connection, state.clock())
     return request.reply(SUCCESS)
@@ -139,10 +125,10 @@ def heartbeat(state: NameServerState, connection: Hashable, request: Command) ->
 
 def query_data_version(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Return whether a broker's topics have changed since it registered; counts as a heartbeat."""
-    header = request.header(QueryDataVersionRequest)
+    header = request.header(nameserver.QueryDataVersionRequest)
     version = decode_body(request.body, DataVersion) if request.body else None
     key = BrokerKey(header.cluster_name, header.broker_addr)
-    answer = QueryDataVersionResponse(changed=state.table.changed(key, version))
+    answer = nameserver.QueryDataVersionResponse(changed=state.table.changed(key, version))
     state.table.heard(key, connection, state.clock())
     known = state.table.data_version(key)
     body = b"" if known is None else encode_body(known)
@@ -151,29 +137,33 @@ def query_data_version(state: NameServerState, connection: Hashable, request: Co
 
 def member_group(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return the addresses of all brokers of a name."""
-    header = request.header(GetBrokerMemberGroupRequest)
+    header = request.header(nameserver.GetBrokerMemberGroupRequest)
     known = state.table.brokers.get(header.broker_name)
-    group = MemberGroup(
+    group = nameserver.MemberGroup(
         cluster=header.cluster_name,
         broker_name=header.broker_name,
         broker_addrs={} if known is None else dict(sorted(known.addresses.items())),
     )
-    body = encode_body(MemberGroupAnswer(broker_member_group=group), bare_integer_keys=True)
+    body = encode_body(
+        nameserver.MemberGroupAnswer(broker_member_group=group), bare_integer_keys=True
+    )
     return request.reply(SUCCESS, body=body)
 
 
 def wipe_write_permission(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Make a broker's topics read-only, so that it can be emptied."""
-    name = request.header(WipeWritePermissionRequest).broker_name
+    name = request.header(nameserver.WipeWritePermissionRequest).broker_name
     count = state.table.wipe_write_permission(name)
-    return request.reply(SUCCESS, ext=WipeWritePermissionResponse(wipe_topic_count=count))
+    return request.reply(
+        SUCCESS, ext=nameserver.WipeWritePermissionResponse(wipe_topic_count=count)
+    )
 
 
 def add_write_permission(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Make a broker's topics writable again."""
-    name = request.header(AddWritePermissionRequest).broker_name
+    name = request.header(nameserver.AddWritePermissionRequest).broker_name
     count = state.table.add_write_permission(name)
-    return request.reply(SUCCESS, ext=AddWritePermissionResponse(add_topic_count=count))
+    return request.reply(SUCCESS, ext=nameserver.AddWritePermissionResponse(add_topic_count=count))
 
 
 HANDLERS: dict[RequestCode, Handler] = {

@@ -3,21 +3,12 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.model import QueueData, TopicRoute
 from pocketmq.nameserver.route_answers import encode_route, in_zone, with_acting_masters
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.peers import VersionGate
-from pocketmq.protocol.requests.nameserver import (
-    ClusterInfo,
-    DeleteTopicInNameServerRequest,
-    GetRouteRequest,
-    GetTopicsByClusterRequest,
-    RegisterTopicRequest,
-)
-from pocketmq.protocol.requests.topics import TopicNames
+from pocketmq.protocol.requests import nameserver, topics
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"
@@ -27,7 +18,7 @@ _UNIT_SUBSCRIBED = 2
 
 def route(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return a topic's brokers and queues."""
-    header = request.header(GetRouteRequest)
+    header = request.header(nameserver.GetRouteRequest)
     config = state.config
     if config.need_wait_for_service:
         waited = state.clock() - state.started
@@ -71,7 +62,7 @@ def cluster_info(state: NameServerState, _: Hashable, request: Command) -> Comma
 
 def _cluster_body(state: NameServerState) -> bytes:
     brokers = state.table.brokers
-    info = ClusterInfo(
+    info = nameserver.ClusterInfo(
         broker_addr_table={each.name: each.data() for each in brokers.all()},
         cluster_addr_table=brokers.clusters(),
     )
@@ -88,7 +79,7 @@ def all_topics(state: NameServerState, _: Hashable, request: Command) -> Command
 def topics_of_cluster(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return the topics that some broker of a cluster holds; none for an unknown cluster."""
     _check_enabled(allowed=state.config.enable_topic_list)
-    cluster = request.header(GetTopicsByClusterRequest).cluster
+    cluster = request.header(nameserver.GetTopicsByClusterRequest).cluster
     queues = state.table.routes.queues
     names = dict.fromkeys(
         topic
@@ -106,7 +97,7 @@ def system_topics(state: NameServerState, _: Hashable, request: Command) -> Comm
     )
     first = next(iter(brokers.all()), None)
     address = None if first is None else first.addresses[first.lowest]
-    body = encode_body(TopicNames(topic_list=list(names), broker_addr=address))
+    body = encode_body(topics.TopicNames(topic_list=list(names), broker_addr=address))
     return request.reply(SUCCESS, body=body)
 
 
@@ -128,7 +119,7 @@ def _flag(datas: Mapping[str, QueueData]) -> int:
 
 
 def _names(names: Iterable[str]) -> bytes:
-    return encode_body(TopicNames(topic_list=list(names)))
+    return encode_body(topics.TopicNames(topic_list=list(names)))
 
 
 def _check_enabled(*, allowed: bool) -> None:
@@ -138,7 +129,7 @@ def _check_enabled(*, allowed: bool) -> None:
 
 def add_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Add one topic; brokers of 5.x use this instead of registering all topics again."""
-    topic = request.header(RegisterTopicRequest).topic
+    topic = request.header(nameserver.RegisterTopicRequest).topic
     if request.body:
         route = decode_body(request.body, TopicRoute)
         state.table.add_topic(topic, [_bare(data) for data in route.queue_datas])
@@ -158,7 +149,7 @@ def _bare(data: QueueData) -> QueueData:
 
 def delete_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Remove a topic, everywhere or in one cluster. Brokers that still hold it add it again."""
-    header = request.header(DeleteTopicInNameServerRequest)
+    header = request.header(nameserver.DeleteTopicInNameServerRequest)
     brokers = None
     if header.cluster_name:
         brokers = state.table.brokers.in_cluster(header.cluster_name)

@@ -7,15 +7,8 @@ from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.key_values import (
-    DeleteKVConfigRequest,
-    GetKVConfigRequest,
-    GetKVConfigResponse,
-    GetKVListRequest,
-    PutKVConfigRequest,
-)
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.requests import key_values
 
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
@@ -42,31 +35,31 @@ def update(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 def put(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Store a value; it is saved before the answer leaves."""
-    header = request.header(PutKVConfigRequest)
+    header = request.header(key_values.PutKVConfigRequest)
     state.key_values.put(header.namespace, header.key, header.value)
     return request.reply(SUCCESS)
 
 
 def get(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return a value."""
-    header = request.header(GetKVConfigRequest)
+    header = request.header(key_values.GetKVConfigRequest)
     value = state.key_values.get(header.namespace, header.key)
     if value is None:
         remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
         raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
-    return request.reply(SUCCESS, ext=GetKVConfigResponse(value=value))
+    return request.reply(SUCCESS, ext=key_values.GetKVConfigResponse(value=value))
 
 
 def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Delete a value, if there is one."""
-    header = request.header(DeleteKVConfigRequest)
+    header = request.header(key_values.DeleteKVConfigRequest)
     state.key_values.delete(header.namespace, header.key)
     return request.reply(SUCCESS)
 
 
 def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return all values of a namespace."""
-    namespace = request.header(GetKVListRequest).namespace
+    namespace = request.header(key_values.GetKVListRequest).namespace
     body = state.key_values.encoded(namespace)
     if body is None:
         remark = f"No config item, Namespace: {namespace}"

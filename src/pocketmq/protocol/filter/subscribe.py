@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.model.groups import ALL, TAG, Subscription
+from pocketmq.model import Subscription
+from pocketmq.model.groups import ALL, TAG
 from pocketmq.model.java_strings import int32, java_hash, java_split
 
 _SEPARATOR = "||"

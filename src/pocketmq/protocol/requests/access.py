@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
+from pocketmq.model import WireValue
 from pocketmq.model.secrets import Guarded
-from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import NoHeader, json_of, request

@@ -2,9 +2,7 @@
 
 import msgspec
 
-from pocketmq.model.kinds import MessageModel, MessageRequestMode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
+from pocketmq.model import MessageModel, MessageQueue, MessageRequestMode, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import RpcHeader
 from pocketmq.protocol.request import NoHeader, RequestQueue, json_of, request

@@ -6,7 +6,7 @@ PocketMQ replicates nothing; it reads what Apache's brokers report about it.
 import struct
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.value import DataVersion, WireValue
+from pocketmq.model import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int64

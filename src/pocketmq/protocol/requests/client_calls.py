@@ -2,10 +2,7 @@
 
 import msgspec
 
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import ConsumeResult
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
+from pocketmq.model import ConsumeResult, MessageQueue, Subscription, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Int32, Int64, RpcHeader, TopicHeader
 from pocketmq.protocol.request import (

@@ -1,6 +1,6 @@
 """The name server's small key-value store; it holds the order of ordered topics."""
 
-from pocketmq.model.value import WireValue
+from pocketmq.model import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import NAME_SERVER, NoHeader, json_of, request

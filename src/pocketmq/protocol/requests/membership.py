@@ -3,8 +3,7 @@
 import msgspec
 from msgspec import field
 
-from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
-from pocketmq.model.value import WireValue
+from pocketmq.model import ConsumerData, ProducerData, Subscription, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, RpcHeader
 from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, json_of, request

@@ -1,7 +1,6 @@
 """Name server: brokers that register, routes, and write permissions."""
 
-from pocketmq.model.route import BrokerData, TopicRoute
-from pocketmq.model.value import DataVersion, WireValue
+from pocketmq.model import BrokerData, DataVersion, TopicRoute, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
@@ -13,8 +12,7 @@ from pocketmq.protocol.request import (
     json_of,
     request,
 )
-from pocketmq.protocol.requests.key_values import KVTable
-from pocketmq.protocol.requests.topics import TopicNames
+from pocketmq.protocol.requests import key_values, topics
 
 
 class ClusterInfo(WireValue, frozen=True, kw_only=True):
@@ -159,7 +157,7 @@ REGISTER_BROKER = request(
     RegisterBrokerRequest,
     RegisterBrokerResponse,
     body=REGISTRATION,
-    result=json_of(KVTable),
+    result=json_of(key_values.KVTable),
     served_by=NAME_SERVER,
 )
 UNREGISTER_BROKER = request(
@@ -189,7 +187,7 @@ GET_ALL_TOPIC_LIST_FROM_NAMESERVER = request(
     Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
     NoHeader,
     NoHeader,
-    result=json_of(TopicNames),
+    result=json_of(topics.TopicNames),
     served_by=NAME_SERVER,
 )
 DELETE_TOPIC_IN_NAMESRV = request(
@@ -206,31 +204,35 @@ GET_TOPICS_BY_CLUSTER = request(
     Code.GET_TOPICS_BY_CLUSTER,
     GetTopicsByClusterRequest,
     NoHeader,
-    result=json_of(TopicNames),
+    result=json_of(topics.TopicNames),
     served_by=NAME_SERVER,
 )
 GET_SYSTEM_TOPIC_LIST_FROM_NS = request(
     Code.GET_SYSTEM_TOPIC_LIST_FROM_NS,
     NoHeader,
     NoHeader,
-    result=json_of(TopicNames),
+    result=json_of(topics.TopicNames),
     served_by=NAME_SERVER,
 )
 GET_UNIT_TOPIC_LIST = request(
-    Code.GET_UNIT_TOPIC_LIST, NoHeader, NoHeader, result=json_of(TopicNames), served_by=NAME_SERVER
+    Code.GET_UNIT_TOPIC_LIST,
+    NoHeader,
+    NoHeader,
+    result=json_of(topics.TopicNames),
+    served_by=NAME_SERVER,
 )
 GET_HAS_UNIT_SUB_TOPIC_LIST = request(
     Code.GET_HAS_UNIT_SUB_TOPIC_LIST,
     NoHeader,
     NoHeader,
-    result=json_of(TopicNames),
+    result=json_of(topics.TopicNames),
     served_by=NAME_SERVER,
 )
 GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST = request(
     Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
     NoHeader,
     NoHeader,
-    result=json_of(TopicNames),
+    result=json_of(topics.TopicNames),
     served_by=NAME_SERVER,
 )
 UPDATE_NAMESRV_CONFIG = request(

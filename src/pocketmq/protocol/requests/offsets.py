@@ -1,7 +1,6 @@
 """Offsets of groups and queues: reading, committing, resetting them."""
 
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import DataVersion, WireValue
+from pocketmq.model import DataVersion, MessageQueue, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
 from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, RequestRight, json_of, request

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.value import WireValue
+from pocketmq.model import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
 from pocketmq.protocol.request import STORED_MESSAGES, NoHeader, RequestQueue, json_of, request

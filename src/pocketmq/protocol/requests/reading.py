@@ -2,8 +2,7 @@
 
 from msgspec import field
 
-from pocketmq.model.groups import Subscription
-from pocketmq.model.value import WireValue
+from pocketmq.model import Subscription, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
 from pocketmq.protocol.request import (

@@ -1,7 +1,6 @@
 """Statistics of topics, groups and brokers."""
 
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.value import WireValue
+from pocketmq.model import MessageQueue, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, TopicHeader
 from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request

@@ -1,7 +1,7 @@
 """Topics on a broker: creating, deleting, listing them."""
 
-from pocketmq.model.topics import MappedTopicConfig, TopicConfig, TopicMapping, TopicMappingDetail
-from pocketmq.model.value import DataVersion, WireValue
+from pocketmq.model import DataVersion, TopicConfig, WireValue
+from pocketmq.model.topics import MappedTopicConfig, TopicMapping, TopicMappingDetail
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
 from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request

@@ -11,11 +11,13 @@ a single one with nothing left to look up but the property.
 from collections.abc import Callable
 from typing import Any, cast
 
-from pocketmq.protocol.filter.sql.compare import (
+from pocketmq.protocol.filter.sql import tree
+from pocketmq.protocol.filter.sql.values import (
     MIRRORED,
     Properties,
     Read,
     Run,
+    Value,
     between_numbers,
     equals,
     equals_number,
@@ -23,29 +25,9 @@ from pocketmq.protocol.filter.sql.compare import (
     ordered,
     ordered_number,
 )
-from pocketmq.protocol.filter.sql.tree import (
-    And,
-    Between,
-    Cast,
-    Equal,
-    IsNull,
-    Minus,
-    Node,
-    Not,
-    Or,
-    Order,
-    Property,
-    Real,
-    Text,
-    TextSearch,
-    TruthValue,
-    Whole,
-    Within,
-)
-from pocketmq.protocol.filter.sql.values import Value
 
 
-def condition(node: Node) -> Run:
+def condition(node: tree.Node) -> Run:
     """Return the function that evaluates a condition: true, false or null.
 
     It raises `FilterUndecided` where Java throws.
@@ -53,29 +35,29 @@ def condition(node: Node) -> Run:
     return cast("Run", _operand(node))
 
 
-def _operand(node: Node) -> Read:
+def _operand(node: tree.Node) -> Read:
     return _MAKERS[type(node)](node)
 
 
-def _constant(node: Text | Whole | Real | TruthValue) -> Read:
+def _constant(node: tree.Text | tree.Whole | tree.Real | tree.TruthValue) -> Read:
     value = node.value
     return lambda _: value
 
 
-def _property(node: Property) -> Read:
+def _property(node: tree.Property) -> Read:
     name = node.name
     return lambda properties: properties.get(name)
 
 
-def _number(node: Node) -> float | None:
+def _number(node: tree.Node) -> float | None:
     """Return a literal number, signs applied; None for anything else."""
     sign = 1
-    while isinstance(node, Minus):
+    while isinstance(node, tree.Minus):
         node, sign = node.operand, -sign
-    return sign * node.value if isinstance(node, Whole | Real) else None
+    return sign * node.value if isinstance(node, tree.Whole | tree.Real) else None
 
 
-def _minus(node: Minus) -> Read:
+def _minus(node: tree.Minus) -> Read:
     number = _number(node)
     if number is not None:
         return lambda _: number
@@ -88,12 +70,12 @@ def _minus(node: Minus) -> Read:
     return run
 
 
-def _cast(node: Cast) -> Run:
+def _cast(node: tree.Cast) -> Run:
     name = node.name
     return lambda properties: None if properties.get(name) is None else False
 
 
-def _not(node: Not) -> Run:
+def _not(node: tree.Not) -> Run:
     return _negated(condition(node.operand))
 
 
@@ -105,11 +87,11 @@ def _negated(inner: Run) -> Run:
     return run
 
 
-def _and(node: And) -> Run:
+def _and(node: tree.And) -> Run:
     return _joined([condition(term) for term in node.terms], decisive=False)
 
 
-def _or(node: Or) -> Run:
+def _or(node: tree.Or) -> Run:
     return _joined([condition(term) for term in node.terms], decisive=True)
 
 
@@ -140,10 +122,10 @@ def _joined(terms: list[Run], *, decisive: bool) -> Run:
     return both if len(terms) == 2 else every
 
 
-def _equal(node: Equal) -> Run:
+def _equal(node: tree.Equal) -> Run:
     left, right = node.left, node.right
-    if isinstance(left, Property):
-        if isinstance(right, Text):
+    if isinstance(left, tree.Property):
+        if isinstance(right, tree.Text):
             return equals_text(left.name, right.value, negated=node.negated)
         if (number := _number(right)) is not None:
             return equals_number(left.name, number, negated=node.negated)
@@ -151,38 +133,38 @@ def _equal(node: Equal) -> Run:
     return _negated(run) if node.negated else run
 
 
-def _is_null(node: IsNull) -> Run:
+def _is_null(node: tree.IsNull) -> Run:
     negated = node.negated
-    if isinstance(node.operand, Property):
+    if isinstance(node.operand, tree.Property):
         name = node.operand.name
         return lambda properties: (properties.get(name) is None) is not negated
     inner = _operand(node.operand)
     return lambda properties: (inner(properties) is None) is not negated
 
 
-def _order(node: Order) -> Run:
+def _order(node: tree.Order) -> Run:
     left, right = node.left, node.right
-    if isinstance(left, Property) and (number := _number(right)) is not None:
+    if isinstance(left, tree.Property) and (number := _number(right)) is not None:
         return ordered_number(left.name, node.sign, number)
-    if isinstance(right, Property) and (number := _number(left)) is not None:
+    if isinstance(right, tree.Property) and (number := _number(left)) is not None:
         return ordered_number(right.name, MIRRORED[node.sign], number)
     return ordered(node.sign, _operand(left), _operand(right))
 
 
-def _between(node: Between) -> Run:
+def _between(node: tree.Between) -> Run:
     value, low, high = node.operand, node.low, node.high
-    if isinstance(value, Property):
+    if isinstance(value, tree.Property):
         bottom, top = _number(low), _number(high)
         if bottom is not None and top is not None:
             run = between_numbers(value.name, bottom, top, negated=node.negated)
             if run is not None:
                 return run
     if node.negated:
-        return _or(Or((Order("<", value, low), Order(">", value, high))))
-    return _and(And((Order(">=", value, low), Order("<=", value, high))))
+        return _or(tree.Or((tree.Order("<", value, low), tree.Order(">", value, high))))
+    return _and(tree.And((tree.Order(">=", value, low), tree.Order("<=", value, high))))
 
 
-def _within(node: Within) -> Run:
+def _within(node: tree.Within) -> Run:
     name, choices = node.name, frozenset(node.choices)
 
     def among(properties: Properties) -> bool | None:
@@ -203,7 +185,7 @@ _FINDERS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def _search(node: TextSearch) -> Run:
+def _search(node: tree.TextSearch) -> Run:
     needle, negated = node.needle, node.negated
     if not needle:
         return lambda _: False  # Java does not even evaluate the operand
@@ -216,21 +198,21 @@ def _search(node: TextSearch) -> Run:
     return run
 
 
-_MAKERS: dict[type[Node], Callable[[Any], Read]] = {
-    Property: _property,
-    Text: _constant,
-    Whole: _constant,
-    Real: _constant,
-    TruthValue: _constant,
-    Minus: _minus,
-    Cast: _cast,
-    Not: _not,
-    And: _and,
-    Or: _or,
-    Equal: _equal,
-    IsNull: _is_null,
-    Order: _order,
-    Between: _between,
-    Within: _within,
-    TextSearch: _search,
+_MAKERS: dict[type[tree.Node], Callable[[Any], Read]] = {
+    tree.Property: _property,
+    tree.Text: _constant,
+    tree.Whole: _constant,
+    tree.Real: _constant,
+    tree.TruthValue: _constant,
+    tree.Minus: _minus,
+    tree.Cast: _cast,
+    tree.Not: _not,
+    tree.And: _and,
+    tree.Or: _or,
+    tree.Equal: _equal,
+    tree.IsNull: _is_null,
+    tree.Order: _order,
+    tree.Between: _between,
+    tree.Within: _within,
+    tree.TextSearch: _search,
 }

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pocketmq.errors import FilterSyntaxError, FilterUndecided
-from pocketmq.protocol.filter.sql.compare import Run
 from pocketmq.protocol.filter.sql.evaluate import condition
 from pocketmq.protocol.filter.sql.parser import parse
 from pocketmq.protocol.filter.sql.tree import Cast, Node, Property, Within, render
+from pocketmq.protocol.filter.sql.values import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,153 @@
+"""The messages of one queue that one group has in flight, and their deadlines.
+
+A pop is one `Taken`, however many messages it holds, so that little is done for each message.
+Deadlines are rounded up to a tenth of a second, so that many share one bucket; a pop that is
+settled before its deadline leaves nothing behind. Pure bookkeeping, times are the caller's.
+Independent of store and journal. Belongs to the broker's loop.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+STEP_MS = 100
+_LATEST = 1 << 52
+
+
+class Expiring(Protocol):
+    """Something with a deadline."""
+
+    bucket: int
+
+
+T = TypeVar("T", bound=Expiring)
+
+
+class Deadlines(Generic[T]):
+    """Pops and locked queues by their deadlines."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, dict[T, None]] = {}
+        self._heap: list[int] = []
+
+    def add(self, thing: T, due_ms: int) -> None:
+        """Add one; it must not be there already."""
+        bucket = max(1, min(-(-due_ms // STEP_MS), _LATEST))
+        thing.bucket = bucket
+        try:
+            self._buckets[bucket][thing] = None
+        except KeyError:
+            self._buckets[bucket] = {thing: None}
+            heapq.heappush(self._heap, bucket)
+
+    def discard(self, thing: T) -> None:
+        """Remove one, if it is there."""
+        bucket = self._buckets.get(thing.bucket)
+        if bucket is not None:
+            bucket.pop(thing, None)
+            if not bucket:
+                del self._buckets[thing.bucket]
+                if len(self._heap) > 2 * len(self._buckets) + 1024:
+                    self._heap = sorted(self._buckets)
+        thing.bucket = 0
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next one is due; None if nothing is."""
+        heap = self._heap
+        while heap and heap[0] not in self._buckets:
+            heapq.heappop(heap)
+        return heap[0] * STEP_MS if heap else None
+
+    def take_due(self, now_ms: int) -> list[T]:
+        """Remove and return those of the earliest deadline that has passed; none if none has."""
+        due_ms = self.next_ms
+        if due_ms is None or due_ms > now_ms:
+            return []
+        things = list(self._buckets.pop(heapq.heappop(self._heap)))
+        for thing in things:
+            thing.bucket = 0
+        return things
+
+
+class Taken:
+    """Messages popped together, or one whose time was changed: hidden until the same time."""
+
+    __slots__ = ("bucket", "in_flight", "left", "offsets", "pop_time_ms", "until_ms")
+
+    def __init__(
+        self, in_flight: "QueueInFlight", offsets: Iterable[int], pop_time_ms: int, until_ms: int
+    ) -> None:
+        self.in_flight = in_flight
+        self.offsets = tuple(offsets)
+        self.pop_time_ms = pop_time_ms
+        self.until_ms = until_ms
+        self.left = len(self.offsets)
+        self.bucket = 0  # see `Deadlines`
+
+    def out(self) -> list[int]:
+        """Return the offsets that are still in flight with this pop."""
+        held = self.in_flight.held
+        return [offset for offset in self.offsets if held.get(offset) is self]
+
+
+class QueueInFlight:
+    """The messages that one group has in flight of one queue."""
+
+    __slots__ = ("_order", "group", "held", "next", "queue_id", "topic")
+
+    def __init__(self, topic: str, group: str, queue_id: int) -> None:
+        self.topic = topic
+        self.group = group
+        self.queue_id = queue_id
+        self.next = 0
+        """Messages before this one were popped or skipped; counts while any are in flight."""
+        self.held: dict[int, Taken] = {}
+        self._order: deque[int] = deque()  # as taken; those no longer held go when they are first
+
+    @property
+    def low(self) -> int:
+        """The first offset that is not done with."""
+        order, held = self._order, self.held
+        while order and order[0] not in held:
+            order.popleft()
+        return order[0] if order else self.next
+
+    def take(self, offsets: Iterable[int], following: int, times: tuple[int, int]) -> Taken:
+        """Note a pop: its messages, where the next begins, when it was and how long it hides."""
+        taken = Taken(self, offsets, *times)
+        if not self.held:
+            self._order.clear()
+        for offset in taken.offsets:
+            before = self.held.get(offset)
+            if before is not None:
+                before.left -= 1
+            self.held[offset] = taken
+        self._order.extend(taken.offsets)
+        self.next = following
+        return taken
+
+    def sort(self) -> None:
+        """Bring what was taken over from elsewhere into order."""
+        self._order = deque(sorted(self.held))
+
+    def settle(self, offset: int, pop_time_ms: int) -> Taken | None:
+        """Note that a message is done with; return its pop, None if another one has it by now."""
+        taken = self.held.get(offset)
+        if taken is None or taken.pop_time_ms != pop_time_ms:
+            return None
+        del self.held[offset]
+        taken.left -= 1
+        return taken
+
+    def change(
+        self, offset: int, pop_time_ms: int, times: tuple[int, int]
+    ) -> tuple[Taken, Taken] | None:
+        """Hide a message until another time; return its old pop and its new one."""
+        taken = self.held.get(offset)
+        if taken is None or taken.pop_time_ms != pop_time_ms:
+            return None
+        taken.left -= 1
+        changed = self.held[offset] = Taken(self, (offset,), *times)
+        return taken, changed

@@ -1,0 +1,29 @@
+"""Jumps of the clock are told once each, with their size."""
+
+import logging
+
+import pytest
+
+from pocketmq.broker.upkeep.housekeeping import ClockWatch
+from tests.broker.tables import Clock
+
+
+def test_each_jump_of_the_clock_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    watch = ClockWatch(clock, clock.steady)
+
+    def tell(jump: float) -> list[str]:
+        caplog.clear()
+        clock.off += jump
+        with caplog.at_level(logging.WARNING, "pocketmq.broker"):
+            for _ in range(3):
+                clock.time += 1.0
+                watch.look()
+        return [record.getMessage().partition(";")[0] for record in caplog.records]
+
+    assert tell(0) == []
+    assert tell(86_400) == ["system clock jumped forward: seconds=+86400.0"]
+    assert tell(-86_400) == ["system clock jumped back: seconds=-86400.0"]
+    assert tell(0.5) == []
+    clock.time += 3600  # the broker was busy, or stopped: the clock was not set
+    assert tell(0) == []
