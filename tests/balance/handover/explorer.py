@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -146,6 +147,12 @@ class Found(msgspec.Struct):
     def broken(self) -> dict[str, int]:
         names = ("both", "twice", "lost", "backwards", "stuck")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+@cache
+def order(request: tuple[Any, ...]) -> str:
+    """Return a key that sorts requests the same way in every run."""
+    return str([sorted(map(str, part)) if isinstance(part, frozenset) else part for part in request])
 
 
 class Explorer:
@@ -347,7 +354,7 @@ class Explorer:
             if not world.alive[i]:
                 continue
             yield from self.faults(world, i, member)
-            for request in member.requests:
+            for request in sorted(member.requests, key=order):
                 yield from self.served(world, i, member, request)
             yield from self.wishes(world, i, member)
             if member.shelf is not None:
@@ -360,7 +367,7 @@ class Explorer:
         )
 
     def bus_moves(self, world: World) -> Iterator[tuple[str, World, bool]]:
-        for message in world.bus:
+        for message in sorted(world.bus):
             spent = self.spend(world, "loss")
             if spent is not None:
                 yield f"lost {message}", spent._replace(bus=world.bus - {message}), False
@@ -431,7 +438,7 @@ class Explorer:
         if shelf is not None and shelf.commit is not None:
             shelf = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
             world = self.put(world, i, world.members[i]._replace(shelf=shelf))
-        for request in sorted(world.members[i].requests, key=str):
+        for request in sorted(world.members[i].requests, key=order):
             if request not in world.members[i].requests or request[0] == "stopped":
                 continue
             world = self.failed(world, i, request)
@@ -628,7 +635,7 @@ class Explorer:
 
     # The search.
 
-    def explore(self, limit: int) -> Found:
+    def explore(self, limit: int, *, deep: bool) -> Found:
         first = self.first()
         known: dict[World, int] = {first: 0}
         came: list[tuple[int, str]] = [(-1, "")]
@@ -637,7 +644,7 @@ class Explorer:
         found = Found(ways={})
         waiting = deque([first])
         while waiting:
-            world = waiting.popleft()
+            world = waiting.pop() if deep else waiting.popleft()
             number = known[world]
             self.judge(world, number, came, found)
             if world.stored == self.case.messages and all(world.finished):
@@ -702,9 +709,9 @@ class Explorer:
             found.ways[law] = "; ".join(reversed(way))
 
 
-def explore(case: Case, limit: int = 5_000_000) -> Found:
-    """Explore a case to its end."""
-    return Explorer(case).explore(limit)
+def explore(case: Case, limit: int = 5_000_000, *, deep: bool = False) -> Found:
+    """Explore a case to its end; `deep` finds harm sooner, but not the shortest way to it."""
+    return Explorer(case).explore(limit, deep=deep)
 
 
 if __name__ == "__main__":
