@@ -46,6 +46,7 @@ class Draft:
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
         self.ask_at = group.ask_at
+        self.touched: set[MessageQueue] = set()
         self.instructions: list[Instruction] = []
 
     @property
@@ -68,6 +69,7 @@ class Draft:
 
     def apply(self, queue: MessageQueue, step: Step) -> None:
         """Carry on with a queue's next value, and do what it says."""
+        self.touched.add(queue)
         if step.stay is None:
             self.stays.pop(queue, None)
         else:
