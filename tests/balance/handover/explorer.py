@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover import HandoverSettings, HandoverTimes, giving, leases, queue, taking
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
@@ -85,7 +86,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_BUDGETS = ("loss", "crash", "blip", "restart", "expire", "silence", "renew", "release", "impatient")
+_BUDGETS = (
+    "loss",
+    "crash",
+    "blip",
+    "restart",
+    "expire",
+    "silence",
+    "renew",
+    "release",
+    "impatient",
+)
 
 
 class Shelf(NamedTuple):
@@ -152,7 +163,9 @@ class Found(msgspec.Struct):
 @cache
 def order(request: tuple[Any, ...]) -> str:
     """Return a key that sorts requests the same way in every run."""
-    return str([sorted(map(str, part)) if isinstance(part, frozenset) else part for part in request])
+    return str(
+        [sorted(map(str, part)) if isinstance(part, frozenset) else part for part in request]
+    )
 
 
 class Explorer:
@@ -162,15 +175,13 @@ class Explorer:
         self.case = case
         times = HandoverTimes(lock_given=0.0, first_recheck=NEVER)
         self.settings = [
-            HandoverSettings(
-                group="g", client_id=name, boot="1", overlap=case.overlap, times=times
-            )
+            HandoverSettings(group="g", client_id=name, boot="1", overlap=case.overlap, times=times)
             for name in NAMES[: case.members]
         ]
         self.owners = [settings.owner for settings in self.settings]
         self.stays: list[Stay | None] = [None]
         self.ids: dict[Stay | None, int] = {None: 0}
-        self.steps: dict[tuple[Any, ...], tuple[int, tuple[do.Instruction, ...]]] = {}
+        self.steps: dict[tuple[Any, ...], tuple[int, tuple[Instruction, ...]]] = {}
 
     # The shipped machine.
 
@@ -197,7 +208,7 @@ class Explorer:
 
     def shipped(
         self, i: int, name: str, number: int, *facts: Any
-    ) -> tuple[int, tuple[do.Instruction, ...]]:
+    ) -> tuple[int, tuple[Instruction, ...]]:
         key = (i, name, number, *facts)
         known = self.steps.get(key)
         if known is None:
@@ -245,7 +256,7 @@ class Explorer:
         return world._replace(members=(*members[:i], member, *members[i + 1 :]))
 
     def carry_out(
-        self, i: int, member: Member, bus: frozenset[Any], what: do.Instruction
+        self, i: int, member: Member, bus: frozenset[Any], what: Instruction
     ) -> tuple[Member, frozenset[Any]]:
         shelf, requests = member.shelf, member.requests
         match what:
@@ -274,7 +285,7 @@ class Explorer:
         return member._replace(shelf=shelf, requests=requests), bus
 
     def on_shelf(
-        self, shelf: Shelf, requests: frozenset[Any], what: do.Instruction
+        self, shelf: Shelf, requests: frozenset[Any], what: Instruction
     ) -> tuple[Shelf, frozenset[Any]]:
         match what:
             case do.LiftBarrier():
@@ -587,16 +598,18 @@ class Explorer:
         self, world: World, i: int, member: Member, shelf: Shelf
     ) -> Iterator[tuple[str, World, bool]]:
         may_start = not shelf.stopped and not shelf.fenced
-        if may_start and shelf.next < self.case.messages and len(shelf.in_flight) < self.case.at_once:
+        if (
+            may_start
+            and shelf.next < self.case.messages
+            and len(shelf.in_flight) < self.case.at_once
+        ):
             offset = shelf.next
             after = shelf._replace(next=offset + 1, in_flight=shelf.in_flight | {offset})
             started = self.counted(world.started, offset)
             world2 = self.put(world, i, member._replace(shelf=after))
             yield f"{i} starts {offset}", world2._replace(started=started), True
         for offset in sorted(shelf.in_flight | shelf.hole):
-            after = shelf._replace(
-                in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset}
-            )
+            after = shelf._replace(in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset})
             finished = (*world.finished[:offset], True, *world.finished[offset + 1 :])
             world2 = self.put(world, i, member._replace(shelf=after))._replace(finished=finished)
             if offset in shelf.hole:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.handover import HandoverGroup, HandoverSettings, advance, balance_of, new_group
+from pocketmq.balance.handover import (
+    HandoverGroup,
+    HandoverSettings,
+    advance,
+    balance_of,
+    new_group,
+)
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.messages import (
@@ -56,27 +62,26 @@ def any_event(chance: random.Random, now: float) -> ev.HandoverEvent:
     locks = frozenset((one, part) for one in chance.sample(QUEUES, 2) for part in parts)
     flag = chance.random() < 0.7
     members = tuple(chance.choices(IDS, k=chance.randrange(5)))
-    return chance.choice(
-        [
-            ev.Started(),
-            ev.Listed(members, complete=flag),
-            ev.Routed(frozenset(chance.sample(QUEUES, chance.randrange(5)))),
-            ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
-            ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
-            ev.Locked(queue, chance.choice([parts, do.BOTH, None])),
-            ev.Unlocked(queue, parts, chance.choice(OWNERS), flag),
-            ev.OffsetRead(queue, chance.choice([None, 0, 7]), stored=flag),
-            ev.OffsetStored(queue, flag),
-            ev.Overtaken(queue),
-            ev.StartingStopped(queue, 7),
-            ev.Drained(queue, stored=flag),
-            ev.HoleFilled(queue),
-            ev.Renewed(broker, now, chance.choice([None, locks, frozenset()])),
-            ev.Connected(broker),
-            ev.Disconnected(broker),
-            *[ev.TimerElapsed()] * 6,
-        ]
-    )
+    events: list[ev.HandoverEvent] = [
+        ev.Started(),
+        ev.Listed(members, complete=flag),
+        ev.Routed(frozenset(chance.sample(QUEUES, chance.randrange(5)))),
+        ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
+        ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
+        ev.Locked(queue, chance.choice([parts, do.BOTH, None])),
+        ev.Unlocked(queue, parts, chance.choice(OWNERS), flag),
+        ev.OffsetRead(queue, chance.choice([None, 0, 7]), stored=flag),
+        ev.OffsetStored(queue, flag),
+        ev.Overtaken(queue),
+        ev.StartingStopped(queue, 7),
+        ev.Drained(queue, stored=flag),
+        ev.HoleFilled(queue),
+        ev.Renewed(broker, now, chance.choice([None, locks, frozenset()])),
+        ev.Connected(broker),
+        ev.Disconnected(broker),
+        *[ev.TimerElapsed()] * 6,
+    ]
+    return chance.choice(events)
 
 
 @pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
@@ -86,8 +91,8 @@ def test_no_order_of_events_raises(seed: int, overlap: bool) -> None:
     chance = random.Random(seed)
     group = new_group(msgspec.structs.replace(ME, overlap=overlap))
     now = 0.0
-    for event in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
-        group = advance(group, event, now).group
+    for first in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
+        group = advance(group, first, now).group
     reached = set()
     asked: list[ev.HandoverEvent] = []
     for _ in range(3000):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from pocketmq.balance.handover import giving, leases, queue, stay, tail, taking
 from pocketmq.balance.handover import instructions as do
-from pocketmq.balance.handover.events import Locked, OffsetRead, Part
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from tests.balance.handover.explorer import Case, Explorer, Found, explore
 
@@ -77,14 +76,18 @@ def check(case: Case, laws: tuple[str, ...]) -> None:
     assert found.states > 500
 
 
-@pytest.mark.parametrize(("case", "laws"), SMALL, ids=lambda value: shown(value) if isinstance(value, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "laws"), SMALL, ids=lambda value: shown(value) if isinstance(value, Case) else ""
+)
 def test_no_interleaving_breaks_a_law(case: Case, laws: tuple[str, ...]) -> None:
     check(case, laws)
 
 
 @pytest.mark.skipif(os.environ.get("POCKETMQ_MODEL") != "all", reason="minutes of CPU time")
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("case", "laws"), LARGE, ids=lambda value: shown(value) if isinstance(value, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "laws"), LARGE, ids=lambda value: shown(value) if isinstance(value, Case) else ""
+)
 def test_no_interleaving_of_a_large_case_breaks_a_law(case: Case, laws: tuple[str, ...]) -> None:
     check(case, laws)
 
@@ -148,7 +151,7 @@ def hole_without_tail_lock(patch: pytest.MonkeyPatch) -> None:
 
 
 def barrier_lifted_at_once(patch: pytest.MonkeyPatch) -> None:
-    shipped = taking.barrier_read
+    shipped = tail.barrier_read
     patch.setattr(
         taking,
         "barrier_read",
@@ -169,10 +172,9 @@ def tail_unlocked_before_drained(patch: pytest.MonkeyPatch) -> None:
     def drain(stay: Stay) -> Step:
         step = shipped(stay)
         assert step.stay is not None
-        early = do.Unlock(stay.queue, do.TAIL, f"{GIVER}#1")
+        early = do.Unlock(stay.queue, do.TAIL, "A@pm1#1")
         return Step(step.stay, (*step.instructions, early))
 
-    GIVER = "A@pm1"
     patch.setattr(giving, "drain", drain)
 
 
@@ -183,6 +185,18 @@ def new_group_starts_at_end_after_give(patch: pytest.MonkeyPatch) -> None:
         taking,
         "_started",
         lambda stay, offset, *more, stored: shipped(stay, offset, *more, stored=True),
+    )
+
+
+def first_start_not_stored(patch: pytest.MonkeyPatch) -> None:
+    """A queue without a stored offset is run at once; its heir finds none either."""
+    shipped = taking._started
+    patch.setattr(
+        taking,
+        "_started",
+        lambda stay, offset, *more, stored: shipped(
+            stay, offset, *more, stored=stored or stay.kind is do.HandoverKind.ORPHAN
+        ),
     )
 
 
@@ -222,6 +236,7 @@ MUTANTS: list[tuple[Patch, Case, str]] = [
     (unlock_of_listed_members, PLAIN, "both"),
     (tail_unlocked_before_drained, PLAIN, "twice"),
     (new_group_starts_at_end_after_give, Case(messages=2, claims=1, flips=1, fresh=True), "lost"),
+    (first_start_not_stored, Case(messages=2, claims=1, flips=1, fresh=True, crash=1), "lost"),
     (unlock_while_renewing, Case(messages=1, claims=1, flips=1, renew=1), "stuck"),
     (refused_renewal_ignored, Case(messages=1, claims=1, flips=1, expire=1), "both"),
 ]
@@ -231,7 +246,9 @@ class Caught(Exception):
     """The law that a mutant breaks was broken."""
 
 
-@pytest.mark.parametrize(("mutant", "case", "law"), MUTANTS, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("mutant", "case", "law"), MUTANTS, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_without_a_rule_a_law_is_broken(
     mutant: Patch, case: Case, law: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,15 +195,20 @@ def waiting_for(table: Table, now: float) -> dict[str, float]:
 
 
 def silent(table: Table, words: Mapping[str, Told], me: str, limit: float, now: float) -> set[str]:
-    """Return listed members that did not say a word for a long time: they may be hung."""
+    """Return listed members that did not say a word for a long time: they may be hung.
+
+    If several others are silent and nobody speaks, it is the bus that is silent.
+    """
     heard: dict[str, float] = {}
     for word in words.values():
         heard[word.client_id] = max(word.heard, heard.get(word.client_id, 0.0))
-    return {
+    others = [member for member in table.since if member != me and is_ours(member)]
+    quiet = {
         member
-        for member, since in table.since.items()
-        if member != me and is_ours(member) and now - max(heard.get(member, since), since) > limit
+        for member in others
+        if now - max(heard.get(member, 0.0), table.since[member]) > limit
     }
+    return quiet if len(others) == 1 or len(quiet) < len(others) else set()
 
 
 def gone_names(table: Table, times: HandoverTimes, now: float) -> frozenset[str]:

@@ -182,8 +182,16 @@ def tell_state(draft: Draft) -> None:
 
 
 def leave_if_empty(draft: Draft) -> None:
-    """Unregister when a member that stops has nothing any more."""
-    if draft.stopping and not draft.stays and not draft.left:
+    """Unregister when a member that stops has nothing any more.
+
+    Locks at a broker that is away end by themselves.
+    """
+    busy = [
+        stay
+        for queue, stay in draft.stays.items()
+        if stay.phase is not Phase.CLOSING or queue.broker_name not in draft.down
+    ]
+    if draft.stopping and not busy and not draft.left:
         if draft.started is not None:
             tell_state(draft)
         draft.add(Leave())
