@@ -43,22 +43,21 @@ SMALL = [
 ]
 
 LARGE = [
-    (Case(messages=3), NO_FAULT),
-    (Case(messages=3, overlap=False), NO_FAULT),
-    (Case(messages=2, at_once=2), NO_FAULT),
-    (Case(messages=2, loss=1), NO_FAULT),
-    (Case(messages=1, members=3, claims=1), NO_FAULT),
-    (Case(messages=2, members=3, claims=1, flips=1), NO_FAULT),
-    (Case(messages=2, claims=1, silence=1, renew=1), NO_FAULT),
+    (Case(messages=3, claims=1), NO_FAULT),
+    (Case(messages=3, claims=1, overlap=False), NO_FAULT),
+    (Case(messages=1, claims=2), NO_FAULT),
+    (Case(messages=2, claims=1, at_once=2), NO_FAULT),
+    (Case(messages=2, claims=1, loss=1), NO_FAULT),
+    (Case(messages=2, claims=1, flips=1, members=3), NO_FAULT),
     (Case(messages=2, claims=1, release=1, renew=1), NO_FAULT),
-    (Case(messages=2, crash=1), CRASH),
-    (Case(messages=2, crash=1, loss=1, claims=1), CRASH),
-    (Case(messages=1, crash=1, members=3, claims=1), CRASH),
-    (Case(messages=2, claims=1, restart=1), ALWAYS),
-    (Case(messages=2, claims=1, restart=1, overlap=False), ALWAYS),
+    (Case(messages=2, claims=1, silence=1, renew=1, overlap=False), NO_FAULT),
+    (Case(messages=2, claims=1, crash=1), CRASH),
+    (Case(messages=2, claims=1, crash=1, loss=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, crash=1, members=3), CRASH),
+    (Case(messages=2, claims=1, restart=1, overlap=False), CRASH),
+    (Case(messages=1, claims=1, restart=1), CRASH),
     (Case(messages=1, claims=1, expire=1), CRASH),
-    (Case(messages=2, claims=1, blip=1), ALWAYS),
-    (Case(messages=2, claims=1, blip=1, overlap=False), ALWAYS),
+    (Case(messages=1, claims=1, blip=1), ALWAYS),
 ]
 
 
@@ -71,7 +70,8 @@ def shown(case: Case) -> str:
 
 def check(case: Case, laws: tuple[str, ...]) -> None:
     found = explore(case)
-    print(f"\n{shown(case)}: {found.states:,} states, {found.broken() or 'nothing broken'}")
+    said = f"{shown(case)}: {found.states:,} states, {found.broken() or 'nothing broken'}"
+    print(f"\n{said}", flush=True)
     assert {law: found.ways[law] for law in laws if law in found.ways} == {}
     assert found.states > 500
 

@@ -200,7 +200,7 @@ class Shell:
             self.world.starting(self, queue, held.next)
             offset, held.next = held.next, held.next + 1
             self.handle(queue, held, offset)
-        self.world.later(lambda: self.pump(queue, held), 3.0)
+        self.world.later(lambda: self.pump(queue, held), 30.0)
 
     def handle(self, queue: MessageQueue, held: Held, offset: int, hole: bool = False) -> None:
         if not hole:
@@ -263,7 +263,7 @@ class Shell:
         free = held.barrier is None and not held.fenced and not held.stopped
         if free and not held.committing and held.low() > held.committed:
             self.commit(queue, held, held.low(), lambda _: None)
-        self.world.later(lambda: self.commit_loop(queue, held), 10.0)
+        self.world.later(lambda: self.commit_loop(queue, held), 100.0)
 
     def resume(self, queue: MessageQueue, held: Held) -> None:
         def arrive() -> None:
