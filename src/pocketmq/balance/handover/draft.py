@@ -27,7 +27,6 @@ class Draft:
         self.renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = dict(group.renewing)
         self.queues = group.queues
         self.absent: dict[MessageQueue, float] = group.absent
-        self.owners: dict[MessageQueue, str] = {}
         self.started = group.started
         self.ready = group.ready
         self.twin = group.twin

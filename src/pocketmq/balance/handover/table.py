@@ -16,6 +16,7 @@ from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model.queue import MessageQueue
 
 SUPERSEDED = 0.5
+"""How much older than what a member said a list may be."""
 MOST_TOLD = 1024
 """Boots whose words are kept."""
 
@@ -64,7 +65,10 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     told = dict(table.told)
     for owner, word in table.told.items():
         count = members.count(word.client_id) if word.client_id in present else 0
-        if count == 0 or (count == 1 and _ended(word, now)):
+        # A list may be older than the hello of a member that it does not show.
+        missing_long = word.client_id in table.since or now - word.heard >= SUPERSEDED
+        vanished = count == 0 and (missing_long or owner in gone)
+        if vanished or (count == 1 and _ended(word, now)):
             gone.setdefault(owner, now)
         else:
             gone.pop(owner, None)

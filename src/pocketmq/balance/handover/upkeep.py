@@ -18,6 +18,7 @@ from pocketmq.balance.handover.tail import Others
 from pocketmq.model.queue import MessageQueue
 
 LONGEST_AWAY = 3600.0
+_RENEW_AGAIN = 1.0
 _HELD, _DRAINING = "held", "draining"
 _FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
 
@@ -131,6 +132,9 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
             stay, frozenset(parts), granted, draft.settings, draft.now, sent_at=event.sent_at
         )
         draft.apply(queue, step)
+    if event.granted is None:
+        # Perhaps the connection has just come back: there is no need to wait for the next turn.
+        draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
         draft.decide_soon()
 
