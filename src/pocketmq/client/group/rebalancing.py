@@ -206,14 +206,10 @@ class Rebalancing(Generic[Q]):
         loop = self._loop
         event = self.new_event(topic, trigger)
         began = loop.time()
-        facts, decision, listed = await self._decide(topic)
-        if decision.assigned:  # nothing is asked before a release: another member waits for it
-            facts = await self._with_fellows(facts, listed)
+        facts, decision, unasked = await self._decide(topic)
         asked = loop.time()
         round_ = RebalanceRound(facts, decision)
         await self._holdings.carry_out(round_)
-        if not decision.assigned:
-            await self._with_fellows(facts, listed)
         outcome = round_.outcome
         assert outcome is not None
         members = None if facts.members is None else tuple(java_sorted(facts.members))
@@ -228,6 +224,9 @@ class Rebalancing(Generic[Q]):
         self._report(event, decision)
         if outcome.released or outcome.acquired:
             self._changed(outcome.released, tuple(outcome.acquired))
+        if facts.route is not None:
+            prompt = facts.prompt or await self._are_prompt(topic, unasked)
+            self._pauses.append(msgspec.structs.replace(facts, prompt=prompt).pause)
         return outcome.balanced
 
     def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
@@ -243,22 +242,18 @@ class Rebalancing(Generic[Q]):
             before=parts.queues.working(topic),
         )
 
-    async def _with_fellows(
-        self, facts: RebalanceFacts, listed: ListedMembers | None
-    ) -> RebalanceFacts:
-        """Add to the facts whether all members release queues at once, and note it for the run."""
-        if facts.route is None or not self._member.profile.looks_at_members:
-            return facts
-        prompt = self._parts.options.model is not MessageModel.CLUSTERING
-        if listed is not None:
-            prompt = await self._fellows.are_prompt(facts.topic, listed)
-        facts = msgspec.structs.replace(facts, prompt=prompt)
-        self._pauses.append(facts.pause)
-        return facts
+    async def _are_prompt(self, topic: str, listed: ListedMembers | None) -> bool:
+        """Return whether all members release queues at once; False if that is not known."""
+        if not self._member.profile.looks_at_members:
+            return False
+        if listed is None:
+            return self._parts.options.model is not MessageModel.CLUSTERING
+        return await self._fellows.are_prompt(topic, listed)
 
     async def _decide(
         self, topic: str
     ) -> tuple[RebalanceFacts, RebalanceDecision, ListedMembers | None]:
+        """Decide a topic; also return the members of whom it is not asked yet if all are prompt."""
         parts, member = self._parts, self._member
         session = parts.session
         if member.asks_broker:
@@ -273,7 +268,13 @@ class Rebalancing(Generic[Q]):
         if route is not None and parts.options.model is MessageModel.CLUSTERING:
             listed = await group_members(session, topic, parts.group)
         facts = self._facts(topic, route, None if listed is None else listed.members)
-        return facts, decide(facts), listed
+        decision = decide(facts)
+        if decision.assigned:  # a member that only releases must not let new owners wait for this
+            prompt = await self._are_prompt(topic, listed)
+            # Decided again: a seek or a reset may have changed queues in the meantime.
+            facts = self._facts(topic, route, facts.members, prompt=prompt)
+            return facts, decide(facts), None
+        return facts, decision, listed
 
     async def _route(self, topic: str) -> tuple[MessageQueue, ...] | None:
         self._asking = topic
@@ -292,6 +293,8 @@ class Rebalancing(Generic[Q]):
         topic: str,
         route: tuple[MessageQueue, ...] | None,
         members: tuple[str, ...] | None,
+        *,
+        prompt: bool = False,
     ) -> RebalanceFacts:
         return RebalanceFacts(
             member=self._member,
@@ -300,6 +303,7 @@ class Rebalancing(Generic[Q]):
             members=members,
             owned=self._holdings.owned(),
             now=self._loop.time(),
+            prompt=prompt,
         )
 
     def _leave_topics(self) -> None:
