@@ -56,19 +56,21 @@ def tell(
     topic = f"rebalance-{time.monotonic_ns()}"
     names = asyncio.run(_create_topic(name_server, topic, queues))
     chance = random.Random(story.seed)
-    with TemporaryDirectory() as home:
-        with Group(name_server, topic, names, way, load, Path(home)) as group:
-            # Members are sorted by their names: newcomers come to any place among them.
-            fresh = iter(chance.sample([f"member-{number:03}" for number in range(1000)], 500))
-            group.start([next(fresh) for _ in range(MEMBERS)])
-            for _ in range(story.rounds):
-                group.join(next(fresh))
-                group.leave(chance.choice(sorted(group.present)))
-                group.join(next(fresh))
-                group.kill(chance.choice(sorted(group.present)))
-            for _ in range(story.restarts):
-                group.rolling_restart()
-            record = group.finish()
+    with (
+        TemporaryDirectory() as home,
+        Group(name_server, topic, names, way, load, Path(home)) as group,
+    ):
+        # Members are sorted by their names: newcomers come to any place among them.
+        fresh = iter(chance.sample([f"member-{number:03}" for number in range(1000)], 500))
+        group.start([next(fresh) for _ in range(MEMBERS)])
+        for _ in range(story.rounds):
+            group.join(next(fresh))
+            group.leave(chance.choice(sorted(group.present)))
+            group.join(next(fresh))
+            group.kill(chance.choice(sorted(group.present)))
+        for _ in range(story.restarts):
+            group.rolling_restart()
+        record = group.finish()
     return record, Told(way, examine(record), len(lost(record)), len(record.sent))
 
 

@@ -51,17 +51,20 @@ def fellows_of(one: Member, group: str = "billing") -> Fellows:
 
 
 async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None:
-    async with cluster() as running, member(running.address, "a") as a:
-        async with member(running.address, "b"):
-            requests = NotedRequests(a.consumer.session)
-            fellows = fellows_of(a)
-            assert await fellows.are_prompt("orders", listed(running, "a", "b"))
-            before = requests.count(ASKED)
-            assert await fellows.are_prompt("orders", listed(running, "b", "a"))
-            assert await fellows.are_prompt("other", listed(running, "a", "b"))
-            assert await fellows.are_prompt("orders", listed(running, "a"))
-            assert before
-            assert requests.count(ASKED) == before
+    async with (
+        cluster() as running,
+        member(running.address, "a") as a,
+        member(running.address, "b"),
+    ):
+        requests = NotedRequests(a.consumer.session)
+        fellows = fellows_of(a)
+        assert await fellows.are_prompt("orders", listed(running, "a", "b"))
+        before = requests.count(ASKED)
+        assert await fellows.are_prompt("orders", listed(running, "b", "a"))
+        assert await fellows.are_prompt("other", listed(running, "a", "b"))
+        assert await fellows.are_prompt("orders", listed(running, "a"))
+        assert before
+        assert requests.count(ASKED) == before
 
 
 @pytest.mark.parametrize(
@@ -77,10 +80,13 @@ async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None
 async def test_a_client_counts_by_its_language_and_version(
     header: dict[str, Any], prompt: bool
 ) -> None:
-    async with cluster() as running, member(running.address, "a") as a:
-        async with foreigner(running.address, "b", **header):
-            assert await fellows_of(a).are_prompt("orders", listed(running, "a", "b")) is prompt
-            assert await fellows_of(a).learn() == (2 if prompt else None)
+    async with (
+        cluster() as running,
+        member(running.address, "a") as a,
+        foreigner(running.address, "b", **header),
+    ):
+        assert await fellows_of(a).are_prompt("orders", listed(running, "a", "b")) is prompt
+        assert await fellows_of(a).learn() == (2 if prompt else None)
 
 
 async def test_a_foreign_member_counts_until_the_change_after_it_has_left() -> None:
@@ -170,7 +176,6 @@ async def test_the_first_rebalance_waits_only_for_members_of_another_kind() -> N
         assert await _queues_after(a, 4) < 0.9
         async with member(running.address, "b", profile=V5) as b:
             assert await _queues_after(b, 2) < 0.9
-        async with foreigner(running.address, "j"):
-            async with member(running.address, "k", profile=V5) as k:
-                assert k.queues() == ()
-                assert await _queues_after(k, 1) > 0.5
+        async with foreigner(running.address, "j"), member(running.address, "k", profile=V5) as k:
+            assert k.queues() == ()
+            assert await _queues_after(k, 1) > 0.5

@@ -67,6 +67,6 @@ async def test_a_pull_consumer_reads_the_offset_after_its_delay_too() -> None:
         consumer = PullConsumer(running.address, group="audit", consume_from=FIRST, profile=slow)
         async with consumer:
             consumer.subscribe("orders")
-            await until(lambda: consumer.assignment(), "the queue")
+            await until(consumer.assignment, "the queue")
             await commit(consumer, 3, "audit")
             assert [each.queue_offset for each in await consumer.poll(5.0)] == [3, 4]
