@@ -2,7 +2,9 @@
 
 Members are processes of their own; a producer sends to every queue at a steady rate all the while.
 The same story is told for each way to share queues, in one run; `_handovers` explains the figures.
-Run it on any cluster, also on Apache's:
+`tell` returns the figures of one way, for other programs. On a busy machine the pauses are those of
+the machine: compare with the silence of queues that did not move. Any cluster will do, also
+Apache's:
 
     python -m benchmarks.rebalance [--name-server HOST:PORT] [--strategy AVG …] [--handler-ms 20]
 """

@@ -21,6 +21,8 @@ PATIENCE = 0.25
 """Seconds for an answer: less than the pause that it may save."""
 _AGAIN = 15.0
 """Seconds until a question is repeated that was not answered: less than a timer of 20 s."""
+_BROKERS = 2
+"""The brokers asked before the first rebalance: if neither answers, it is not put off further."""
 _SINCE = version_number(5, 3, 3)
 
 
@@ -48,7 +50,7 @@ class Fellows:
         session = self._session
         masters = session.addresses.places(masters_only=True)
         session.random.shuffle(masters)
-        for place in masters:
+        for place in masters[:_BROKERS]:
             if await self._ask(place.address):
                 return len(self._prompt) if all(self._prompt.values()) else None
         return None
