@@ -96,7 +96,7 @@ class Rebalancing(Generic[Q]):
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
-        self._fellows = Fellows(parts.session, parts.group)
+        self._fellows = Fellows(parts.session, member)
         self._missing = MissingRoutes(parts.session, parts.tasks)
         self._pauses: list[float | None] = []  # of the topics in the run in flight
         self.history = RebalanceHistory(parts.options.history_size)
@@ -110,18 +110,8 @@ class Rebalancing(Generic[Q]):
 
     async def _begin(self, heartbeat_sent: bool) -> None:  # noqa: FBT001 - private
         self._missing.watch(self._parts.subscriptions.topics())
-        pause = await self._first_pause() if heartbeat_sent else None
+        pause = await self._fellows.first_pause() if heartbeat_sent else None
         self.tell(when.Started(heartbeat_sent, pause))
-
-    async def _first_pause(self) -> float | None:
-        """Return what `RunFinished` tells of other runs, before the first one."""
-        profile = self._member.profile
-        if not profile.looks_at_members:
-            return None
-        if self._parts.options.model is not MessageModel.CLUSTERING:
-            return 0.0  # every member takes all queues: none has to release one
-        members = await self._fellows.learn()
-        return None if members is None else profile.pause_among(members)
 
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for a rebalance."""
@@ -149,7 +139,7 @@ class Rebalancing(Generic[Q]):
     async def _topic_appeared(self) -> None:
         # Brokers that no route had before know nothing of this member, and list no group for it.
         sent = await self._parts.session.heartbeats.beat(in_full=True)
-        self.tell(when.RouteChanged(await self._first_pause() if sent else None))
+        self.tell(when.RouteChanged(await self._fellows.first_pause() if sent else None))
 
     async def stop(self, patience: float) -> None:
         """Start no more runs, and wait at most `patience` seconds for the one in flight."""
@@ -225,7 +215,7 @@ class Rebalancing(Generic[Q]):
         if outcome.released or outcome.acquired:
             self._changed(outcome.released, tuple(outcome.acquired))
         if facts.route is not None:
-            prompt = facts.prompt or await self._are_prompt(topic, unasked)
+            prompt = facts.prompt or await self._fellows.are_prompt(topic, unasked)
             self._pauses.append(msgspec.structs.replace(facts, prompt=prompt).pause)
         return outcome.balanced
 
@@ -241,14 +231,6 @@ class Rebalancing(Generic[Q]):
             started=parts.session.clock.now(),
             before=parts.queues.working(topic),
         )
-
-    async def _are_prompt(self, topic: str, listed: ListedMembers | None) -> bool:
-        """Return whether all members release queues at once; False if that is not known."""
-        if not self._member.profile.looks_at_members:
-            return False
-        if listed is None:
-            return self._parts.options.model is not MessageModel.CLUSTERING
-        return await self._fellows.are_prompt(topic, listed)
 
     async def _decide(
         self, topic: str
@@ -270,7 +252,7 @@ class Rebalancing(Generic[Q]):
         facts = self._facts(topic, route, None if listed is None else listed.members)
         decision = decide(facts)
         if decision.assigned:  # a member that only releases must not let new owners wait for this
-            prompt = await self._are_prompt(topic, listed)
+            prompt = await self._fellows.are_prompt(topic, listed)
             # Decided again: a seek or a reset may have changed queues in the meantime.
             facts = self._facts(topic, route, facts.members, prompt=prompt)
             return facts, decide(facts), None
