@@ -154,9 +154,15 @@ def _shown(times: tuple[float, float, float]) -> str:
     return " / ".join(f"{time:.0f}" for time in times)
 
 
-def ways(strategies: Iterable[str], options: dict[str, object]) -> list[Way]:
+def ways(
+    strategies: Iterable[str], options: dict[str, object], *, orderly: bool = False
+) -> list[Way]:
     """Return the ways to compare: AVG with Java's pauses, then each strategy as it is."""
-    return [JAVA_PAUSES, *(Way(name, {"strategy": name, **options}) for name in strategies)]
+    order = {"orderly": True} if orderly else {}
+    return [
+        JAVA_PAUSES._replace(options={**JAVA_PAUSES.options, **order}),
+        *(Way(name, {"strategy": name, **order, **options}) for name in strategies),
+    ]
 
 
 @contextmanager
@@ -173,14 +179,15 @@ def main() -> None:
     add = parser.add_argument
     add("--name-server", help="of a cluster that runs; without it, one is started")
     add("--strategy", action="append", help="compare this one with AVG in Java's time")
-    add("--options", default="{}", help="more options of the consumers, as JSON")
+    add("--options", default="{}", help="more options of these consumers, as JSON")
+    add("--orderly", action="store_true", help="messages of a queue one after another")
     add("--handler-ms", type=float, action="append", help="how long a handler takes")
     add("--rate", type=float, default=Load().rate, help="messages a second for each queue")
     add("--rounds", type=int, default=Story().rounds)
     add("--restarts", type=int, default=Story().restarts)
     chosen = parser.parse_args()
     story = Story(chosen.rounds, chosen.restarts)
-    compared = ways(chosen.strategy or ["AVG"], json.loads(chosen.options))
+    compared = ways(chosen.strategy or ["AVG"], json.loads(chosen.options), orderly=chosen.orderly)
     with _server(chosen.name_server) as address:
         for handler_ms in chosen.handler_ms or [0.0, 20.0]:
             load = Load(chosen.rate, handler_ms)

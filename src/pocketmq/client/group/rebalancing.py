@@ -23,6 +23,7 @@ from pocketmq.balance.consumer.instructions import (
     RevokeQueue,
     SendHeartbeats,
     SendHeartbeatTo,
+    SkipReason,
 )
 from pocketmq.balance.consumer.rebalance import (
     RebalanceDecision,
@@ -98,6 +99,7 @@ class Rebalancing(Generic[Q]):
         self._asking: str | None = None
         self._fellows = Fellows(parts.session, member)
         self._missing = MissingRoutes(parts.session, parts.tasks)
+        self._denied: dict[str, frozenset[MessageQueue]] = {}  # locks, by topic, in its last round
         self._pauses: list[float | None] = []  # of the topics in the run in flight
         self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
@@ -202,6 +204,9 @@ class Rebalancing(Generic[Q]):
         await self._holdings.carry_out(round_)
         outcome = round_.outcome
         assert outcome is not None
+        self._denied[topic] = frozenset(
+            queue for queue, why in outcome.skipped.items() if why is SkipReason.LOCK_DENIED
+        )
         members = None if facts.members is None else tuple(java_sorted(facts.members))
         event = msgspec.structs.replace(
             described(event, decision, outcome),
@@ -235,7 +240,7 @@ class Rebalancing(Generic[Q]):
     async def _decide(
         self, topic: str
     ) -> tuple[RebalanceFacts, RebalanceDecision, ListedMembers | None]:
-        """Decide a topic; also return the members of whom it is not asked yet if all are prompt."""
+        """Decide a topic; return its members, too, if it is not known whether all are prompt."""
         parts, member = self._parts, self._member
         session = parts.session
         if member.asks_broker:
@@ -286,6 +291,7 @@ class Rebalancing(Generic[Q]):
             owned=self._holdings.owned(),
             now=self._loop.time(),
             prompt=prompt,
+            denied=self._denied.get(topic, frozenset()),
         )
 
     def _leave_topics(self) -> None:
