@@ -208,9 +208,7 @@ class Group:
         """Stop to send, let members finish, and return all that was written down."""
         self._producer.say("leave")
         self._heard(self._producer, "left")
-        sent = {
-            (words[1], int(words[2])) for words in self._producer.words if words[0] == "sent"
-        }
+        sent = {(words[1], int(words[2])) for words in self._producer.words if words[0] == "sent"}
         self._wait(lambda: sent <= self._finished(), "the last messages", strict=False)
         for name in tuple(self.present):
             self._leave(name)
