@@ -47,7 +47,7 @@ def wait_for(reached: object, what: str) -> None:
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_nothing_is_handled_twice_while_queues_move_under_load(orderly: bool) -> None:  # noqa: FBT001
+def test_nothing_is_handled_twice_while_queues_move_under_load(orderly: bool) -> None:
     with mq.Cluster(brokers=1) as cluster:
         cluster.create_topic("orders", 4)
         shop = Shop(cluster.address, orderly=orderly)
@@ -57,7 +57,7 @@ def test_nothing_is_handled_twice_while_queues_move_under_load(orderly: bool) ->
             producer.send_batch([mq.Message("orders", body) for body in bodies[:1000]])
             for name in ("b", "c"):
                 with shop.member(name) as other:
-                    wait_for(lambda: other.assignment()["orders"], "a share")  # noqa: B023
+                    wait_for(lambda: other.assignment()["orders"], "a share")
                     some = bodies[1000:2000] if name == "b" else bodies[2000:]
                     for start in range(0, 1000, 50):
                         batch = [mq.Message("orders", body) for body in some[start : start + 50]]
