@@ -333,3 +333,27 @@ TestProcessQueueAgainstTheModel = ProcessQueueMachine.TestCase
 TestProcessQueueAgainstTheModel.settings = settings(
     max_examples=120, stateful_step_count=40, deadline=None
 )
+
+
+def test_what_the_next_owner_handles_is_cut_off_and_never_committed() -> None:
+    queue = ProcessQueue[Msg](0.0)
+    queue.put([Msg(offset) for offset in range(10)])
+    queue.take(3, 0.0)
+    queue.cut(5)
+    assert (len(queue), queue.count) == (2, 5)
+    assert not queue.settled_below(5)
+    assert queue.commit() == 3
+    assert queue.remove([Msg(3), Msg(4)], 0.0) == 5
+    assert queue.settled_below(5)
+    assert queue.size == 0
+
+
+def test_messages_of_a_hole_are_before_the_rest_and_leave_the_end_alone() -> None:
+    queue = ProcessQueue[Msg](0.0)
+    queue.put([Msg(10), Msg(11)])
+    queue.put_before([Msg(7), Msg(8)])
+    assert queue.first_offset() == 7
+    assert not queue.settled_below(9)
+    assert queue.remove([Msg(7), Msg(8)], 0.0) == 10
+    assert queue.settled_below(9)
+    assert queue.remove([Msg(10), Msg(11)], 0.0) == 12

@@ -23,9 +23,9 @@ def event(topic: str = "orders", **fields: object) -> RebalanceEvent:
 def test_the_form_of_an_event_is_fixed() -> None:
     """Pipelines read these: a change that is not an addition needs a new version."""
     told = event(members=("a", "b"), before=(QUEUE,), assigned={"broker-0:2": 17}, runs=3)
-    assert EVENT_VERSION == 1
+    assert EVENT_VERSION == 2
     assert msgspec.json.decode(told.to_json()) == {
-        "version": 1,
+        "version": 2,
         "group": "billing",
         "client_id": "a",
         "topic": "orders",
@@ -43,14 +43,18 @@ def test_the_form_of_an_event_is_fixed() -> None:
         "skipped": {},
         "balanced": True,
         "kept_because": None,
+        "mode": "java",
+        "handovers": [],
+        "moved": None,
+        "minimum": None,
         "runs": 3,
     }
     assert RebalanceEvent.from_json(told.to_json()) == told
 
 
 def test_an_event_of_a_later_version_can_be_read() -> None:
-    text = event().to_json().replace(b'"version":1', b'"version":2,"weather":"fine"')
-    assert RebalanceEvent.from_json(text).version == 2
+    text = event().to_json().replace(b'"version":2', b'"version":3,"weather":"fine"')
+    assert RebalanceEvent.from_json(text).version == 3
 
 
 def test_the_history_forgets_the_oldest_and_counts_what_repeats() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.group.missing_routes import MissingRoutes
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.consumer import PullConsumer
 from pocketmq.protocol.codes import RequestCode
 from tests.client.group.foreign import NotedRequests
@@ -67,6 +68,7 @@ async def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more() -> None:
         await until(one.queues, "queues")
         joined = one.consumer._life.member
         assert joined is not None
+        assert isinstance(joined.rebalancing, Rebalancing)
         missing = joined.rebalancing._missing
         await until(lambda: "late" in missing, "the topic to be missed")
         one.consumer.unsubscribe("late")

@@ -14,6 +14,7 @@ from pocketmq.client.group.pulling import AskedPull, PullResult
 from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
@@ -35,6 +36,8 @@ class PullHandled:
         self._listeners = listeners
         self.closing = False
         """There are no more polls to wait for."""
+        self.told: set[MessageQueue] = set()
+        """Queues whose listener was called."""
 
     def begin(self, held: PullQueue, offset: int) -> None:
         """Pull from an offset."""
@@ -55,6 +58,7 @@ class PullHandled:
             await cache.until_polled(held, parts.options.drain_wait)
         if not self.closing:
             parts.note_done(held)  # all but what was polled last, if that is not done yet
+        self.told.add(held.queue)
         await self._listeners.revoked_and_done([parts.setup.shown(held.queue)], parts.tasks)
         return self._commits.table.read(held.queue)
 

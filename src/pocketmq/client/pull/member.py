@@ -103,8 +103,10 @@ class PullMember(SharingMember[PullQueue]):
     def _sticky_changed(
         self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
     ) -> None:
-        # The listener of a queue that is being given away is called, and awaited, by `PullHandled`.
-        lost = tuple(queue for queue in released if queue not in self.parts.queues.pulled)
+        # The listener of a queue that is given away was called, and awaited, by `PullHandled`.
+        told = set[MessageQueue]() if self._handled is None else self._handled.told
+        lost = tuple(queue for queue in released if queue not in told)
+        told.difference_update(released)
         self.queues_changed(lost, acquired)
 
     # Start and stop

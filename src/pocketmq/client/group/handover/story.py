@@ -25,9 +25,9 @@ logger = logging.getLogger("pocketmq.client")
 
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
 
-_GATHER = 0.05
+_GATHER = 0.02
 """Seconds in which steps count as those of one change."""
-_LONGEST = 1.0
+_LONGEST = 0.5
 """Seconds after which a change is told although some queues are still being drained."""
 
 
@@ -57,8 +57,6 @@ class HandoverStory:
         self._loop = loop
         self._changes: dict[str, _Change] = {}
         self._triggers: dict[str, None] = {}
-        self._acquired: list[MessageQueue] = []
-        self._released: list[MessageQueue] = []
 
     def trigger(self, name: str) -> None:
         """Note what may call for a change."""
@@ -86,7 +84,6 @@ class HandoverStory:
         change.assigned[queue] = offset
         change.revoked.discard(queue)
         self._note(change, queue, started=self._now())
-        self._announce(self._acquired, queue)
 
     def released(self, queue: MessageQueue) -> None:
         """Note that no message of a queue is started any more."""
@@ -95,7 +92,6 @@ class HandoverStory:
         change.draining.add(queue)
         change.assigned.pop(queue, None)
         self._note(change, queue, stopped=self._now())
-        self._announce(self._released, queue)
 
     def drained(self, queue: MessageQueue) -> None:
         """Note that the last message of a queue is finished and stored."""
@@ -128,7 +124,6 @@ class HandoverStory:
         """Tell what was not told yet."""
         for topic in list(self._changes):
             self._tell(topic)
-        self._tell_listeners()
 
     # How it is told
 
@@ -189,17 +184,8 @@ class HandoverStory:
             event.group, topic, event.client_id, len(after), len(event.queues or ()),
             len(event.assigned), len(event.revoked), event.trigger,
         )  # fmt: skip
-
-    def _announce(self, line: list[MessageQueue], queue: MessageQueue) -> None:
-        if not self._acquired and not self._released:
-            self._loop.call_soon(self._tell_listeners)
-        line.append(queue)
-
-    def _tell_listeners(self) -> None:
-        released, self._released = self._released, []
-        acquired, self._acquired = self._acquired, []
-        if released or acquired:
-            self._changed(tuple(released), tuple(acquired))
+        # After the event is recorded: a listener may look at the history.
+        self._changed(event.revoked, tuple(sort_queues(set(change.assigned))))
 
     def _mode(self) -> BalanceMode:
         listed = () if self.group is None else self.group.table.listed

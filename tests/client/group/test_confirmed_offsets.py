@@ -1,0 +1,128 @@
+"""Offsets of STICKY consumers: confirmed, one at a time, never past a barrier or a hole."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
+from pocketmq.client.group.held_queue import HeldQueue, HoldState
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions.offsets import commit, committed
+from pocketmq.client.session import Session
+from pocketmq.client.session_questions import ask_session
+from pocketmq.client.sessions import lease_session
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.json_values import encode_body
+from tests.client.group.groups import cluster
+
+QUEUE = MessageQueue("orders", "broker-0", 0)
+
+
+async def _create_group(session: Session) -> None:
+    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+    body = encode_body(GroupConfig(group_name="billing"))
+    await session.brokers.call("broker-0", code, None, body)
+
+
+class Desk:
+    """One queue, its commits, and what the broker has."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.held = HeldQueue(QUEUE, "orders", 0, 0.0)
+        self.offsets = ConfirmedOffsets(session, "billing")
+        self.offsets.held = {QUEUE: self.held}
+
+    async def stored(self) -> int | None:
+        return await ask_session(self.session, committed("billing", QUEUE, zero_if_none=False))
+
+    async def note(self, offset: int) -> int | None:
+        """Note an offset, commit what is due, and return what the broker has then."""
+        self.offsets.table.update(QUEUE, offset, increase_only=False)
+        await self.offsets.persist_all([QUEUE])
+        return await self.stored()
+
+
+@asynccontextmanager
+async def desk() -> AsyncIterator[Desk]:
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        try:
+            await lease.session.fetch_routes(["orders"])
+            await _create_group(lease.session)
+            yield Desk(lease.session)
+        finally:
+            await lease.release()
+
+
+async def test_what_is_noted_is_stored_and_read() -> None:
+    async with desk() as one:
+        assert await one.stored() is None
+        one.offsets.open(QUEUE, 3, barrier=False)
+        assert await one.note(5) == 5
+        assert await one.offsets.read(QUEUE) == 5
+        assert one.offsets.table.read(QUEUE) == 5, "reading notes nothing"
+        one.offsets.close(QUEUE)
+        assert await one.note(9) == 5, "nothing is committed after the stay"
+
+
+async def test_nothing_is_committed_behind_a_barrier_or_a_fence() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=True)
+        assert await one.note(5) is None
+        one.offsets.lift(QUEUE)
+        assert await one.note(5) == 5
+        one.held.enter(HoldState.FENCED)
+        assert await one.note(6) == 5
+        one.held.enter(HoldState.DRAINING)
+        assert await one.note(6) == 6
+
+
+async def test_a_hole_holds_the_offset_back_until_it_is_full() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 10, barrier=True)
+        one.offsets.open_hole(QUEUE, 7)
+        assert await one.note(15) is None, "the first message of the hole is not done"
+        one.offsets.move_hole(QUEUE, 9)
+        assert await one.note(15) == 9
+        one.offsets.move_hole(QUEUE, None)
+        assert await one.note(15) == 15
+
+
+async def test_the_last_commit_waits_for_the_barrier_and_the_one_in_flight() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=True)
+        last = asyncio.create_task(one.offsets.settle(one.held, 8))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not last.done()
+        one.offsets.table.update(QUEUE, 5, increase_only=False)
+        one.offsets.lift(QUEUE)
+        one.offsets.persist(QUEUE)  # begins a commit of 5
+        assert await last
+        assert await one.stored() == 8
+
+
+async def test_an_offset_that_went_back_is_committed_again_and_one_ahead_is_told() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        assert await one.note(6) == 6
+        assert not await one.offsets.recheck(QUEUE)
+        await ask_session(one.session, commit("billing", QUEUE, 4))
+        assert not await one.offsets.recheck(QUEUE)
+        await one.offsets.persist_all([QUEUE])
+        assert await one.stored() == 6
+        await ask_session(one.session, commit("billing", QUEUE, 60))
+        assert await one.offsets.recheck(QUEUE)
+
+
+async def test_a_commit_that_fails_is_not_taken_for_stored() -> None:
+    async with desk() as one:
+        far = MessageQueue("orders", "nowhere", 0)
+        one.offsets.held = {far: HeldQueue(far, "orders", 0, 0.0)}
+        one.offsets.open(far, 0, barrier=False)
+        assert not await one.offsets.settle(one.offsets.held[far], 5)
+        assert not await one.offsets.store(far, 5)
+        assert await one.offsets.read(far) == -2
