@@ -49,6 +49,7 @@ LARGE = [
     (Case(messages=2, claims=1, at_once=2), NO_FAULT),
     (Case(messages=2, claims=1, loss=1), NO_FAULT),
     (Case(messages=2, claims=1, flips=1, members=3), NO_FAULT),
+    (Case(messages=1, claims=1, members=3), NO_FAULT),
     (Case(messages=2, claims=1, release=1, renew=1), NO_FAULT),
     (Case(messages=2, claims=1, silence=1, renew=1, overlap=False), NO_FAULT),
     (Case(messages=2, claims=1, crash=1), CRASH),
@@ -56,6 +57,7 @@ LARGE = [
     (Case(messages=1, claims=1, flips=1, crash=1, members=3), CRASH),
     (Case(messages=2, claims=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, restart=1), CRASH),
+    (Case(messages=2, claims=1, restart=1), CRASH),
     (Case(messages=1, claims=1, expire=1), CRASH),
     (Case(messages=1, claims=1, blip=1), ALWAYS),
 ]
@@ -104,6 +106,8 @@ def run_lock_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def give_not_tied_to_claim(patch: pytest.MonkeyPatch) -> None:
+    """The tie is a second line: it is seen where the tail is not asked for either."""
+    idle_queue_without_tail(patch)
     shipped = taking.given
 
     def given(stay: Stay, giver: str, give: do.BusMessage, *more: object) -> Step:  # type: ignore[name-defined]
@@ -178,13 +182,15 @@ def tail_unlocked_before_drained(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(giving, "drain", drain)
 
 
-def new_group_starts_at_end_after_give(patch: pytest.MonkeyPatch) -> None:
-    """An heir takes the place where a new group starts for a stored offset."""
+def idle_queue_without_tail(patch: pytest.MonkeyPatch) -> None:
+    """An heir starts with the run lock alone where the giver has finished everything."""
     shipped = taking._started
     patch.setattr(
         taking,
         "_started",
-        lambda stay, offset, *more, stored: shipped(stay, offset, *more, stored=True),
+        lambda stay, *more, stored: shipped(
+            replace(stay, locks=do.BOTH) if stay.locks else stay, *more, stored=stored
+        ),
     )
 
 
@@ -229,13 +235,13 @@ MUTANTS: list[tuple[Patch, Case, str]] = [
     (give_not_tied_to_claim, Case(messages=1, claims=2, flips=3), "twice"),
     (no_query_after_give, PLAIN, "backwards"),
     (no_barrier, CRASHED, "lost"),
-    (given_without_tail, Case(messages=1, claims=1), "twice"),
+    (given_without_tail, Case(messages=2, claims=1), "twice"),
     (released_behind_barrier, Case(messages=2, claims=1, release=1), "lost"),
     (hole_without_tail_lock, PLAIN, "twice"),
     (barrier_lifted_at_once, CRASHED, "lost"),
     (unlock_of_listed_members, PLAIN, "both"),
     (tail_unlocked_before_drained, PLAIN, "twice"),
-    (new_group_starts_at_end_after_give, Case(messages=2, claims=1, flips=1, fresh=True), "lost"),
+    (idle_queue_without_tail, Case(messages=1, claims=1, members=3), "twice"),
     (first_start_not_stored, Case(messages=2, claims=1, flips=1, fresh=True, crash=1), "lost"),
     (unlock_while_renewing, Case(messages=1, claims=1, flips=1, renew=1), "stuck"),
     (refused_renewal_ignored, Case(messages=1, claims=1, flips=1, expire=1), "both"),

@@ -80,8 +80,8 @@ def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: f
 
 
 def wanted_parts(stay: Stay) -> frozenset[Part]:
-    """Return the locks that a stay asks for: without the tail if the giver still has it."""
-    return RUN if stay.kind is HandoverKind.OVERLAP else BOTH
+    """Return the locks that a stay asks for: first without the tail, if the giver may have it."""
+    return RUN if stay.kind is HandoverKind.OVERLAP and not stay.locks else BOTH
 
 
 def locked(
@@ -100,12 +100,14 @@ def locked(
     if granted is not None and granted >= parts:
         reading = replace(stay, phase=Phase.READING, since=now, locks=parts, leased=stay.asked_at)
         return read_offset(reading)
+    again = now + settings.times.lock_given_again
+    patient = again <= stay.since + settings.times.lock_given
+    if stay.kind is HandoverKind.OVERLAP and patient and granted == stay.locks:
+        return Step(replace(stay, retry_at=again))
+    got |= stay.locks
     if got:
         back = replace(stay, locks=NONE, releasing=got, tries=stay.tries + 1, peer=None)
         return close(back, settings, now)
-    again = now + settings.times.lock_given_again
-    if stay.kind is HandoverKind.OVERLAP and again <= stay.since + settings.times.lock_given:
-        return Step(replace(stay, retry_at=again))
     return Step(wanted_again(stay, settings, now))
 
 
@@ -134,9 +136,14 @@ def _started(
         # What the giver started is below `given_offset`, and it stores that when it is finished. A
         # queue without a stored offset is only one where that has not happened: to start where the
         # settings let a new group start, at the end perhaps, would lose messages.
-        if stored and offset >= given_offset:
+        if not stored or offset < given_offset:
+            return run(stay, given_offset, given_offset, settings, now)
+        if Part.TAIL in stay.locks:
             return run(stay, offset, None, settings, now)
-        return run(stay, given_offset, given_offset, settings, now)
+        # The giver has finished, so a third member may have had the queue since, and may have given
+        # it away again: then the tail is its, and this give is out of date. With the tail's lock,
+        # which the giver is about to give back, the stored offset is the truth.
+        return ask_locks(replace(stay, phase=Phase.LOCKING, since=now), BOTH, now)
     if stored:
         return run(stay, offset, None, settings, now)
     start = offset if given_offset is None else given_offset
