@@ -19,11 +19,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover import HandoverSettings, HandoverTimes, giving, leases, queue, taking
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
@@ -84,7 +86,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_BUDGETS = ("loss", "crash", "blip", "restart", "expire", "silence", "renew", "release", "impatient")
+_BUDGETS = (
+    "loss",
+    "crash",
+    "blip",
+    "restart",
+    "expire",
+    "silence",
+    "renew",
+    "release",
+    "impatient",
+)
 
 
 class Shelf(NamedTuple):
@@ -148,6 +160,14 @@ class Found(msgspec.Struct):
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 
+@cache
+def order(request: tuple[Any, ...]) -> str:
+    """Return a key that sorts requests the same way in every run."""
+    return str(
+        [sorted(map(str, part)) if isinstance(part, frozenset) else part for part in request]
+    )
+
+
 class Explorer:
     """A breadth-first search over all worlds of a case."""
 
@@ -155,15 +175,13 @@ class Explorer:
         self.case = case
         times = HandoverTimes(lock_given=0.0, first_recheck=NEVER)
         self.settings = [
-            HandoverSettings(
-                group="g", client_id=name, boot="1", overlap=case.overlap, times=times
-            )
+            HandoverSettings(group="g", client_id=name, boot="1", overlap=case.overlap, times=times)
             for name in NAMES[: case.members]
         ]
         self.owners = [settings.owner for settings in self.settings]
         self.stays: list[Stay | None] = [None]
         self.ids: dict[Stay | None, int] = {None: 0}
-        self.steps: dict[tuple[Any, ...], tuple[int, tuple[do.Instruction, ...]]] = {}
+        self.steps: dict[tuple[Any, ...], tuple[int, tuple[Instruction, ...]]] = {}
 
     # The shipped machine.
 
@@ -190,7 +208,7 @@ class Explorer:
 
     def shipped(
         self, i: int, name: str, number: int, *facts: Any
-    ) -> tuple[int, tuple[do.Instruction, ...]]:
+    ) -> tuple[int, tuple[Instruction, ...]]:
         key = (i, name, number, *facts)
         known = self.steps.get(key)
         if known is None:
@@ -238,7 +256,7 @@ class Explorer:
         return world._replace(members=(*members[:i], member, *members[i + 1 :]))
 
     def carry_out(
-        self, i: int, member: Member, bus: frozenset[Any], what: do.Instruction
+        self, i: int, member: Member, bus: frozenset[Any], what: Instruction
     ) -> tuple[Member, frozenset[Any]]:
         shelf, requests = member.shelf, member.requests
         match what:
@@ -267,7 +285,7 @@ class Explorer:
         return member._replace(shelf=shelf, requests=requests), bus
 
     def on_shelf(
-        self, shelf: Shelf, requests: frozenset[Any], what: do.Instruction
+        self, shelf: Shelf, requests: frozenset[Any], what: Instruction
     ) -> tuple[Shelf, frozenset[Any]]:
         match what:
             case do.LiftBarrier():
@@ -347,7 +365,7 @@ class Explorer:
             if not world.alive[i]:
                 continue
             yield from self.faults(world, i, member)
-            for request in member.requests:
+            for request in sorted(member.requests, key=order):
                 yield from self.served(world, i, member, request)
             yield from self.wishes(world, i, member)
             if member.shelf is not None:
@@ -360,7 +378,7 @@ class Explorer:
         )
 
     def bus_moves(self, world: World) -> Iterator[tuple[str, World, bool]]:
-        for message in world.bus:
+        for message in sorted(world.bus):
             spent = self.spend(world, "loss")
             if spent is not None:
                 yield f"lost {message}", spent._replace(bus=world.bus - {message}), False
@@ -431,7 +449,7 @@ class Explorer:
         if shelf is not None and shelf.commit is not None:
             shelf = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
             world = self.put(world, i, world.members[i]._replace(shelf=shelf))
-        for request in sorted(world.members[i].requests, key=str):
+        for request in sorted(world.members[i].requests, key=order):
             if request not in world.members[i].requests or request[0] == "stopped":
                 continue
             world = self.failed(world, i, request)
@@ -580,16 +598,18 @@ class Explorer:
         self, world: World, i: int, member: Member, shelf: Shelf
     ) -> Iterator[tuple[str, World, bool]]:
         may_start = not shelf.stopped and not shelf.fenced
-        if may_start and shelf.next < self.case.messages and len(shelf.in_flight) < self.case.at_once:
+        if (
+            may_start
+            and shelf.next < self.case.messages
+            and len(shelf.in_flight) < self.case.at_once
+        ):
             offset = shelf.next
             after = shelf._replace(next=offset + 1, in_flight=shelf.in_flight | {offset})
             started = self.counted(world.started, offset)
             world2 = self.put(world, i, member._replace(shelf=after))
             yield f"{i} starts {offset}", world2._replace(started=started), True
         for offset in sorted(shelf.in_flight | shelf.hole):
-            after = shelf._replace(
-                in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset}
-            )
+            after = shelf._replace(in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset})
             finished = (*world.finished[:offset], True, *world.finished[offset + 1 :])
             world2 = self.put(world, i, member._replace(shelf=after))._replace(finished=finished)
             if offset in shelf.hole:
@@ -628,7 +648,7 @@ class Explorer:
 
     # The search.
 
-    def explore(self, limit: int) -> Found:
+    def explore(self, limit: int, *, deep: bool) -> Found:
         first = self.first()
         known: dict[World, int] = {first: 0}
         came: list[tuple[int, str]] = [(-1, "")]
@@ -637,7 +657,7 @@ class Explorer:
         found = Found(ways={})
         waiting = deque([first])
         while waiting:
-            world = waiting.popleft()
+            world = waiting.pop() if deep else waiting.popleft()
             number = known[world]
             self.judge(world, number, came, found)
             if world.stored == self.case.messages and all(world.finished):
@@ -702,9 +722,9 @@ class Explorer:
             found.ways[law] = "; ".join(reversed(way))
 
 
-def explore(case: Case, limit: int = 5_000_000) -> Found:
-    """Explore a case to its end."""
-    return Explorer(case).explore(limit)
+def explore(case: Case, limit: int = 5_000_000, *, deep: bool = False) -> Found:
+    """Explore a case to its end; `deep` finds harm sooner, but not the shortest way to it."""
+    return Explorer(case).explore(limit, deep=deep)
 
 
 if __name__ == "__main__":

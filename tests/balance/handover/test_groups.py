@@ -118,7 +118,7 @@ def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None
         shares = dict(zip(ordered, Average().allocate_all(ordered, everyone, "g"), strict=True))
         for queue in queues:
             owned = world.owners()[queue]
-            if shares[queue].endswith("@java"):
+            if str(shares[queue]).endswith("@java"):
                 assert owned == [], topic
             else:
                 assert len(owned) == 1
@@ -139,7 +139,7 @@ def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None
         ordered = sort_queues(queues)
         shares = dict(zip(ordered, Average().allocate_all(ordered, everyone, "g"), strict=True))
         for queue in queues:
-            assert bool(world.owners()[queue]) == (not shares[queue].endswith("@java"))
+            assert bool(world.owners()[queue]) == (not str(shares[queue]).endswith("@java"))
     assert world.broken == []
 
 
@@ -285,6 +285,34 @@ def test_a_restart_of_a_broker_moves_nothing() -> None:
         shell.feed(ev.Connected("b"))
     world.run(2.0)
     assert one_owner_each(world) == before
+
+
+def test_a_silent_bus_moves_nothing() -> None:
+    world = World(QUEUES, 10)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    world.lose_bus = 1.0
+    world.run(100.0)
+    assert one_owner_each(world) == before
+    # Crashes and leaves need no bus.
+    world.crash(shells[0])
+    world.run(2.0)
+    assert set(one_owner_each(world).values()) == {shells[1].me, shells[2].me}
+    shells[1].feed(ev.Stopping(0.5))
+    world.run(10.0)
+    assert shells[1].left
+    assert set(one_owner_each(world).values()) == {shells[2].me}
+
+
+def test_a_member_stops_though_its_broker_is_away() -> None:
+    world = World(QUEUES, 11)
+    shell = world.join(settings("m0", drain_wait=2.0))
+    world.run(1.0)
+    cut(world, shell, "a")
+    shell.feed(ev.Stopping(0.5))
+    world.run(10.0)
+    assert shell.left
 
 
 def test_timers_are_few() -> None:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from pocketmq.balance.handover import giving, leases, queue, stay, tail, taking
 from pocketmq.balance.handover import instructions as do
-from pocketmq.balance.handover.events import Locked, OffsetRead, Part
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from tests.balance.handover.explorer import Case, Explorer, Found, explore
 
@@ -44,22 +43,21 @@ SMALL = [
 ]
 
 LARGE = [
-    (Case(messages=3), NO_FAULT),
-    (Case(messages=3, overlap=False), NO_FAULT),
-    (Case(messages=2, at_once=2), NO_FAULT),
-    (Case(messages=2, loss=1), NO_FAULT),
-    (Case(messages=1, members=3, claims=1), NO_FAULT),
-    (Case(messages=2, members=3, claims=1, flips=1), NO_FAULT),
-    (Case(messages=2, claims=1, silence=1, renew=1), NO_FAULT),
+    (Case(messages=3, claims=1), NO_FAULT),
+    (Case(messages=3, claims=1, overlap=False), NO_FAULT),
+    (Case(messages=1, claims=2), NO_FAULT),
+    (Case(messages=2, claims=1, at_once=2), NO_FAULT),
+    (Case(messages=2, claims=1, loss=1), NO_FAULT),
+    (Case(messages=2, claims=1, flips=1, members=3), NO_FAULT),
     (Case(messages=2, claims=1, release=1, renew=1), NO_FAULT),
-    (Case(messages=2, crash=1), CRASH),
-    (Case(messages=2, crash=1, loss=1, claims=1), CRASH),
-    (Case(messages=1, crash=1, members=3, claims=1), CRASH),
-    (Case(messages=2, claims=1, restart=1), ALWAYS),
-    (Case(messages=2, claims=1, restart=1, overlap=False), ALWAYS),
+    (Case(messages=2, claims=1, silence=1, renew=1, overlap=False), NO_FAULT),
+    (Case(messages=2, claims=1, crash=1), CRASH),
+    (Case(messages=2, claims=1, crash=1, loss=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, crash=1, members=3), CRASH),
+    (Case(messages=2, claims=1, restart=1, overlap=False), CRASH),
+    (Case(messages=1, claims=1, restart=1), CRASH),
     (Case(messages=1, claims=1, expire=1), CRASH),
-    (Case(messages=2, claims=1, blip=1), ALWAYS),
-    (Case(messages=2, claims=1, blip=1, overlap=False), ALWAYS),
+    (Case(messages=1, claims=1, blip=1), ALWAYS),
 ]
 
 
@@ -72,19 +70,24 @@ def shown(case: Case) -> str:
 
 def check(case: Case, laws: tuple[str, ...]) -> None:
     found = explore(case)
-    print(f"\n{shown(case)}: {found.states:,} states, {found.broken() or 'nothing broken'}")
+    said = f"{shown(case)}: {found.states:,} states, {found.broken() or 'nothing broken'}"
+    print(f"\n{said}", flush=True)
     assert {law: found.ways[law] for law in laws if law in found.ways} == {}
     assert found.states > 500
 
 
-@pytest.mark.parametrize(("case", "laws"), SMALL, ids=lambda value: shown(value) if isinstance(value, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "laws"), SMALL, ids=lambda value: shown(value) if isinstance(value, Case) else ""
+)
 def test_no_interleaving_breaks_a_law(case: Case, laws: tuple[str, ...]) -> None:
     check(case, laws)
 
 
 @pytest.mark.skipif(os.environ.get("POCKETMQ_MODEL") != "all", reason="minutes of CPU time")
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("case", "laws"), LARGE, ids=lambda value: shown(value) if isinstance(value, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "laws"), LARGE, ids=lambda value: shown(value) if isinstance(value, Case) else ""
+)
 def test_no_interleaving_of_a_large_case_breaks_a_law(case: Case, laws: tuple[str, ...]) -> None:
     check(case, laws)
 
@@ -130,12 +133,9 @@ def given_without_tail(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(giving, "can_give", giving.can_release)
 
 
-def given_behind_barrier(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        giving,
-        "can_give",
-        lambda stay: stay.phase is Phase.RUNNING and stay.fenced is None and not stay.pending,
-    )
+def released_behind_barrier(patch: pytest.MonkeyPatch) -> None:
+    shipped = giving.can_release
+    patch.setattr(giving, "can_release", lambda stay: shipped(replace(stay, barrier=None)))
 
 
 def hole_without_tail_lock(patch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def hole_without_tail_lock(patch: pytest.MonkeyPatch) -> None:
 
 
 def barrier_lifted_at_once(patch: pytest.MonkeyPatch) -> None:
-    shipped = taking.barrier_read
+    shipped = tail.barrier_read
     patch.setattr(
         taking,
         "barrier_read",
@@ -172,10 +172,9 @@ def tail_unlocked_before_drained(patch: pytest.MonkeyPatch) -> None:
     def drain(stay: Stay) -> Step:
         step = shipped(stay)
         assert step.stay is not None
-        early = do.Unlock(stay.queue, do.TAIL, f"{GIVER}#1")
+        early = do.Unlock(stay.queue, do.TAIL, "A@pm1#1")
         return Step(step.stay, (*step.instructions, early))
 
-    GIVER = "A@pm1"
     patch.setattr(giving, "drain", drain)
 
 
@@ -186,6 +185,18 @@ def new_group_starts_at_end_after_give(patch: pytest.MonkeyPatch) -> None:
         taking,
         "_started",
         lambda stay, offset, *more, stored: shipped(stay, offset, *more, stored=True),
+    )
+
+
+def first_start_not_stored(patch: pytest.MonkeyPatch) -> None:
+    """A queue without a stored offset is run at once; its heir finds none either."""
+    shipped = taking._started
+    patch.setattr(
+        taking,
+        "_started",
+        lambda stay, offset, *more, stored: shipped(
+            stay, offset, *more, stored=stored or stay.kind is do.HandoverKind.ORPHAN
+        ),
     )
 
 
@@ -205,27 +216,27 @@ def refused_renewal_ignored(patch: pytest.MonkeyPatch) -> None:
         leases,
         "renewed",
         lambda stay, asked, granted, *more, sent_at: shipped(
-            stay, asked, granted and asked, *more, sent_at=sent_at
+            stay, asked, None if granted is None else asked, *more, sent_at=sent_at
         ),
     )
 
 
 PLAIN = Case(messages=2, claims=1)
-THREE = Case(messages=1, claims=2, flips=2)
 CRASHED = Case(messages=2, claims=1, flips=1, crash=1)
 
 MUTANTS: list[tuple[Patch, Case, str]] = [
     (run_lock_alone, PLAIN, "twice"),
-    (give_not_tied_to_claim, Case(messages=2, claims=2), "twice"),
+    (give_not_tied_to_claim, Case(messages=1, claims=2, flips=3), "twice"),
     (no_query_after_give, PLAIN, "backwards"),
     (no_barrier, CRASHED, "lost"),
-    (given_without_tail, Case(messages=1, claims=1, members=3), "twice"),
-    (given_behind_barrier, Case(messages=2, claims=1, members=3), "twice"),
+    (given_without_tail, Case(messages=1, claims=1), "twice"),
+    (released_behind_barrier, Case(messages=2, claims=1, release=1), "lost"),
     (hole_without_tail_lock, PLAIN, "twice"),
     (barrier_lifted_at_once, CRASHED, "lost"),
     (unlock_of_listed_members, PLAIN, "both"),
     (tail_unlocked_before_drained, PLAIN, "twice"),
     (new_group_starts_at_end_after_give, Case(messages=2, claims=1, flips=1, fresh=True), "lost"),
+    (first_start_not_stored, Case(messages=2, claims=1, flips=1, fresh=True, crash=1), "lost"),
     (unlock_while_renewing, Case(messages=1, claims=1, flips=1, renew=1), "stuck"),
     (refused_renewal_ignored, Case(messages=1, claims=1, flips=1, expire=1), "both"),
 ]
@@ -235,7 +246,9 @@ class Caught(Exception):
     """The law that a mutant breaks was broken."""
 
 
-@pytest.mark.parametrize(("mutant", "case", "law"), MUTANTS, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("mutant", "case", "law"), MUTANTS, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_without_a_rule_a_law_is_broken(
     mutant: Patch, case: Case, law: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,4 +262,4 @@ def test_without_a_rule_a_law_is_broken(
 
     monkeypatch.setattr(Explorer, "note", staticmethod(note))
     with pytest.raises(Caught):
-        explore(case, limit=100_000)
+        explore(case, limit=200_000, deep=True)

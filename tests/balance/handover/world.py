@@ -12,6 +12,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
+from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover import HandoverSettings, advance, lock_owner, new_group
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
@@ -74,7 +75,7 @@ class Shell:
                 self.log.append(f"{self.world.now:.4f} {self.me} > {instruction}")
             self.carry_out(instruction)
 
-    def carry_out(self, what: do.Instruction) -> None:  # noqa: C901, PLR0912, PLR0915
+    def carry_out(self, what: Instruction) -> None:  # noqa: C901
         world = self.world
         match what:
             case do.WakeAt(when=when):
@@ -199,7 +200,7 @@ class Shell:
             self.world.starting(self, queue, held.next)
             offset, held.next = held.next, held.next + 1
             self.handle(queue, held, offset)
-        self.world.later(lambda: self.pump(queue, held), 3.0)
+        self.world.later(lambda: self.pump(queue, held), 30.0)
 
     def handle(self, queue: MessageQueue, held: Held, offset: int, hole: bool = False) -> None:
         if not hole:
@@ -229,7 +230,9 @@ class Shell:
             if x <= held.committed:
                 self.world.later(lambda: self.live(queue, held, ev.Drained(queue)))
                 return
-            self.commit(queue, held, x, lambda done: self.live(queue, held, ev.Drained(queue, done)))
+            self.commit(
+                queue, held, x, lambda done: self.live(queue, held, ev.Drained(queue, done))
+            )
 
     def commit(
         self, queue: MessageQueue, held: Held, offset: int, then: Callable[[bool], None]
@@ -260,7 +263,7 @@ class Shell:
         free = held.barrier is None and not held.fenced and not held.stopped
         if free and not held.committing and held.low() > held.committed:
             self.commit(queue, held, held.low(), lambda _: None)
-        self.world.later(lambda: self.commit_loop(queue, held), 10.0)
+        self.world.later(lambda: self.commit_loop(queue, held), 100.0)
 
     def resume(self, queue: MessageQueue, held: Held) -> None:
         def arrive() -> None:
@@ -374,7 +377,9 @@ class World:
 
     def tell(self, sender: Shell, broker: str, message: BusMessage) -> None:
         # A log: all hear the messages of one broker in the order in which it stored them.
-        stored = max(self.now + self.random.random() * self.scale, self.bus_time.get(("", broker), 0))
+        stored = max(
+            self.now + self.random.random() * self.scale, self.bus_time.get(("", broker), 0)
+        )
         self.bus_time["", broker] = stored
         for shell in self.shells:
             if shell is sender or self.chance(self.lose_bus):
@@ -383,11 +388,13 @@ class World:
             heard = max(stored + self.random.random() * self.scale, self.bus_time.get(key, 0.0))
             self.bus_time[key] = heard
             event = ev.Heard(broker, sender.me, sender.settings.boot, message)
-            self.at(heard, lambda shell=shell: shell.feed(event))  # type: ignore[misc]
+            self.at(heard, lambda shell=shell, event=event: shell.feed(event))  # type: ignore[misc]
 
     # Broker.
 
-    def lock(self, owner: str, queue: MessageQueue, parts: frozenset[ev.Part]) -> frozenset[ev.Part]:
+    def lock(
+        self, owner: str, queue: MessageQueue, parts: frozenset[ev.Part]
+    ) -> frozenset[ev.Part]:
         granted = set()
         for part in parts:
             who, until = self.locks.get((queue, part), (owner, 0.0))

@@ -19,6 +19,7 @@ from pocketmq.model.queue import MessageQueue
 _CLAIM_LASTS = 5.0
 _MOST_CLAIMED = 1000
 _WAITING = (Phase.WANTED, Phase.CLAIMED)
+_NOT_YET = frozenset({Phase.WANTED, Phase.CLAIMED, Phase.FREEING, Phase.LOCKING})
 
 
 def decide(draft: Draft) -> float | None:
@@ -46,7 +47,7 @@ def _answer_claims(draft: Draft) -> None:
     target = draft.target.owners
     for queue, open_claim in list(draft.claims.items()):
         stay = draft.stays.get(queue)
-        if stay is None or stay.phase in _WANTED_OR_TAKING:
+        if stay is None or stay.phase in _NOT_YET:
             if stay is None or stay.phase in _WAITING:
                 draft.tell_soon(draft.now)
             del draft.claims[queue]
@@ -60,9 +61,6 @@ def _answer_claims(draft: Draft) -> None:
         if step.stay is not stay or stay.phase is not Phase.RUNNING:
             del draft.claims[queue]
             draft.apply(queue, step)
-
-
-_WANTED_OR_TAKING = frozenset({Phase.WANTED, Phase.CLAIMED, Phase.FREEING, Phase.LOCKING})
 
 
 def _release_others(draft: Draft) -> float | None:
@@ -114,7 +112,8 @@ def _release(draft: Draft, stay: Stay, kind: HandoverKind, again: list[float]) -
     # Behind a barrier, or fenced: to stop now would mean to handle messages twice.
     patience = draft.settings.drain_wait if stay.fenced is None else 0.0
     begun = draft.stop_at if draft.stop_at is not None else draft.now
-    if draft.stopping and draft.now >= begun + patience:
+    ending = draft.stopping or stay.queue not in draft.queues
+    if ending and draft.now >= begun + patience:
         draft.apply(stay.queue, drop(stay, draft.settings, draft.now, kind))
     else:
         again.append(draft.now + draft.settings.times.poll_barrier)

@@ -27,7 +27,6 @@ class Draft:
         self.renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = dict(group.renewing)
         self.queues = group.queues
         self.absent: dict[MessageQueue, float] = group.absent
-        self.owners: dict[MessageQueue, str] = {}
         self.started = group.started
         self.ready = group.ready
         self.twin = group.twin
@@ -46,6 +45,7 @@ class Draft:
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
         self.ask_at = group.ask_at
+        self.touched: set[MessageQueue] = set()
         self.instructions: list[Instruction] = []
 
     @property
@@ -68,6 +68,7 @@ class Draft:
 
     def apply(self, queue: MessageQueue, step: Step) -> None:
         """Carry on with a queue's next value, and do what it says."""
+        self.touched.add(queue)
         if step.stay is None:
             self.stays.pop(queue, None)
         else:

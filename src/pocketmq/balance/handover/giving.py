@@ -106,11 +106,14 @@ def drain(stay: Stay) -> Step:
 
 
 def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
-    """Go on when the broker has taken back this member's locks; without an answer, ask again."""
+    """Go on when the broker has taken back this member's locks; without an answer, ask again.
+
+    Locks that were not renewed for as long as a lease lasts are free without it.
+    """
     if Pending.UNLOCK not in stay.pending:
         return Step(stay)
     stay = replace(stay, pending=stay.pending - {Pending.UNLOCK})
-    if not done:
+    if not done and now < stay.since + settings.times.lease:
         retry_at = now + settings.times.claim_again
         return Step(replace(stay, doubtful=True, retry_at=retry_at))
     stay = replace(stay, releasing=NONE)

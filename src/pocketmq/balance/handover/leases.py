@@ -60,7 +60,9 @@ def renewed(
     refused = stay.locks & asked - granted
     if refused:
         stay = replace(stay, locks=stay.locks - refused)
-        if Part.RUN in refused or stay.phase is not Phase.RUNNING:
+        if Part.RUN in refused or stay.phase is not Phase.RUNNING or stay.fenced is not None:
+            # Also if the tail alone is refused after a fence: another member had the queue, has
+            # given it away and finishes messages that this one would start again.
             return drop(stay, settings, now, HandoverKind.LOST)
         # The tail alone was lost: the queue runs on, and cannot be given before it is locked again.
         stay = replace(stay, retry_at=now, tries=0)

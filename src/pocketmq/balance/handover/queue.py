@@ -37,6 +37,8 @@ from pocketmq.balance.handover.taking import (
     wanted_parts,
 )
 
+_NEVER = float("inf")
+
 QueueEvent = (
     Locked
     | Unlocked
@@ -95,9 +97,13 @@ def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> 
 
 def due(stay: Stay, settings: HandoverSettings) -> float | None:
     """Return when `poll` or `fence` has something to do; None: never, as far as time goes."""
-    times = [stay.retry_at, lease_ends(stay, settings)]
-    if stay.phase is Phase.RUNNING and stay.fenced is None and stay.barrier is None:
-        times.append(stay.recheck_at)
-    if stay.phase is Phase.DRAINING:
-        times.append(stay.since + settings.drain_wait)
-    return min((time for time in times if time is not None), default=None)
+    at = lease_ends(stay, settings)
+    first = at if at is not None else _NEVER
+    if stay.retry_at is not None and stay.retry_at < first:
+        first = stay.retry_at
+    if stay.phase is Phase.RUNNING:
+        if stay.recheck_at < first and stay.fenced is None and stay.barrier is None:
+            first = stay.recheck_at
+    elif stay.phase is Phase.DRAINING:
+        first = min(first, stay.since + settings.drain_wait)
+    return first if first < _NEVER else None

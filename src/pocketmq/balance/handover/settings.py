@@ -22,6 +22,8 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The first pause after a refused lock or a failed request; it doubles up to `slow_retry`."""
     slow_retry: float = 5.0
     poll_barrier: float = 0.1
+    lease: float = 60.0
+    """How long a broker keeps a lock after the last request for it."""
     renew_every: float = 5.0
     fence_after: float = 15.0
     """Without a renewal granted that was sent after this, a lease is in doubt."""

@@ -16,6 +16,7 @@ from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model.queue import MessageQueue
 
 SUPERSEDED = 0.5
+"""How much older than what a member said a list may be."""
 MOST_TOLD = 1024
 """Boots whose words are kept."""
 
@@ -64,7 +65,10 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     told = dict(table.told)
     for owner, word in table.told.items():
         count = members.count(word.client_id) if word.client_id in present else 0
-        if count == 0 or (count == 1 and _ended(word, now)):
+        # A list may be older than the hello of a member that it does not show.
+        missing_long = word.client_id in table.since or now - word.heard >= SUPERSEDED
+        vanished = count == 0 and (missing_long or owner in gone)
+        if vanished or (count == 1 and _ended(word, now)):
             gone.setdefault(owner, now)
         else:
             gone.pop(owner, None)
@@ -195,15 +199,20 @@ def waiting_for(table: Table, now: float) -> dict[str, float]:
 
 
 def silent(table: Table, words: Mapping[str, Told], me: str, limit: float, now: float) -> set[str]:
-    """Return listed members that did not say a word for a long time: they may be hung."""
+    """Return listed members that did not say a word for a long time: they may be hung.
+
+    If several others are silent and nobody speaks, it is the bus that is silent.
+    """
     heard: dict[str, float] = {}
     for word in words.values():
         heard[word.client_id] = max(word.heard, heard.get(word.client_id, 0.0))
-    return {
+    others = [member for member in table.since if member != me and is_ours(member)]
+    quiet = {
         member
-        for member, since in table.since.items()
-        if member != me and is_ours(member) and now - max(heard.get(member, since), since) > limit
+        for member in others
+        if now - max(heard.get(member, 0.0), table.since[member]) > limit
     }
+    return quiet if len(others) == 1 or len(quiet) < len(others) else set()
 
 
 def gone_names(table: Table, times: HandoverTimes, now: float) -> frozenset[str]:

@@ -65,7 +65,6 @@ def update_target(draft: Draft) -> None:
     absent = frozenset(draft.absent) if not foreign else frozenset[MessageQueue]()
     listed = table.listed if foreign else ()
     inputs = (members, owners, draft.queues, absent, listed)
-    draft.owners = owners
     if inputs == draft.target.inputs:
         return
     topics: dict[str, list[MessageQueue]] = {}

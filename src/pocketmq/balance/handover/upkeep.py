@@ -18,6 +18,8 @@ from pocketmq.balance.handover.tail import Others
 from pocketmq.model.queue import MessageQueue
 
 LONGEST_AWAY = 3600.0
+_RENEW_AGAIN = 1.0
+_HELD, _DRAINING = "held", "draining"
 _FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
 
 
@@ -130,6 +132,9 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
             stay, frozenset(parts), granted, draft.settings, draft.now, sent_at=event.sent_at
         )
         draft.apply(queue, step)
+    if event.granted is None:
+        # Perhaps the connection has just come back: there is no need to wait for the next turn.
+        draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
         draft.decide_soon()
 
@@ -137,9 +142,8 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
 def note_changes(draft: Draft) -> None:
     """Tell the state if it changed, after a short time in which more may change."""
     now, times = draft.now, draft.settings.times
-    if draft.stays != draft.group.stays and current_state(draft.stays) != current_state(
-        draft.group.stays
-    ):
+    before, after = draft.group.stays, draft.stays
+    if any(_word(before.get(queue)) != _word(after.get(queue)) for queue in draft.touched):
         draft.tell_soon(now + times.gather)
         draft.decide_soon()
     if draft.started is None or draft.tell_at is None or draft.tell_at > now:
@@ -151,13 +155,17 @@ def current_state(
     stays: Mapping[MessageQueue, Stay],
 ) -> tuple[frozenset[MessageQueue], frozenset[MessageQueue]]:
     """Return the queues that this member holds, and those it finishes."""
-    held, draining = [], []
-    for queue, stay in stays.items():
-        if holds_queue(stay) or stay.phase is Phase.STOPPING:
-            held.append(queue)
-        elif stay.phase in _FINISHING and not stay.tries:
-            draining.append(queue)
-    return frozenset(held), frozenset(draining)
+    words = {queue: _word(stay) for queue, stay in stays.items()}
+    held = frozenset(queue for queue, word in words.items() if word is _HELD)
+    return held, frozenset(queue for queue, word in words.items() if word is _DRAINING)
+
+
+def _word(stay: Stay | None) -> str:
+    if stay is None:
+        return ""
+    if holds_queue(stay) or stay.phase is Phase.STOPPING:
+        return _HELD
+    return _DRAINING if stay.phase in _FINISHING and not stay.tries else ""
 
 
 def tell_state(draft: Draft) -> None:
@@ -178,8 +186,16 @@ def tell_state(draft: Draft) -> None:
 
 
 def leave_if_empty(draft: Draft) -> None:
-    """Unregister when a member that stops has nothing any more."""
-    if draft.stopping and not draft.stays and not draft.left:
+    """Unregister when a member that stops has nothing any more.
+
+    Locks at a broker that is away end by themselves.
+    """
+    busy = [
+        stay
+        for queue, stay in draft.stays.items()
+        if stay.phase is not Phase.CLOSING or queue.broker_name not in draft.down
+    ]
+    if draft.stopping and not busy and not draft.left:
         if draft.started is not None:
             tell_state(draft)
         draft.add(Leave())
@@ -190,6 +206,8 @@ def next_wake(draft: Draft) -> float | None:
     """Return when the next thing is due."""
     if draft.left:
         return None
+    if draft.decide_at is not None and draft.decide_at <= draft.now:
+        return draft.decide_at  # nothing is earlier, and all stays need not be looked at
     times = [
         due(stay, draft.settings)
         for stay in draft.stays.values()

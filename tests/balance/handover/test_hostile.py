@@ -1,0 +1,202 @@
+"""Hostile and confused input: `advance` raises for nothing, and its tables stay small."""
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pocketmq.balance.handover import (
+    HandoverGroup,
+    HandoverSettings,
+    advance,
+    balance_of,
+    new_group,
+)
+from pocketmq.balance.handover import events as ev
+from pocketmq.balance.handover import instructions as do
+from pocketmq.balance.handover.messages import (
+    Bye,
+    Claim,
+    Give,
+    Hello,
+    Notice,
+    State,
+    is_ours,
+    lock_owner,
+    read_notice,
+    write_notice,
+)
+from pocketmq.balance.handover.stay import Phase
+from pocketmq.balance.handover.table import MOST_TOLD
+from pocketmq.model.queue import MessageQueue
+
+QUEUES = [MessageQueue("t", broker, number) for broker in "ab" for number in range(2)]
+STRANGE = MessageQueue("unknown", "nowhere", -7)
+IDS = ["me@pm1", "you@pm1", "it@pm1", "java"]
+OWNERS = [lock_owner(name, boot) for name in IDS for boot in ("1", "2")]
+ME = HandoverSettings(group="g", client_id="me@pm1", boot="1")
+
+
+def any_message(chance: random.Random) -> object:
+    queue = chance.choice([*QUEUES, STRANGE])
+    number = chance.randrange(4)
+    some = tuple(chance.sample(QUEUES, chance.randrange(4)))
+    return chance.choice(
+        [
+            Hello(),
+            State(number, some, (queue,), {chance.choice(OWNERS): some, "x": some}),
+            State(number, (queue,), away={chance.choice(OWNERS): 3.0}),
+            Claim(chance.choice(IDS), (*some, queue), number),
+            Give(chance.choice(IDS), queue, chance.choice([0, 5, 1 << 61]), number),
+            Bye(chance.choice([0.0, 5.0])),
+        ]
+    )
+
+
+def any_event(chance: random.Random, now: float) -> ev.HandoverEvent:
+    queue = chance.choice([*QUEUES, STRANGE])
+    broker = chance.choice(["a", "b", "nowhere"])
+    parts = chance.choice([do.RUN, do.TAIL, do.BOTH, frozenset()])
+    locks = frozenset((one, part) for one in chance.sample(QUEUES, 2) for part in parts)
+    flag = chance.random() < 0.7
+    members = tuple(chance.choices(IDS, k=chance.randrange(5)))
+    events: list[ev.HandoverEvent] = [
+        ev.Started(),
+        ev.Listed(members, complete=flag),
+        ev.Routed(frozenset(chance.sample(QUEUES, chance.randrange(5)))),
+        ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
+        ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
+        ev.Locked(queue, chance.choice([parts, do.BOTH, None])),
+        ev.Unlocked(queue, parts, chance.choice(OWNERS), flag),
+        ev.OffsetRead(queue, chance.choice([None, 0, 7]), stored=flag),
+        ev.OffsetStored(queue, flag),
+        ev.Overtaken(queue),
+        ev.StartingStopped(queue, 7),
+        ev.Drained(queue, stored=flag),
+        ev.HoleFilled(queue),
+        ev.Renewed(broker, now, chance.choice([None, locks, frozenset()])),
+        ev.Connected(broker),
+        ev.Disconnected(broker),
+        *[ev.TimerElapsed()] * 6,
+    ]
+    return chance.choice(events)
+
+
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_order_of_events_raises(seed: int, overlap: bool) -> None:
+    """Answers to what was asked are mixed with answers to what never was."""
+    chance = random.Random(seed)
+    group = new_group(msgspec.structs.replace(ME, overlap=overlap))
+    now = 0.0
+    for first in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
+        group = advance(group, first, now).group
+    reached = set()
+    asked: list[ev.HandoverEvent] = []
+    for _ in range(3000):
+        now += chance.choice([0.0, 0.001, 0.1, 3.0])
+        if asked and chance.random() < 0.6:
+            event = asked.pop(chance.randrange(len(asked)))
+        else:
+            event = any_event(chance, now)
+        result = advance(group, event, now)
+        group = result.group
+        reached |= {stay.phase for stay in group.stays.values()}
+        asked += [answer for what in result.instructions if (answer := answered(what, now))]
+        hash(group)
+        balance_of(group)
+        assert group.stays.keys() <= set(QUEUES)
+    assert reached >= {Phase.READING, Phase.RUNNING, Phase.DRAINING, Phase.CLOSING}
+    for _ in range(2):
+        result = advance(group, ev.Stopping(1.0), now)
+        group = result.group
+
+
+def answered(what: object, now: float) -> ev.HandoverEvent | None:
+    match what:
+        case do.Lock(queue=queue, parts=parts):
+            return ev.Locked(queue, parts)
+        case do.Unlock(queue=queue, parts=parts, owner=owner):
+            return ev.Unlocked(queue, parts, owner, True)
+        case do.ReadOffset(queue=queue):
+            return ev.OffsetRead(queue, 3)
+        case do.StopStarting(queue=queue):
+            return ev.StartingStopped(queue, 5)
+        case do.Drain(queue=queue):
+            return ev.Drained(queue)
+        case do.Renew(broker=broker, locks=locks):
+            return ev.Renewed(broker, now, locks)
+    return None
+
+
+def started() -> HandoverGroup:
+    group = new_group(ME)
+    for event in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
+        group = advance(group, event, 0.0).group
+    return group
+
+
+def test_tables_have_limits() -> None:
+    group = started()
+    for number in range(MOST_TOLD + 200):
+        hello = ev.Heard("a", f"m{number}@pm1", "1", Hello())
+        twin = ev.Heard("a", "me@pm1", f"boot{number}", Hello())
+        group = advance(group, hello, 1.0).group
+        group = advance(group, twin, 1.0).group
+    assert len(group.table.told) == MOST_TOLD
+    assert len(group.later) <= 100
+    strange = ev.Heard("a", "you@pm1", "1", Claim("me@pm1", (STRANGE,), 1))
+    assert advance(group, strange, 1.0).group.claims == {}
+
+
+def test_what_a_foreign_member_tells_is_ignored() -> None:
+    group = started()
+    assert advance(group, ev.Heard("a", "java", "1", Hello()), 1.0).group.table == group.table
+
+
+NOTICE = Notice("you@pm1", "1", (Hello(), State(3, (QUEUES[0],)), Bye(2.0)))
+
+
+def test_a_notice_is_read_as_it_was_written() -> None:
+    assert read_notice(write_notice(NOTICE)) == NOTICE
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"kind": "TOMORROW", "more": 1},
+        {"kind": "GIVE", "to": "x", "queue": {}, "offset": 1, "number": 1},
+        {"kind": "STATE", "number": -1},
+        {"kind": "STATE", "number": 1 << 70},
+        {"kind": "BYE", "back_within": 1e12},
+        {"kind": "CLAIM", "to": "x" * 10_000, "queues": [], "number": 1},
+        7,
+    ],
+    ids=str,
+)
+def test_messages_that_are_unknown_or_out_of_range_are_skipped(message: object) -> None:
+    body = {"sender": "you@pm1", "boot": "1", "messages": [{"kind": "HELLO"}, message]}
+    read = read_notice(msgspec.json.encode(body))
+    assert read == Notice("you@pm1", "1", (Hello(),))
+
+
+def test_what_is_not_a_notice_is_none() -> None:
+    assert read_notice(b"[]") is None
+    assert read_notice(b"{}") is None
+    assert read_notice(b"\xff\xfe") is None
+    assert read_notice(b"[" * 200_000) is None
+    assert read_notice(b" " * (5 << 20) + write_notice(NOTICE)) is None
+
+
+@given(st.binary(max_size=200))
+def test_no_body_raises(body: bytes) -> None:
+    read_notice(body)
+
+
+def test_members_that_speak_the_protocol_are_known_by_their_id() -> None:
+    assert is_ours("10.0.0.1@7#1@pm1")
+    assert not is_ours("10.0.0.1@pm12")
+    assert not is_ours("10.0.0.1@7#1")
+    assert lock_owner("a@pm1", "x") != lock_owner("a@pm1", "y")
