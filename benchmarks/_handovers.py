@@ -8,12 +8,13 @@ down what its handler got, whatever client it uses. Times are seconds of one clo
 | moved | changes of hands: a queue is taken by another name than the one that had it |
 | minimum | the fewest that an even assignment to the same members needs |
 | silence | the longest time between two deliveries of a queue around an event |
-| without owner | from the time a queue was given up to the time it was taken, as members report it |
+| without owner | from a member's release of a queue to the next one's take, as they report it |
 | two owners | how long the old owner still began messages after the new one had begun |
 | twice | messages that were begun before |
 | lost | messages that no handler finished |
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -171,7 +172,7 @@ def _around(deliveries: Sequence[Delivery], begin: float, end: float) -> list[De
 
 def _silence(deliveries: Sequence[Delivery], begin: float, end: float) -> float:
     times = [each.time for each in deliveries] or [begin]
-    gaps = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
+    gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
     return max([*gaps, end - times[-1]])
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Self
 
 from benchmarks._handovers import Delivery, Happening, Hold, Record
 
-PATIENCE = 60.0
+PATIENCE = 100.0
+"""Longer than the 60 s for which brokers keep the locks of an orderly member that was killed."""
 HANDLERS = 200
 """Handler calls of a member at the same time: slow ones must keep up with the producer."""
 _POLL = 0.02
@@ -208,9 +209,7 @@ class Group:
         """Stop to send, let members finish, and return all that was written down."""
         self._producer.say("leave")
         self._heard(self._producer, "left")
-        sent = {
-            (words[1], int(words[2])) for words in self._producer.words if words[0] == "sent"
-        }
+        sent = {(words[1], int(words[2])) for words in self._producer.words if words[0] == "sent"}
         self._wait(lambda: sent <= self._finished(), "the last messages", strict=False)
         for name in tuple(self.present):
             self._leave(name)

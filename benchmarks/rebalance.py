@@ -2,7 +2,9 @@
 
 Members are processes of their own; a producer sends to every queue at a steady rate all the while.
 The same story is told for each way to share queues, in one run; `_handovers` explains the figures.
-Run it on any cluster, also on Apache's:
+`tell` returns the figures of one way, for other programs. On a busy machine the pauses are those of
+the machine: compare with the silence of queues that did not move. Any cluster will do, also
+Apache's:
 
     python -m benchmarks.rebalance [--name-server HOST:PORT] [--strategy AVG …] [--handler-ms 20]
 """
@@ -56,19 +58,21 @@ def tell(
     topic = f"rebalance-{time.monotonic_ns()}"
     names = asyncio.run(_create_topic(name_server, topic, queues))
     chance = random.Random(story.seed)
-    with TemporaryDirectory() as home:
-        with Group(name_server, topic, names, way, load, Path(home)) as group:
-            # Members are sorted by their names: newcomers come to any place among them.
-            fresh = iter(chance.sample([f"member-{number:03}" for number in range(1000)], 500))
-            group.start([next(fresh) for _ in range(MEMBERS)])
-            for _ in range(story.rounds):
-                group.join(next(fresh))
-                group.leave(chance.choice(sorted(group.present)))
-                group.join(next(fresh))
-                group.kill(chance.choice(sorted(group.present)))
-            for _ in range(story.restarts):
-                group.rolling_restart()
-            record = group.finish()
+    with (
+        TemporaryDirectory() as home,
+        Group(name_server, topic, names, way, load, Path(home)) as group,
+    ):
+        # Members are sorted by their names: newcomers come to any place among them.
+        fresh = iter(chance.sample([f"member-{number:03}" for number in range(1000)], 500))
+        group.start([next(fresh) for _ in range(MEMBERS)])
+        for _ in range(story.rounds):
+            group.join(next(fresh))
+            group.leave(chance.choice(sorted(group.present)))
+            group.join(next(fresh))
+            group.kill(chance.choice(sorted(group.present)))
+        for _ in range(story.restarts):
+            group.rolling_restart()
+        record = group.finish()
     return record, Told(way, examine(record), len(lost(record)), len(record.sent))
 
 
@@ -150,9 +154,15 @@ def _shown(times: tuple[float, float, float]) -> str:
     return " / ".join(f"{time:.0f}" for time in times)
 
 
-def ways(strategies: Iterable[str], options: dict[str, object]) -> list[Way]:
+def ways(
+    strategies: Iterable[str], options: dict[str, object], *, orderly: bool = False
+) -> list[Way]:
     """Return the ways to compare: AVG with Java's pauses, then each strategy as it is."""
-    return [JAVA_PAUSES, *(Way(name, {"strategy": name, **options}) for name in strategies)]
+    order = {"orderly": True} if orderly else {}
+    return [
+        JAVA_PAUSES._replace(options={**JAVA_PAUSES.options, **order}),
+        *(Way(name, {"strategy": name, **order, **options}) for name in strategies),
+    ]
 
 
 @contextmanager
@@ -169,14 +179,15 @@ def main() -> None:
     add = parser.add_argument
     add("--name-server", help="of a cluster that runs; without it, one is started")
     add("--strategy", action="append", help="compare this one with AVG in Java's time")
-    add("--options", default="{}", help="more options of the consumers, as JSON")
+    add("--options", default="{}", help="more options of these consumers, as JSON")
+    add("--orderly", action="store_true", help="messages of a queue one after another")
     add("--handler-ms", type=float, action="append", help="how long a handler takes")
     add("--rate", type=float, default=Load().rate, help="messages a second for each queue")
     add("--rounds", type=int, default=Story().rounds)
     add("--restarts", type=int, default=Story().restarts)
     chosen = parser.parse_args()
     story = Story(chosen.rounds, chosen.restarts)
-    compared = ways(chosen.strategy or ["AVG"], json.loads(chosen.options))
+    compared = ways(chosen.strategy or ["AVG"], json.loads(chosen.options), orderly=chosen.orderly)
     with _server(chosen.name_server) as address:
         for handler_ms in chosen.handler_ms or [0.0, 20.0]:
             load = Load(chosen.rate, handler_ms)

@@ -1,7 +1,6 @@
 """What the rebalance benchmark makes of the lines that members wrote."""
 
 import pytest
-
 from benchmarks._handovers import (
     Delivery,
     Figures,

@@ -501,3 +501,23 @@ def test_the_pause_of_prompt_members_grows_with_the_group() -> None:
     crowd = msgspec.structs.replace(known, members=members * 10)
     assert crowd.start_delay == V5.pull_start_delay
     assert msgspec.structs.replace(known, prompt=False).pause is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "denied", "after"),
+    [
+        (False, (), 0.5),
+        (True, (), 0.02),
+        (True, (B,), 0.02),
+        (True, (A,), 0.5),
+        (True, (A, B), 0.5),
+    ],
+)
+def test_a_denied_lock_is_tried_once_more_soon_where_all_members_are_prompt(
+    prompt: bool, denied: tuple[MessageQueue, ...], after: float
+) -> None:
+    known = msgspec.structs.replace(
+        facts(V5, A, orderly=True), prompt=prompt, denied=frozenset(denied)
+    )
+    steps, _ = drive(known, world=World(denied=frozenset({A})))
+    assert [step for step in steps if isinstance(step, RebalanceAgain)] == [RebalanceAgain(after)]

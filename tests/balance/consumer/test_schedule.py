@@ -62,7 +62,7 @@ STORIES: dict[str, tuple[Profile, Story]] = {
     "5.x runs right after its heartbeat where all members are prompt": (
         V5,
         [
-            (0.1, Started(pause=0.05), [RUN]),
+            (0.01, Started(pause=0.05), [RUN]),
             (0.12, RunFinished(True, pause=0.05), [WakeAt(20.12)]),
         ],
     ),

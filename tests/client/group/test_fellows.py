@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 import pocketmq as mq
@@ -12,6 +13,7 @@ from pocketmq.balance.profile import JAVA_V5, V5
 from pocketmq.client.group.calls import ListedMembers
 from pocketmq.client.group.fellows import Fellows, judged
 from pocketmq.embedded.aio import Cluster
+from pocketmq.model.kinds import MessageModel
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection
@@ -46,22 +48,27 @@ def listed(running: Cluster, *names: str) -> ListedMembers:
     return ListedMembers(tuple(f"{IP}@{name}" for name in names), broker.address)
 
 
-def fellows_of(one: Member, group: str = "billing") -> Fellows:
-    return Fellows(one.consumer.session, group)
+def fellows_of(one: Member) -> Fellows:
+    joined = one.consumer._life.member
+    assert joined is not None
+    return Fellows(one.consumer.session, joined._facts())
 
 
 async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None:
-    async with cluster() as running, member(running.address, "a") as a:
-        async with member(running.address, "b"):
-            requests = NotedRequests(a.consumer.session)
-            fellows = fellows_of(a)
-            assert await fellows.are_prompt("orders", listed(running, "a", "b"))
-            before = requests.count(ASKED)
-            assert await fellows.are_prompt("orders", listed(running, "b", "a"))
-            assert await fellows.are_prompt("other", listed(running, "a", "b"))
-            assert await fellows.are_prompt("orders", listed(running, "a"))
-            assert before
-            assert requests.count(ASKED) == before
+    async with (
+        cluster() as running,
+        member(running.address, "a") as a,
+        member(running.address, "b"),
+    ):
+        requests = NotedRequests(a.consumer.session)
+        fellows = fellows_of(a)
+        assert await fellows.are_prompt("orders", listed(running, "a", "b"))
+        before = requests.count(ASKED)
+        assert await fellows.are_prompt("orders", listed(running, "b", "a"))
+        assert await fellows.are_prompt("other", listed(running, "a", "b"))
+        assert await fellows.are_prompt("orders", listed(running, "a"))
+        assert before
+        assert requests.count(ASKED) == before
 
 
 @pytest.mark.parametrize(
@@ -77,10 +84,13 @@ async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None
 async def test_a_client_counts_by_its_language_and_version(
     header: dict[str, Any], prompt: bool
 ) -> None:
-    async with cluster() as running, member(running.address, "a") as a:
-        async with foreigner(running.address, "b", **header):
-            assert await fellows_of(a).are_prompt("orders", listed(running, "a", "b")) is prompt
-            assert await fellows_of(a).learn() == (2 if prompt else None)
+    async with (
+        cluster() as running,
+        member(running.address, "a") as a,
+        foreigner(running.address, "b", **header),
+    ):
+        assert await fellows_of(a).are_prompt("orders", listed(running, "a", "b")) is prompt
+        assert await fellows_of(a).first_pause() == (0.02 if prompt else None)
 
 
 async def test_a_foreign_member_counts_until_the_change_after_it_has_left() -> None:
@@ -129,7 +139,7 @@ async def test_a_broker_that_is_gone_leaves_javas_pauses() -> None:
         known = listed(running, "a", "b")
         await running.kill("broker-0")
         assert not await fellows_of(a).are_prompt("orders", known)
-        assert await fellows_of(a).learn() is None
+        assert await fellows_of(a).first_pause() is None
 
 
 def _grant(running: Cluster, *actions: str) -> None:
@@ -154,7 +164,7 @@ async def test_the_right_get_on_the_group_lets_members_see_each_other(
         await asyncio.to_thread(_grant, running, *actions)
         async with member(running.address, "a", credentials=SHOP, profile=V5) as a:
             await until(a.queues, "queues")
-            assert await fellows_of(a).learn() == (1 if prompt else None)
+            assert await fellows_of(a).first_pause() == (0.02 if prompt else None)
 
 
 async def _queues_after(one: Member, count: int) -> float:
@@ -170,7 +180,24 @@ async def test_the_first_rebalance_waits_only_for_members_of_another_kind() -> N
         assert await _queues_after(a, 4) < 0.9
         async with member(running.address, "b", profile=V5) as b:
             assert await _queues_after(b, 2) < 0.9
-        async with foreigner(running.address, "j"):
-            async with member(running.address, "k", profile=V5) as k:
-                assert k.queues() == ()
-                assert await _queues_after(k, 1) > 0.5
+        async with foreigner(running.address, "j"), member(running.address, "k", profile=V5) as k:
+            assert k.queues() == ()
+            assert await _queues_after(k, 1) > 0.5
+
+
+async def test_a_broadcasting_member_waits_for_no_other() -> None:
+    async with cluster() as running:
+        model = MessageModel.BROADCASTING
+        async with member(running.address, profile=V5, model=model) as one:
+            assert await fellows_of(one).first_pause() == 0.0
+            assert await fellows_of(one).are_prompt("orders", None)
+
+
+async def test_a_client_with_javas_pauses_asks_nothing() -> None:
+    # Its first rebalance, after which every group is checked, comes after the test.
+    late = msgspec.structs.replace(JAVA_V5, rebalance_min_interval=20.0)
+    async with cluster() as running, member(running.address, profile=late) as one:
+        requests = NotedRequests(one.consumer.session)
+        assert await fellows_of(one).first_pause() is None
+        assert not await fellows_of(one).are_prompt("orders", listed(running, "a"))
+        assert requests.count(ASKED) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.balance.profile import V5
+from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.group.missing_routes import MissingRoutes
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.consumer import PullConsumer
@@ -17,20 +17,23 @@ from tests.loops import until
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
+@pytest.mark.parametrize("profile", [V4, V5])
 @pytest.mark.parametrize("created_by_sending", [True, False])
 async def test_a_push_consumer_begins_soon_after_its_topic_was_created(
-    created_by_sending: bool,
+    created_by_sending: bool, profile: Profile
 ) -> None:
     """Also where no broker was known before: name servers then have no route at all."""
     settings: dict[str, Any] = {"autoCreateTopicEnable": created_by_sending}
-    async with cluster(1, 4, "other", config=settings) as running:
-        async with member(running.address, profile=V5, topics=("late",)) as one:
-            await asyncio.sleep(0.3)
-            if not created_by_sending:
-                await running.create_topic("late", 4)
-            await send(running.address, 4, "late")
-            # Of its own accord the session asks for routes every 30 s, and the group every 20 s.
-            await until(lambda: len(one.got) == 4, "the messages", 3.0)
+    async with (
+        cluster(1, 4, "other", config=settings) as running,
+        member(running.address, profile=profile, topics=("late",)) as one,
+    ):
+        await asyncio.sleep(1.2)  # the session's first heartbeat comes after a second
+        if not created_by_sending:
+            await running.create_topic("late", 4)
+        await send(running.address, 4, "late")
+        # Of its own accord the session asks for routes every 30 s, and the group every 20 s.
+        await until(lambda: len(one.got) == 4, "the messages", 3.0)
 
 
 async def test_a_pull_consumer_does_so_too() -> None:
@@ -58,14 +61,16 @@ async def test_name_servers_are_asked_at_growing_intervals() -> None:
 
 
 async def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more() -> None:
-    async with cluster(1, 4, "orders") as running:
-        async with member(running.address, topics=("orders", "late")) as one:
-            await until(one.queues, "queues")
-            joined = one.consumer._life.member
-            assert joined is not None
-            assert isinstance(joined.rebalancing, Rebalancing)
-            missing = joined.rebalancing._missing
-            await until(lambda: "late" in missing, "the topic to be missed")
-            one.consumer.unsubscribe("late")
-            joined.on_ids_changed()
-            await until(lambda: "late" not in missing, "the topic to be forgotten")
+    async with (
+        cluster(1, 4, "orders") as running,
+        member(running.address, topics=("orders", "late")) as one,
+    ):
+        await until(one.queues, "queues")
+        joined = one.consumer._life.member
+        assert joined is not None
+        assert isinstance(joined.rebalancing, Rebalancing)
+        missing = joined.rebalancing._missing
+        await until(lambda: "late" in missing, "the topic to be missed")
+        one.consumer.unsubscribe("late")
+        joined.on_ids_changed()
+        await until(lambda: "late" not in missing, "the topic to be forgotten")

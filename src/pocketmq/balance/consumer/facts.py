@@ -99,6 +99,8 @@ class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     prompt: bool = False
     """Whether every member, those that have just left included, releases queues at once."""
+    denied: frozenset[MessageQueue] = frozenset()
+    """Queues whose locks were denied in the round before."""
 
     @property
     def pause(self) -> float | None:

@@ -1,7 +1,7 @@
 """What a consumer does when it starts and when it stops, step by step.
 
-The order is Java's but for one step: a stop stores offsets before it unlocks queues. In Java's order
-an heir could lock a queue and read its offset from before, and handle messages twice.
+The order is Java's but for one step: a stop stores offsets before it unlocks queues. In Java's
+order an heir could lock a queue and read its offset from before, and handle messages twice.
 
 Only the order and the conditions are here; each step is the shell's to carry out. Where a step can
 fail, its docstring says what follows.

@@ -222,9 +222,13 @@ class RebalanceRound:
         member, decision = self._facts.member, self.decision
         profile = member.profile
         steps: list[Instruction] = []
-        denied = SkipReason.LOCK_DENIED in self._skipped.values()
-        if denied and profile.lock_denied_interval is not None:
-            steps.append(RebalanceAgain(profile.lock_denied_interval))
+        again = profile.lock_denied_interval
+        denied = {q for q, why in self._skipped.items() if why is SkipReason.LOCK_DENIED}
+        if denied and again is not None:
+            # A prompt owner unlocks a queue about now. If it has not at the second try, a handler
+            # is at work or the owner is dead, and brokers log every refusal.
+            pause = None if denied <= self._facts.denied else self._facts.pause
+            steps.append(RebalanceAgain(again if pause is None else min(pause, again)))
         acquired = {q: self._acquired[q] for q in decision.assigned if q in self._acquired}
         delay = self._facts.start_delay
         if member.consume_type is ConsumeType.CONSUME_PASSIVELY:

@@ -4,8 +4,10 @@
 runs again after a second when a run did not reach its target. The second is Java's, and stays where
 a member of another kind may be in the group: it releases queues up to a second after it was
 notified, and a member of ours that turned faster than its fellows would pull queues they still
-have. Where all members are prompt there is no such wait. The shell reports events with the time, arms one timer for
-`WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
+have. Where all members are prompt a much shorter pause suffices (`balance.profile`).
+
+The shell reports events with the time, arms one timer for `WakeAt` and reports `TimerElapsed`; a
+run is reported back with `RunFinished`.
 """
 
 import msgspec

@@ -12,8 +12,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.client.group.calls import ListedMembers, connections_at
 from pocketmq.client.session import Session
+from pocketmq.model.kinds import MessageModel
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection
 
@@ -21,6 +23,8 @@ PATIENCE = 0.25
 """Seconds for an answer: less than the pause that it may save."""
 _AGAIN = 15.0
 """Seconds until a question is repeated that was not answered: less than a timer of 20 s."""
+_BROKERS = 2
+"""The brokers asked before the first rebalance: if neither answers, it is not put off further."""
 _SINCE = version_number(5, 3, 3)
 
 
@@ -31,34 +35,44 @@ class Fellows:
     member, and not at all when members leave.
     """
 
-    def __init__(self, session: Session, group: str) -> None:
+    def __init__(self, session: Session, member: GroupMember) -> None:
         self._session = session
-        self._group = group
+        self._group = member.group
+        self._profile = member.profile
+        self._sharing = member.model is MessageModel.CLUSTERING
         self._prompt: dict[str, bool] = {session.client_id: True}
         self._listed: dict[str, frozenset[str]] = {}  # by topic, when its members were last listed
         self._missing: frozenset[str] = frozenset()  # asked for in vain
         self._asked = 0.0
         self._now = asyncio.get_running_loop().time
 
-    async def learn(self) -> int | None:
-        """Ask about all members before they are listed.
+    async def first_pause(self) -> float | None:
+        """Return the pause that suffices before the first rebalance; None leaves Java's."""
+        if not self._profile.looks_at_members:
+            return None
+        if not self._sharing:
+            return 0.0  # every member takes all queues: none has to release one
+        members = await self._count_if_prompt()
+        return None if members is None else self._profile.pause_among(members)
 
-        Return how many there are if all are prompt, else None.
-        """
+    async def _count_if_prompt(self) -> int | None:
+        """Ask about all members before they are listed; None if not all of them are prompt."""
         session = self._session
         masters = session.addresses.places(masters_only=True)
         session.random.shuffle(masters)
-        for place in masters:
+        for place in masters[:_BROKERS]:
             if await self._ask(place.address):
                 return len(self._prompt) if all(self._prompt.values()) else None
         return None
 
-    async def are_prompt(self, topic: str, listed: ListedMembers) -> bool:
+    async def are_prompt(self, topic: str, listed: ListedMembers | None) -> bool:
         """Return whether all members release queues at once, those that have just left included.
 
         The latter count because Java's clients store their last offsets without waiting: who starts
-        at once after one has left may read offsets from before.
+        at once after one has left may read offsets from before. False if members are not listed.
         """
+        if listed is None or not self._profile.looks_at_members:
+            return self._profile.looks_at_members and not self._sharing
         now = frozenset(listed.members)
         concerned = now | self._listed.get(topic, now)
         unknown = now - self._prompt.keys()

@@ -1,8 +1,8 @@
 """Routes of subscribed topics that do not exist yet: asked for until they do.
 
-The session's poll comes every 30 s, so a consumer that is started before its topic was created would
-begin that late. Here a route is asked for after 0.1 s and then at growing intervals, until those are
-no shorter than the poll's. Belongs to one event loop.
+The session's poll comes every 30 s, so a consumer that is started before its topic was created
+would begin that late. Here a route is asked for after 0.1 s and then at growing intervals, until
+those are no shorter than the poll's. Belongs to one event loop.
 """
 
 import asyncio

@@ -23,6 +23,7 @@ from pocketmq.balance.consumer.instructions import (
     RevokeQueue,
     SendHeartbeats,
     SendHeartbeatTo,
+    SkipReason,
 )
 from pocketmq.balance.consumer.rebalance import (
     RebalanceDecision,
@@ -96,8 +97,9 @@ class Rebalancing(Generic[Q]):
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
-        self._fellows = Fellows(parts.session, parts.group)
+        self._fellows = Fellows(parts.session, member)
         self._missing = MissingRoutes(parts.session, parts.tasks)
+        self._denied: dict[str, frozenset[MessageQueue]] = {}  # locks, by topic, in its last round
         self._pauses: list[float | None] = []  # of the topics in the run in flight
         self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
@@ -110,18 +112,8 @@ class Rebalancing(Generic[Q]):
 
     async def _begin(self, heartbeat_sent: bool) -> None:  # noqa: FBT001 - private
         self._missing.watch(self._parts.subscriptions.topics())
-        pause = await self._first_pause() if heartbeat_sent else None
+        pause = await self._fellows.first_pause() if heartbeat_sent else None
         self.tell(when.Started(heartbeat_sent, pause))
-
-    async def _first_pause(self) -> float | None:
-        """Return what `RunFinished` tells of other runs, before the first one."""
-        profile = self._member.profile
-        if not profile.looks_at_members:
-            return None
-        if self._parts.options.model is not MessageModel.CLUSTERING:
-            return 0.0  # every member takes all queues: none has to release one
-        members = await self._fellows.learn()
-        return None if members is None else profile.pause_among(members)
 
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for a rebalance."""
@@ -149,7 +141,7 @@ class Rebalancing(Generic[Q]):
     async def _topic_appeared(self) -> None:
         # Brokers that no route had before know nothing of this member, and list no group for it.
         sent = await self._parts.session.heartbeats.beat(in_full=True)
-        self.tell(when.RouteChanged(await self._first_pause() if sent else None))
+        self.tell(when.RouteChanged(await self._fellows.first_pause() if sent else None))
 
     async def stop(self, patience: float) -> None:
         """Start no more runs, and wait at most `patience` seconds for the one in flight."""
@@ -206,16 +198,15 @@ class Rebalancing(Generic[Q]):
         loop = self._loop
         event = self.new_event(topic, trigger)
         began = loop.time()
-        facts, decision, listed = await self._decide(topic)
-        if decision.assigned:  # nothing is asked before a release: another member waits for it
-            facts = await self._with_fellows(facts, listed)
+        facts, decision, unasked = await self._decide(topic)
         asked = loop.time()
         round_ = RebalanceRound(facts, decision)
         await self._holdings.carry_out(round_)
-        if not decision.assigned:
-            await self._with_fellows(facts, listed)
         outcome = round_.outcome
         assert outcome is not None
+        self._denied[topic] = frozenset(
+            queue for queue, why in outcome.skipped.items() if why is SkipReason.LOCK_DENIED
+        )
         members = None if facts.members is None else tuple(java_sorted(facts.members))
         event = msgspec.structs.replace(
             described(event, decision, outcome),
@@ -228,6 +219,9 @@ class Rebalancing(Generic[Q]):
         self._report(event, decision)
         if outcome.released or outcome.acquired:
             self._changed(outcome.released, tuple(outcome.acquired))
+        if facts.route is not None:
+            prompt = facts.prompt or await self._fellows.are_prompt(topic, unasked)
+            self._pauses.append(msgspec.structs.replace(facts, prompt=prompt).pause)
         return outcome.balanced
 
     def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
@@ -243,22 +237,10 @@ class Rebalancing(Generic[Q]):
             before=parts.queues.working(topic),
         )
 
-    async def _with_fellows(
-        self, facts: RebalanceFacts, listed: ListedMembers | None
-    ) -> RebalanceFacts:
-        """Add to the facts whether all members release queues at once, and note it for the run."""
-        if facts.route is None or not self._member.profile.looks_at_members:
-            return facts
-        prompt = self._parts.options.model is not MessageModel.CLUSTERING
-        if listed is not None:
-            prompt = await self._fellows.are_prompt(facts.topic, listed)
-        facts = msgspec.structs.replace(facts, prompt=prompt)
-        self._pauses.append(facts.pause)
-        return facts
-
     async def _decide(
         self, topic: str
     ) -> tuple[RebalanceFacts, RebalanceDecision, ListedMembers | None]:
+        """Decide a topic; return its members, too, if it is not known whether all are prompt."""
         parts, member = self._parts, self._member
         session = parts.session
         if member.asks_broker:
@@ -273,7 +255,13 @@ class Rebalancing(Generic[Q]):
         if route is not None and parts.options.model is MessageModel.CLUSTERING:
             listed = await group_members(session, topic, parts.group)
         facts = self._facts(topic, route, None if listed is None else listed.members)
-        return facts, decide(facts), listed
+        decision = decide(facts)
+        if decision.assigned:  # a member that only releases must not let new owners wait for this
+            prompt = await self._fellows.are_prompt(topic, listed)
+            # Decided again: a seek or a reset may have changed queues in the meantime.
+            facts = self._facts(topic, route, facts.members, prompt=prompt)
+            return facts, decide(facts), None
+        return facts, decision, listed
 
     async def _route(self, topic: str) -> tuple[MessageQueue, ...] | None:
         self._asking = topic
@@ -292,6 +280,8 @@ class Rebalancing(Generic[Q]):
         topic: str,
         route: tuple[MessageQueue, ...] | None,
         members: tuple[str, ...] | None,
+        *,
+        prompt: bool = False,
     ) -> RebalanceFacts:
         return RebalanceFacts(
             member=self._member,
@@ -300,6 +290,8 @@ class Rebalancing(Generic[Q]):
             members=members,
             owned=self._holdings.owned(),
             now=self._loop.time(),
+            prompt=prompt,
+            denied=self._denied.get(topic, frozenset()),
         )
 
     def _leave_topics(self) -> None:
