@@ -10,7 +10,6 @@ import msgspec
 
 from pocketmq.model.queue import MessageQueue
 
-
 LONGEST_STAGES = 4 << 20
 """The largest text of stages that is read, in characters; 10 000 queues take a tenth of it."""
 

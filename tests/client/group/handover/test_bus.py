@@ -75,7 +75,7 @@ async def test_a_group_whose_tag_has_the_same_hash_hears_nothing() -> None:
         try:
             await lease.session.fetch_routes(["orders"])
             buses = {
-                group: Bus(lease.session, group, tasks, lambda *_, group=group: heard.append(group))  # type: ignore[misc]
+                group: Bus(lease.session, group, tasks, lambda *_, group=group: heard.append(group))
                 for group in ("Aa", "BB")
             }
             for each in buses.values():
