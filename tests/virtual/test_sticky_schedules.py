@@ -13,7 +13,7 @@ from tests.virtual.world import virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "600")) // 5
+SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "600")) // 10
 """How many to run of each kind."""
 CHUNKS = 6
 

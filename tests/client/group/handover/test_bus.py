@@ -64,3 +64,27 @@ async def test_a_bus_that_cannot_be_reached_is_told_once_and_tried_again(
             await tasks.stop()
             await lease.release()
     assert len([each for each in caplog.messages if "the bus failed" in each]) == 1
+
+
+async def test_a_group_whose_tag_has_the_same_hash_hears_nothing() -> None:
+    """Brokers select by the hash of a tag alone."""
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        tasks = Tasks("test")
+        heard: list[str] = []
+        try:
+            await lease.session.fetch_routes(["orders"])
+            buses = {
+                group: Bus(lease.session, group, tasks, lambda *_, group=group: heard.append(group))
+                for group in ("Aa", "BB")
+            }
+            for each in buses.values():
+                each.listen(BROKERS)
+                await each.until_listening(10.0)
+            for group in ("Aa", "BB"):
+                buses[group].tell("broker-0", Notice("me", "boot", (Hello(),)))
+                await until(lambda: heard[-1:] == [group], f"the notice of {group}")  # noqa: B023
+            assert heard == ["Aa", "BB"]
+        finally:
+            await tasks.stop()
+            await lease.release()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pocketmq.balance.handover.events import Stopping
 from pocketmq.client.pull import PullConsumer
 from pocketmq.errors import InvalidInput
 from pocketmq.model.group_balance import BalanceMode
@@ -127,3 +128,31 @@ async def test_queues_cannot_be_assigned_by_hand_and_shared_with_sticky() -> Non
         consumer.assign([MessageQueue("orders", "broker-0", 0)])
     with pytest.raises(InvalidInput, match="pull consumers drain"):
         reader("127.0.0.1:9", "a", handover="overlap", **STICKY)
+
+
+async def test_a_queue_moves_only_when_what_was_polled_last_is_done() -> None:
+    async with cluster(1, 1) as running:
+        async with stream(running) as bodies:
+            await until(lambda: len(bodies) > 20, "messages")
+        a = sticky_reader(running.address, "0", pull_batch=4)
+        await a.start()
+        polled = await a.poll(10.0)
+        assert polled
+        async with sticky_reader(running.address, "b", pull_batch=4) as b:
+            await until(lambda: len(a.balance.members) == 2, "the second member")
+            closing = asyncio.create_task(_give(a))
+            assert not await b.poll(0.3)
+            await a.poll(0.0)  # the batch is done
+            await closing
+            first = (await b.poll(10.0))[0]
+            assert first.body == bodies[len(polled)]
+        await a.close()
+
+
+async def _give(consumer: PullConsumer) -> None:
+    """Have the only queue stopped, as if another member had claimed it."""
+    member = consumer._life.member
+    assert member is not None
+    assert member.sticky is not None
+    member.sticky._post(Stopping(0.0))
+    await member.sticky._left.wait()

@@ -190,3 +190,20 @@ def test_what_cannot_work_is_refused(settings: dict[str, object], text: str) -> 
     with pytest.raises(InvalidInput, match=text):
         PushConsumer(group="billing", **{"strategy": "STICKY", **settings})  # type: ignore[arg-type]
     assert PushConsumerOptions(group="billing", strategy="sticky").sticky is not None
+
+
+async def test_a_backlog_moves_with_its_queue_and_is_handled_once() -> None:
+    """Most of it is cached by the giver, which must neither handle nor commit it."""
+    async with cluster(1) as running, sticky(running.address, "a", threads=2) as a:
+        await even(a, queues=4)
+        async with stream(running, every=0.0) as bodies:
+            await until(lambda: len(bodies) > 300, "a backlog")
+        async with sticky(running.address, "b", threads=2) as b:
+            await even(a, b, queues=4)
+            await until(
+                lambda: any(h.drained for e in a.consumer.history for h in e.handovers),
+                "the giver to finish what it had started",
+            )
+            seen = await all_seen(bodies, a, b)
+            assert {body: n for body, n in seen.items() if n > 1} == {}
+            assert len(b.got) > 20
