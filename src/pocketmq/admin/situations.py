@@ -32,7 +32,7 @@ def situation_of(facts: GroupFacts, strategy: Strategy, foreign: Collection[str]
 
 
 def foreign_members(members: Collection[str]) -> list[str]:
-    """Return the members that do not hand over; none if nobody does."""
+    """Return the members that do not hand over; none if no member does."""
     others = [member for member in members if handover_version(member) is None]
     return others if len(others) < len(members) else []
 

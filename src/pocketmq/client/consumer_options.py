@@ -353,5 +353,5 @@ def check_return(client: ClientOptions, own: ConsumerOptions) -> None:
     if own.return_within and client.instance_name == DEFAULT_INSTANCE:
         raise InvalidInput(
             "return_within needs an instance_name of your own: without one, a consumer has "
-            "another client id after a restart, and nobody recognises it"
+            "another client id after a restart, and no member recognises it"
         )

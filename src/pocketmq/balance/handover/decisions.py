@@ -64,7 +64,7 @@ def _answer_claims(draft: Draft) -> None:
 
 
 def _release_others(draft: Draft) -> float | None:
-    """Let go what is not this member's, and nobody will claim."""
+    """Release what is not this member's, and no other member will claim."""
     again: list[float] = []
     me = draft.settings.client_id
     target = draft.target
@@ -94,7 +94,7 @@ def _release_others(draft: Draft) -> float | None:
 
 
 def _rest_at(draft: Draft) -> float | None:
-    """Return when a member that stops releases what nobody claimed."""
+    """Return when a member that stops releases what no other claimed."""
     if draft.stop_at is None:
         return None
     heirs = set(draft.target.members) - {draft.settings.client_id}

@@ -80,7 +80,7 @@ class Draft:
         self.decide_at = self.now
 
     def tell_soon(self, at: float) -> None:
-        """Tell the state at this time, or earlier if that was planned."""
+        """Report the state at this time, or earlier if that was planned."""
         self.tell_at = at if self.tell_at is None else min(self.tell_at, at)
 
     def finish(self, wake_at: float | None) -> Advanced:

@@ -36,7 +36,7 @@ class Routed(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """Another member told something on a broker's bus; another one is one with another boot."""
+    """A broker's bus has a message of another member; another one is one with another boot."""
 
     broker: str
     sender: str

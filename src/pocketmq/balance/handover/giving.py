@@ -1,4 +1,4 @@
-"""How a queue leaves this member: to the heir that claimed it, or to nobody.
+"""How a queue leaves this member: to the heir that claimed it, or to no member.
 
 Owns the giver's half of the hand-over, from the claim to the last unlock.
 """
@@ -52,7 +52,7 @@ def can_give(stay: Stay) -> bool:
 
 
 def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
-    """Give the queue to the heir that the caller's target names, or answer the same heir again."""
+    """Hand the queue to the heir that the caller's target names, or answer the same heir again."""
     if can_give(stay):
         return _stop(replace(stay, peer=heir, number=number), now)
     if stay.phase not in _GIVING or stay.peer != heir or stay.offset is None:
@@ -67,7 +67,7 @@ def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
 
 
 def release(stay: Stay, kind: HandoverKind, now: float) -> Step:
-    """Stop a queue that nobody claimed: drain, commit and unlock it, if it can be stopped now."""
+    """Stop a queue that no member claimed: drain, commit and unlock it, if it can be stopped now."""
     if stay.phase in (Phase.WANTED, Phase.CLAIMED):
         return Step(None)
     if can_release(stay):

@@ -1,4 +1,4 @@
-"""The values of a member's side of the hand-over, and what is told of them."""
+"""The values of a member's side of the hand-over, and what is reported of them."""
 
 import msgspec
 

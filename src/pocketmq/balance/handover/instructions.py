@@ -38,7 +38,7 @@ class Lock(Instruction, frozen=True):
 
 
 class Unlock(Instruction, frozen=True):
-    """Give locks back, in `owner`'s name (`client id#boot`), and report `Unlocked`."""
+    """Release locks, in `owner`'s name (`client id#boot`), and report `Unlocked`."""
 
     queue: MessageQueue
     parts: frozenset[Part]

@@ -146,7 +146,7 @@ def read_offset(stay: Stay) -> Step:
 
 
 def give_back(stay: Stay, settings: HandoverSettings) -> Step:
-    """Give back the locks to be released, as soon as no other request can interfere."""
+    """Release the locks that are to go, as soon as no other request can interfere."""
     if stay.renewing or Pending.UNLOCK in stay.pending:
         return Step(msgspec.structs.replace(stay, retry_at=None))
     asked = msgspec.structs.replace(stay, pending=stay.pending | {Pending.UNLOCK}, retry_at=None)
@@ -161,7 +161,7 @@ def wanted_again(stay: Stay, settings: HandoverSettings, now: float) -> Stay:
 
 
 def close(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    """Give back all locks; where the shell has the queue, it was dropped before."""
+    """Release all locks; where the shell has the queue, it was dropped before."""
     closing = msgspec.structs.replace(
         stay,
         phase=Phase.CLOSING,

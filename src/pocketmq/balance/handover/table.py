@@ -1,4 +1,4 @@
-"""Who the members are, and which queues they told that they have.
+"""Who the members are, and which queues they report to have.
 
 It serves speed and stickiness, never safety: whatever stands here, only locks let a member run a
 queue. What the bus brings is bounded: queues that no route has are ignored, and so are members
@@ -22,7 +22,7 @@ MOST_TOLD = 1024
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What one boot of a member told last."""
+    """What one boot of a member reported last."""
 
     client_id: str
     heard: float
@@ -37,7 +37,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Members as brokers list them, and what they told, by lock owner."""
+    """Members as brokers list them, and what they reported, by lock owner."""
 
     listed: tuple[str, ...] = ()
     """Repeated where a broker lists an id repeatedly."""
@@ -122,7 +122,7 @@ def state(
     me: str,
     now: float,
 ) -> Table:
-    """Note what a member has, and what it knows of others that never told this one."""
+    """Note what a member has, and what it knows of others that never reported to this one."""
     owner = lock_owner(sender, boot)
     before = table.told.get(owner)
     if before is None or message.number > before.number:

@@ -41,7 +41,7 @@ def claim(stay: Stay, owner: str, number: int, now: float) -> Stay:
 
 
 def take(stay: Stay, names: Collection[str], kind: HandoverKind, now: float) -> Step:
-    """Take a queue that nobody has, freeing the locks of those that are gone first.
+    """Take a queue without an owner, freeing the locks of those that are gone first.
 
     Both locks are asked for at once: with the run lock alone, messages that a former owner has
     started and not finished would be started a second time.
@@ -67,7 +67,7 @@ def freed(stay: Stay, owner: str, settings: HandoverSettings, now: float) -> Ste
 
 
 def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: float) -> Step:
-    """Ask for the lock that the owner has given back; a give for another claim is void.
+    """Ask for the lock that the owner has released; a give for another claim is void.
 
     A give that is not tied to the open claim may be an old one: the giver may have got the queue
     again meanwhile, and its offset says nothing any more.

@@ -92,7 +92,7 @@ def ask_members(draft: Draft) -> None:
 
 
 def greet(draft: Draft) -> None:
-    """Say hello on the bus of each broker that has not heard it."""
+    """Greet on the bus of each broker that has not heard it."""
     if draft.started is None:
         return
     for broker in draft.brokers:
@@ -102,7 +102,7 @@ def greet(draft: Draft) -> None:
 
 
 def renew(draft: Draft, broker: str) -> None:
-    """Ask again for all locks at a broker, unless that is under way."""
+    """Ask again for all locks at a broker, unless that is in flight."""
     if broker in draft.down or broker in draft.renewing:
         return
     locks: set[tuple[MessageQueue, Part]] = set()
@@ -140,7 +140,7 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
 
 
 def note_changes(draft: Draft) -> None:
-    """Tell the state if it changed, after a short time in which more may change."""
+    """Report the state if it changed, after a short time in which more may change."""
     now, times = draft.now, draft.settings.times
     before, after = draft.group.stays, draft.stays
     if any(_word(before.get(queue)) != _word(after.get(queue)) for queue in draft.touched):
@@ -169,7 +169,7 @@ def _word(stay: Stay | None) -> str:
 
 
 def tell_state(draft: Draft) -> None:
-    """Tell on every bus what this member has, and to newcomers what it knows of others."""
+    """Report on every bus what this member has, and to newcomers what it knows of others."""
     held, draining = current_state(draft.stays)
     draft.state_number += 1
     words = draft.table.told if draft.tell_table else {}

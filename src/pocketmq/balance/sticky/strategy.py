@@ -75,7 +75,7 @@ class Sticky(msgspec.Struct, frozen=True):
         queues: Sequence[MessageQueue],
         members: Sequence[str],
     ) -> list[MessageQueue]:
-        """Return one member's queues, as if nobody had owned any of them."""
+        """Return one member's queues, as if none of them had an owner."""
         if not may_own(member, queues, members):
             return []
         owners = _first_owners(queues, members)
@@ -87,7 +87,7 @@ class Sticky(msgspec.Struct, frozen=True):
         members: Sequence[str],
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
-        """Return every queue's owner, as if nobody had owned any of them."""
+        """Return every queue's owner, as if none of them had an owner."""
         check_input(queues, members)
         owners = _first_owners(queues, members)
         return [owners.get(queue) for queue in queues]

@@ -1,4 +1,4 @@
-"""Hand-overs of queues as their two members told them, put together. Pure.
+"""Hand-overs of queues as their two members report them, put together. Pure.
 
 The giver tells when it stopped and when its last message was finished, the heir when it started.
 Both times are wall-clock times, perhaps of two machines. They are never corrected: a difference of
@@ -23,7 +23,7 @@ MOST_APART = 120.0
 
 
 class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue's way from a member to the next; None where neither of them told."""
+    """One queue's way from a member to the next; None where neither of them reported."""
 
     queue: QueueName
     kind: str
@@ -62,7 +62,7 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> float:
-        """When it happened, as far as told."""
+        """When it happened, as far as reported."""
         return next((t for t in (self.started, self.stopped, self.drained) if t is not None), 0.0)
 
 
@@ -91,7 +91,7 @@ _Key = tuple[str | None, str | None, int | None, float | None]
 
 
 class _Told:
-    """What was told of one queue."""
+    """What was reported of one queue."""
 
     def __init__(self) -> None:
         self._givers: dict[_Key, Handover] = {}

@@ -101,7 +101,7 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
 
 
 def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list[ChangeOfHands]:
-    """List every change of hands, in order of time, with what members told of it.
+    """List every change of hands, in order of time, with what members reported of it.
 
     Those to and from foreign members that record no events are unknown, and left out.
     """

@@ -202,7 +202,7 @@ class SharingMember(RunningMember, Generic[Q]):
         )
 
     def balance_properties(self) -> dict[str, str]:
-        """Return the balance as operators are told of it (307)."""
+        """Return the balance as operators see it (307)."""
         balance = self.balance()
         found = {PROP_BALANCE_MODE: balance.mode.value}
         if balance.reason:

@@ -41,7 +41,7 @@ class HandoverFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def handover_figures(moves: Sequence[ChangeOfHands], told: Sequence[HandedOver]) -> HandoverFigures:
-    """Return the figures of changes of hands, and of the hand-overs that members told."""
+    """Return the figures of changes of hands, and of the hand-overs that members reported."""
     kinds = Counter([one.kind for one in told])
     by_kind: dict[str, list[float]] = {}
     for move in moves:

@@ -170,7 +170,7 @@ def _handovers(group: GroupHealth) -> str:
 
 
 def _kinds(group: GroupHealth) -> str:
-    """Return the hand-overs by kind, if members told any."""
+    """Return the hand-overs by kind, if members reported any."""
     figures = group.figures
     rows = [
         (

@@ -164,13 +164,13 @@ class StickyBalancing(Generic[Q]):
     # What `Rebalancing` has not
 
     async def listen(self) -> None:
-        """Listen to the bus, before brokers are told of the member: it must miss nothing."""
+        """Listen to the bus, before brokers know of the member: it must miss nothing."""
         await self._routes.look()
         self._bus.listen(self._routes.brokers)
         await self._bus.until_listening(_OPEN_WAIT)
 
     async def leave(self, wait: float) -> None:
-        """Give the queues away: to those who claim them, and what is left after `wait` to nobody.
+        """Hand the queues to members that claim them; release what is left after `wait`.
 
         Handlers in flight have as long again, so every wait has an end.
         """

@@ -34,7 +34,7 @@ Named = tuple[MessageQueue, Part]
 
 
 class LockRequest:
-    """Locks of one broker that are asked for, or given back, in one owner's name."""
+    """Locks of one broker that are asked for, or released, in one owner's name."""
 
     __slots__ = ("broker", "owner", "steps")
 
@@ -102,7 +102,7 @@ class HandoverLocks:
         return await self.lock(step.broker, step.locks)
 
     async def unlock(self, broker: str, owner: str, locks: Collection[Named]) -> bool:
-        """Give locks back in an owner's name; False without an answer."""
+        """Release locks in an owner's name; False without an answer."""
         queues = [_numbered(queue, part) for queue, part in locks]
         body = UnlockQueues(consumer_group=self._group, client_id=owner, mq_set=queues)
         try:

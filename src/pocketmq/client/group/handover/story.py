@@ -1,4 +1,4 @@
-"""What became of a STICKY member's queues, told to listeners, history and log.
+"""What became of a STICKY member's queues, for listeners, history and log.
 
 A hand-over takes several steps; those of one change are told as one `RebalanceEvent` for each
 topic. Belongs to one event loop.
@@ -32,7 +32,7 @@ _LONGEST = 0.5
 
 
 class _Change:
-    """One change of one topic's queues, until it is told."""
+    """One change of one topic's queues, until it is reported."""
 
     def __init__(self, event: RebalanceEvent, owners: dict[MessageQueue, str], now: float) -> None:
         self.event = event
@@ -110,7 +110,7 @@ class HandoverStory:
             change.draining.discard(queue)
 
     def reported(self, step: Report) -> None:
-        """Note who gave a queue to whom."""
+        """Note a queue's giver and heir."""
         self._note(
             self._change(step.queue),
             step.queue,
@@ -121,7 +121,7 @@ class HandoverStory:
         )
 
     def finish(self) -> None:
-        """Tell what was not told yet."""
+        """Report what was not reported yet."""
         for topic in list(self._changes):
             self._tell(topic)
 
