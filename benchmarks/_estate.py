@@ -15,12 +15,10 @@ from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.topics import TopicConfig
 from pocketmq.net import parse_address
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
-from pocketmq.protocol.requests.membership import Heartbeat
+from pocketmq.protocol.requests import client_calls, membership
 
 QUEUES = 4
 LARGE = "large"
@@ -100,7 +98,7 @@ class Estate:
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             subscription_data_set=[Subscription(topic=topic, sub_string="*")],
         )
-        body = Heartbeat(
+        body = membership.Heartbeat(
             client_id=client,
             consumer_data_set=[consumer],
             producer_data_set=[ProducerData(group_name="producers")],
@@ -125,15 +123,15 @@ class Estate:
         finally:
             writer.close()
 
-    def _running(self, client: str, group: str) -> RunningInfo:
+    def _running(self, client: str, group: str) -> client_calls.RunningInfo:
         topic = self.topic_of(group)
         queues = sort_queues(
             {MessageQueue(topic, broker, n) for broker in self._brokers for n in range(QUEUES)}
         )
         members = sorted(each for each, own in self._members if own == group)
         held = strategy_by_name("AVG").allocate(group, client, queues, members)
-        return RunningInfo(
+        return client_calls.RunningInfo(
             properties={"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"},
             subscription_set=[Subscription(topic=topic, sub_string="*")],
-            mq_table={queue: ProcessQueueBody() for queue in held},
+            mq_table={queue: client_calls.ProcessQueueBody() for queue in held},
         )

@@ -12,7 +12,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from pocketmq.aio import Producer, PushConsumer
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 
 TOPICS_EACH = 2
 AT_ONCE = 50

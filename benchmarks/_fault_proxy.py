@@ -7,7 +7,7 @@ would wait for each other. Here each response waits by itself, as if its request
 import asyncio
 import random
 
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pocketmq.balance.sticky import minimum_moves
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Delivery(NamedTuple):

@@ -27,11 +27,9 @@ from pocketmq.balance.profile import JAVA_V5, V5
 from pocketmq.client.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import ConsumeFromWhere, Message, MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import RebalanceEvent
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 now = time.monotonic_ns
 

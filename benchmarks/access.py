@@ -15,10 +15,10 @@ from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.net import Address
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.requests.access import Account, Acl, Policy, PolicyEntry, User
-from pocketmq.protocol.requests.sending import SendRequestV2
+from pocketmq.protocol.requests import access, sending
 from pocketmq.protocol.signature import SigningUser, sign
 from pocketmq.store import QueueIndex
 
@@ -40,7 +40,7 @@ class NoRecords:
 
 
 def send_fields() -> dict[str, str]:
-    header = SendRequestV2(
+    header = sending.SendRequestV2(
         producer_group="producers",
         topic="orders",
         default_topic="TBW102",
@@ -73,14 +73,14 @@ def bound() -> bytes:
     return Command.request(310, 1, fields, BODY).encode()
 
 
-def rules() -> Acl:
-    entry = PolicyEntry(resource="Topic:ord*", actions=["Pub"], decision="Allow")
-    return Acl(policies=[Policy(entries=[entry])])
+def rules() -> access.Acl:
+    entry = access.PolicyEntry(resource="Topic:ord*", actions=["Pub"], decision="Allow")
+    return access.Acl(policies=[access.Policy(entries=[entry])])
 
 
 def with_users(*, java: bool = False) -> BrokerGate:
     users, acls = UserTable(), AclTable()
-    users.create(User(username=NAME, password=SECRET), 0)
+    users.create(access.User(username=NAME, password=SECRET), 0)
     acls.merge(f"User:{NAME}", rules(), 0)
     settings = AccessSettings(
         authentication_enabled=True, authorization_enabled=True, java_authorization=java
@@ -90,7 +90,7 @@ def with_users(*, java: bool = False) -> BrokerGate:
 
 def with_accounts() -> BrokerGate:
     gate = BrokerGate(AccessSettings(), "DefaultCluster", UserTable(), AclTable(), NoRecords())
-    account = Account(access_key=NAME, secret_key=SECRET, topic_perms=["orders=PUB"])
+    account = access.Account(access_key=NAME, secret_key=SECRET, topic_perms=["orders=PUB"])
     gate.accounts = read_accounts([], [account])
     return gate
 
@@ -102,7 +102,7 @@ def check_cost(gate: BrokerGate | None, frame: bytes) -> float:
     for request in requests:
         if gate is not None:
             gate.check(Here(), request)
-        request.header(SendRequestV2)
+        request.header(sending.SendRequestV2)
     return (time.process_time() - started) / COUNT
 
 
@@ -150,7 +150,7 @@ async def whole_sends() -> dict[str, float]:
                 address = await broker.start()
                 try:
                     state = broker.state
-                    state.users.create(User(username=NAME, password=SECRET), 0)
+                    state.users.create(access.User(username=NAME, password=SECRET), 0)
                     state.acls.merge(f"User:{NAME}", rules(), 0)
                     cost = await send_cost(address, frame)
                 finally:

@@ -25,7 +25,7 @@ import pocketmq as mq
 from benchmarks._adaptive_process import Row
 from benchmarks._fault_proxy import SlowProxy
 from pocketmq import aio
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 RATE = 100.0
 DELAY = 0.002

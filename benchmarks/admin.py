@@ -14,7 +14,7 @@ import time
 from tests.server_process import POCKETMQ, ServerProcess, wait_for
 
 import pocketmq as mq
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 RUNS = 7
 TOPICS = 500

@@ -7,26 +7,18 @@ import gc
 from collections.abc import Callable
 from time import perf_counter
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    ConsistentHash,
-    MachineRoom,
-    MachineRoomNearby,
-    RoomInName,
-    Strategy,
-)
+from pocketmq.balance import allocation
 from pocketmq.balance.what_if import MemberJoined, Situation, what_if
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 MEMBERS = [f"room{number % 4}@c{number:03}" for number in range(100)]
-STRATEGIES: list[Strategy] = [
-    Average(),
-    AverageByCircle(),
-    ConsistentHash(),
-    MachineRoom(frozenset({"room0", "room1"})),
-    MachineRoomNearby(Average(), RoomInName()),
+STRATEGIES: list[allocation.Strategy] = [
+    allocation.Average(),
+    allocation.AverageByCircle(),
+    allocation.ConsistentHash(),
+    allocation.MachineRoom(frozenset({"room0", "room1"})),
+    allocation.MachineRoomNearby(allocation.Average(), allocation.RoomInName()),
 ]
 NAIVE_QUEUES = 10_000
 GROUPS = 1_000

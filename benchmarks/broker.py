@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pocketmq.protocol import Command
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 QUEUES = 8

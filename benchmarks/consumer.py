@@ -21,10 +21,9 @@ from typing import Any
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
+from pocketmq.model import ConsumeFromWhere, Message
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
 BACKLOG = 160_000
 ROUNDS = 3

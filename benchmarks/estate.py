@@ -15,7 +15,7 @@ from tests.server_process import POCKETMQ, ServerProcess
 
 import pocketmq as mq
 from benchmarks.admin import best
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 TOPICS, GROUPS, CLIENTS = 500, 300, 1000
 RUNS = 3

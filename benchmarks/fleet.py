@@ -8,7 +8,7 @@ from time import perf_counter, process_time
 from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash, Strategy
 from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.what_if import MemberJoined, Situation, what_if
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.pipelines.fleet import Join, fleet, uniform_estate
 
 GROUPS, QUEUES, MEMBERS = 100_000, 64, 16

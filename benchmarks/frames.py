@@ -8,7 +8,8 @@ import struct
 import timeit
 from collections.abc import Callable
 
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType
 from pocketmq.protocol.requests.sending import SendRequestV2
 

@@ -9,11 +9,11 @@ from functools import partial
 from timeit import repeat
 from typing import Any
 
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.hosts import decode_host, encode_host
 from pocketmq.protocol.message_ids import UniqueIds, encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import Record, pack_records
 

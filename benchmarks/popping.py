@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 
 from benchmarks.broker import QUEUES, Client, Process, broker, pull_frame, send_frames
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.handles import PopQueue, read_message_offsets
 from pocketmq.protocol.requests.pop import bits_of

@@ -22,8 +22,7 @@ import pocketmq as mq
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.batches import prepare_batches
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 
 BODY = b"x" * 100
 TOPIC = "bench"

@@ -24,7 +24,7 @@ from benchmarks._handovers import Figures, Record, examine, lost, percentile
 from benchmarks._rebalance_group import Group, Load, Way
 from benchmarks.consumer import cluster
 from pocketmq.admin.admin import Admin
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 QUEUES = 8
 MEMBERS = 4

@@ -13,8 +13,7 @@ from pocketmq.balance.producer.plan import Send, SendPlan
 from pocketmq.balance.producer.retry import SendAttempts, TryEnded, first_step, next_step
 from pocketmq.balance.producer.selectors import RoundRobin, by_hash
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.message import SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus
 
 BROKERS, QUEUES_EACH = 8, 8
 PICKS, ROUNDS = 20_000, 5

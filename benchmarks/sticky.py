@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.sticky import assign, assign_mixed, minimum_moves
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 Owners = dict[MessageQueue, str]
 

@@ -12,17 +12,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from benchmarks.broker import (
-    BODY,
-    FIELDS,
-    PROPERTIES,
-    QUEUES,
-    Client,
-    Process,
-    measure,
-    send_frames,
-)
-from pocketmq.protocol.command import Command
+from benchmarks import broker
+from pocketmq.protocol import Command
 
 MANY = 1_000_000
 FEW = 10
@@ -36,22 +27,22 @@ def frames_of(dues_ms: Iterator[int], count: int) -> Iterator[bytes]:
     """Give one send after another, each for its own moment."""
     mark = "9" * 13
     for number in range(count):
-        if number < QUEUES:
-            text = f"{PROPERTIES}TIMER_DELIVER_MS\1{mark}\2"
-            fields = FIELDS | {"e": str(number), "m": "false", "i": text}
+        if number < broker.QUEUES:
+            text = f"{broker.PROPERTIES}TIMER_DELIVER_MS\1{mark}\2"
+            fields = broker.FIELDS | {"e": str(number), "m": "false", "i": text}
             _TEMPLATES.append(
-                Command.request(310, number, fields, BODY).encode().split(mark.encode())
+                Command.request(310, number, fields, broker.BODY).encode().split(mark.encode())
             )
-        start, end = _TEMPLATES[number % QUEUES]
+        start, end = _TEMPLATES[number % broker.QUEUES]
         yield b"%b%d%b" % (start, next(dues_ms), end)
 
 
 _TEMPLATES: list[list[bytes]] = []
 
 
-def load(process: Process, dues_ms: Iterator[int], count: int) -> tuple[float, float]:
+def load(process: broker.Process, dues_ms: Iterator[int], count: int) -> tuple[float, float]:
     """Send timed messages; give messages a second, and CPU µs for each."""
-    client = Client(process.port)
+    client = broker.Client(process.port)
     cpu, started = process.cpu(), time.perf_counter()
     frames = frames_of(dues_ms, count)
     sent = done = 0
@@ -66,7 +57,7 @@ def load(process: Process, dues_ms: Iterator[int], count: int) -> tuple[float, f
     return count / seconds, (process.cpu() - cpu) / count * 1e6
 
 
-def settle(process: Process) -> None:
+def settle(process: broker.Process) -> None:
     """Wait until keys are indexed and everything is saved: the broker takes no time any more."""
     deadline = time.perf_counter() + 120.0
     while time.perf_counter() < deadline:
@@ -77,7 +68,7 @@ def settle(process: Process) -> None:
     raise AssertionError("the broker does not come to rest")
 
 
-def idle(process: Process) -> float:
+def idle(process: broker.Process) -> float:
     """Give the part of a core, in per cent, that a broker takes while nothing happens."""
     settle(process)
     cpu, started = process.cpu(), time.perf_counter()
@@ -98,16 +89,16 @@ def soon(first_ms: int, chance: random.Random) -> Iterator[int]:
 
 def delivered(port: int) -> int:
     """Give how many messages have come to their topic."""
-    client = Client(port)
+    client = broker.Client(port)
     total = 0
-    for queue in range(QUEUES):
+    for queue in range(broker.QUEUES):
         fields = {"topic": "orders", "queueId": str(queue)}
         total += int(client.ask(Command.request(30, queue, fields).encode()).ext["offset"])
     client.socket.close()
     return total
 
 
-def deliver(process: Process, chance: random.Random) -> tuple[float, float]:
+def deliver(process: broker.Process, chance: random.Random) -> tuple[float, float]:
     """Have messages delivered; give how many a second at best, and CPU µs for each."""
     before = delivered(process.port)
     first_ms = int(time.time() * 1000) + 8000
@@ -129,9 +120,9 @@ def main() -> None:
     many = int(sys.argv[1]) if len(sys.argv) > 1 else MANY
     chance = random.Random(5)
     with tempfile.TemporaryDirectory() as directory:
-        process = Process("broker", directory)
+        process = broker.Process("broker", directory)
         try:
-            _, plain = measure(process, send_frames(), 64)
+            _, plain = broker.measure(process, broker.send_frames(), 64)
             row("a plain send", f"{plain:.1f} µs CPU")
             load(process, later(chance), FEW)
             memory = process.anonymous()
@@ -157,10 +148,10 @@ def main() -> None:
         finally:
             process.stop()
         for how in ("stopped", "killed"):
-            process = Process("broker", directory)
+            process = broker.Process("broker", directory)
             row(f"start after it was {how}", f"{time.perf_counter() - process.started:.2f} s")
-            client = Client(process.port)
-            assert client.ask(send_frames()[0]).code == 0
+            client = broker.Client(process.port)
+            assert client.ask(broker.send_frames()[0]).code == 0
             client.socket.close()
             process.child.kill() if how == "stopped" else process.stop()
             process.child.wait(30)

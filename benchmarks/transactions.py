@@ -10,7 +10,8 @@ python -m benchmarks.transactions
 import time
 
 from benchmarks.broker import BODY, FIELDS, PROPERTIES, QUEUES, Client, broker, measure, send_frames
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 
 SECONDS = 0.7

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection as Pipe
 from typing import NamedTuple
 
 from pocketmq.net import Connection, Dialer, Limits, Server
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 DEPTHS = (1, 16, 64)
 FIELDS = {"a": "shop", "b": "orders", "c": "TBW102", "d": "4", "e": "3", "f": "0"}

@@ -26,14 +26,13 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.client.producer import Producer
 from pocketmq.client.pull import PullConsumer
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
+from pocketmq.model import ConsumeFromWhere, Message
 from pocketmq.net import Connection, Limits
 from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.shared import Shared
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.store import MessageStore
 
 ROUNDS = 25

@@ -5,16 +5,14 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pocketmq.model.kinds import PullFlag
+from pocketmq.model import PullFlag
 from pocketmq.net import parse_address
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, DeliveryContext, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
-from pocketmq.protocol.requests.reading import PullRequest
-from pocketmq.protocol.requests.sending import SendRequest, SendResponse
+from pocketmq.protocol.requests import reading, sending
 
 FOUND = 0
 
@@ -56,7 +54,7 @@ class WireClient:
 
     def send(self, topic: str, body: bytes, queue: int = 0) -> int:
         """Store a message and give its offset; the topic is made if it is new."""
-        header = SendRequest(
+        header = sending.SendRequest(
             producer_group="tests",
             topic=topic,
             default_topic="TBW102",
@@ -69,11 +67,11 @@ class WireClient:
         )
         answer = self.ask(RequestCode.SEND_MESSAGE, header, body)
         assert answer.code == 0, answer.remark
-        return answer.header(SendResponse).queue_offset
+        return answer.header(sending.SendResponse).queue_offset
 
     def bodies(self, topic: str, queue: int = 0) -> list[bytes]:
         """Read a queue from its start, up to 32 messages."""
-        header = PullRequest(
+        header = reading.PullRequest(
             consumer_group="tests",
             topic=topic,
             queue_id=queue,

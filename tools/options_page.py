@@ -14,13 +14,8 @@ import msgspec
 
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
 from pocketmq.balance.profile import Profile
+from pocketmq.client import consumer_options
 from pocketmq.client.checks import words_of
-from pocketmq.client.consumer_options import (
-    ConsumerOptions,
-    PopConsumerOptions,
-    PullConsumerOptions,
-    PushConsumerOptions,
-)
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.net.tls import Tls
@@ -53,19 +48,19 @@ SECTIONS: list[tuple[str, str, type[msgspec.Struct]]] = [
     (
         "Push and pull consumers",
         "What `PushConsumerOptions` and `PullConsumerOptions` share.",
-        ConsumerOptions,
+        consumer_options.ConsumerOptions,
     ),
     (
         "Push consumer",
         "`PushConsumerOptions` (Java: `DefaultMQPushConsumer`)",
-        PushConsumerOptions,
+        consumer_options.PushConsumerOptions,
     ),
     (
         "Pull consumer",
         "`PullConsumerOptions` (Java: `DefaultLitePullConsumer`)",
-        PullConsumerOptions,
+        consumer_options.PullConsumerOptions,
     ),
-    ("POP consumer", "`PopConsumerOptions`", PopConsumerOptions),
+    ("POP consumer", "`PopConsumerOptions`", consumer_options.PopConsumerOptions),
     ("Limits of a push consumer", "`limits=mq.PullLimits(count=200)`", PullLimits),
     ("Limits of a pull consumer", "`limits=mq.LitePullLimits(total=500)`", LitePullLimits),
     ("TLS", "`tls=mq.Tls(ca='roots.pem')`; clients of a cluster with TLS", Tls),
@@ -177,8 +172,12 @@ def default(field: msgspec.structs.FieldInfo) -> str:
 
 def section(title: str, intro: str, cls: type[msgspec.Struct]) -> str:
     """Return the table of one class; what consumers share stands once."""
-    known = set(ConsumerOptions.__struct_fields__) if cls is not ConsumerOptions else set()
-    shared = known if issubclass(cls, ConsumerOptions) else set()
+    known = (
+        set(consumer_options.ConsumerOptions.__struct_fields__)
+        if cls is not consumer_options.ConsumerOptions
+        else set()
+    )
+    shared = known if issubclass(cls, consumer_options.ConsumerOptions) else set()
     java, said = JAVA.get(cls.__name__, {}), meanings(cls)
     silent = [name for name in cls.__struct_fields__ if not said[name]]
     assert not silent, f"say what these mean in {cls.__name__}: {silent}"

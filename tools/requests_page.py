@@ -6,9 +6,8 @@ from typing import Any
 
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.by_code import HANDLERS
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import Form, NoHeader
 

@@ -14,16 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.java.measures import (
-    Row,
-    Scale,
-    backlog_rows,
-    flush_rows,
-    four_pairs,
-    latency_rows,
-    memory_rows,
-    send_rows,
-)
+from benchmarks.java import measures
 from benchmarks.java.page import cells_of, heads, line, write_page
 from benchmarks.java.rebalance import rebalance_rows
 from benchmarks.java.servers import Java
@@ -32,22 +23,22 @@ from benchmarks.java.starting import start_row
 PARTS = ("send", "backlog", "latency", "memory", "rebalance", "flush", "start")
 
 
-def rows(java: Java, home: Path, scale: Scale, parts: set[str]) -> Iterator[Row]:
+def rows(java: Java, home: Path, scale: measures.Scale, parts: set[str]) -> Iterator[measures.Row]:
     if parts & {"send", "backlog", "latency", "memory", "rebalance"}:
-        with four_pairs(java, home) as pairs:
+        with measures.four_pairs(java, home) as pairs:
             if "send" in parts:
-                yield from send_rows(pairs, scale)
+                yield from measures.send_rows(pairs, scale)
             if "backlog" in parts:
-                yield from backlog_rows(pairs, scale)
+                yield from measures.backlog_rows(pairs, scale)
             if "latency" in parts:
-                yield from latency_rows(pairs, scale)
+                yield from measures.latency_rows(pairs, scale)
             if "memory" in parts:
-                yield from memory_rows(pairs)
+                yield from measures.memory_rows(pairs)
             if "rebalance" in parts:
                 yield from rebalance_rows(pairs, scale)
     if "flush" in parts:
-        with four_pairs(java, home, flushDiskType="SYNC_FLUSH") as pairs:
-            yield from flush_rows(pairs, scale)
+        with measures.four_pairs(java, home, flushDiskType="SYNC_FLUSH") as pairs:
+            yield from measures.flush_rows(pairs, scale)
     if "start" in parts:
         yield from start_row(java, home, scale)
 
@@ -70,7 +61,7 @@ def main() -> int:
     if not directory or not list(Path(directory).glob("rocketmq-broker-*.jar")):
         print("bench-java: POCKETMQ_JAVA names no directory of RocketMQ's jars", file=sys.stderr)
         return 2
-    scale = Scale.quick() if chosen.quick else Scale()
+    scale = measures.Scale.quick() if chosen.quick else measures.Scale()
     if chosen.rounds:
         scale = scale._replace(rounds=chosen.rounds)
     found = []

@@ -12,7 +12,7 @@ from typing import Any
 
 import pocketmq as mq
 from pocketmq import aio
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 BODY = b"x" * 100
 FIRST = mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -13,7 +13,7 @@ from typing import Self
 import pocketmq as mq
 from benchmarks.java.processes import Child, memory, tree, until
 from pocketmq.errors import MQError
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import TopicConfig
 
 QUEUES = 8
 LARGE_PULLS = {

@@ -9,8 +9,8 @@ from statistics import median
 from benchmarks.java.measures import Cell, Row, Scale
 from benchmarks.java.processes import PATIENCE
 from benchmarks.java.servers import Java, JavaServers, OurServers, Servers
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.requests.sending import SendRequestV2
 

@@ -8,32 +8,30 @@ import pytest
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
-from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
-from pocketmq.protocol.requests.stats import QueueProgress
+from pocketmq.model import MessageModel, MessageQueue, Subscription
+from pocketmq.protocol.requests import client_calls, groups, stats
 
 NOW = 1_000_000_000
 QUEUES = tuple(MessageQueue("orders", "a", number) for number in range(4))
 PUSH = {"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "PROP_CONSUMEORDERLY": "false"}
 
 
-def view(*members: str, model: MessageModel = MessageModel.CLUSTERING) -> ConsumerConnections:
+def view(
+    *members: str, model: MessageModel = MessageModel.CLUSTERING
+) -> groups.ConsumerConnections:
     connections = [
-        ClientConnection(client_id=member, client_addr=f"10.0.0.1:{port}")
+        groups.ClientConnection(client_id=member, client_addr=f"10.0.0.1:{port}")
         for port, member in enumerate(members)
     ]
-    return ConsumerConnections(connection_set=connections, message_model=model)
+    return groups.ConsumerConnections(connection_set=connections, message_model=model)
 
 
-def info(*queues: MessageQueue, expression: str = "*", **held: Any) -> RunningInfo:
+def info(*queues: MessageQueue, expression: str = "*", **held: Any) -> client_calls.RunningInfo:
     fresh = {"last_pull_timestamp": NOW, "last_consume_timestamp": NOW} | held
-    return RunningInfo(
+    return client_calls.RunningInfo(
         properties=PUSH,
         subscription_set=[Subscription(topic="orders", sub_string=expression)],
-        mq_table={queue: ProcessQueueBody(**fresh) for queue in queues},
+        mq_table={queue: client_calls.ProcessQueueBody(**fresh) for queue in queues},
     )
 
 
@@ -44,7 +42,7 @@ HEALTHY = GroupFacts(
     running={"c1": info(*QUEUES[:2]), "c2": info(*QUEUES[2:])},
     silent={},
     queues={"orders": QUEUES},
-    progress={queue: QueueProgress(broker_offset=9, consumer_offset=4) for queue in QUEUES},
+    progress={queue: stats.QueueProgress(broker_offset=9, consumer_offset=4) for queue in QUEUES},
     now_ms=NOW,
 )
 

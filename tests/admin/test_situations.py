@@ -11,7 +11,7 @@ from pocketmq.admin.situations import foreign_members, settings_of, situation_of
 from pocketmq.balance.allocation import Average, StrategySettings
 from pocketmq.balance.sticky import Sticky
 from pocketmq.errors import Absent
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.admin.test_findings import HEALTHY, QUEUES, info, view
 
 A, B, JAVA = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.9@77"

@@ -13,14 +13,9 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.sticky_story import hands_over
 from pocketmq.balance.sticky import assign
 from pocketmq.cli.admin.balance import sticky_lines
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import LONGEST_STAGES, BalanceMode, QueueStage, stages_text
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import (
-    PROP_BALANCE_MODE,
-    PROP_BALANCE_REASON,
-    PROP_BALANCE_STAGES,
-    RunningInfo,
-)
+from pocketmq.protocol.requests import client_calls
 from tests.admin.test_findings import HEALTHY, PUSH, QUEUES, info, kinds, view
 
 A, B, C = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.1@3@pm1"
@@ -29,16 +24,19 @@ JAVA = "10.0.0.9@77"
 
 def telling(
     *queues: MessageQueue, mode: str = "sticky", reason: str = "", **stages: QueueStage
-) -> RunningInfo:
+) -> client_calls.RunningInfo:
     """Return the running info of a member that reports stages: `q3=…` is queue 3."""
     named = {QUEUES[int(name[1:])]: stage for name, stage in stages.items()}
-    properties = {PROP_BALANCE_MODE: mode, PROP_BALANCE_STAGES: stages_text(named)}
+    properties = {
+        client_calls.PROP_BALANCE_MODE: mode,
+        client_calls.PROP_BALANCE_STAGES: stages_text(named),
+    }
     if reason:
-        properties[PROP_BALANCE_REASON] = reason
+        properties[client_calls.PROP_BALANCE_REASON] = reason
     return msgspec.structs.replace(info(*queues), properties=PUSH | properties)
 
 
-def facts(running: dict[str, RunningInfo], **changes: Any) -> GroupFacts:
+def facts(running: dict[str, client_calls.RunningInfo], **changes: Any) -> GroupFacts:
     found = msgspec.structs.replace(
         HEALTHY,
         views={"a": view(*running)},
@@ -48,7 +46,7 @@ def facts(running: dict[str, RunningInfo], **changes: Any) -> GroupFacts:
     return msgspec.structs.replace(found, **changes)
 
 
-def story(running: dict[str, RunningInfo], **changes: Any) -> Explanation:
+def story(running: dict[str, client_calls.RunningInfo], **changes: Any) -> Explanation:
     found = explain(facts(running, **changes))
     assert found.sticky is not None
     return found
@@ -191,7 +189,8 @@ def test_groups_of_java_are_as_they_were() -> None:
 def test_hostile_stages_are_unknown_and_named(stages: str) -> None:
     hostile = msgspec.structs.replace(
         info(*QUEUES[:2]),
-        properties=PUSH | {PROP_BALANCE_MODE: "sticky", PROP_BALANCE_STAGES: stages},
+        properties=PUSH
+        | {client_calls.PROP_BALANCE_MODE: "sticky", client_calls.PROP_BALANCE_STAGES: stages},
     )
     found = story({A: hostile, B: telling(*QUEUES[2:])})
     assert found.sticky is not None
@@ -200,7 +199,10 @@ def test_hostile_stages_are_unknown_and_named(stages: str) -> None:
 
 
 def test_an_unknown_mode_and_an_endless_reason_are_bounded() -> None:
-    properties = {PROP_BALANCE_MODE: "telepathy", PROP_BALANCE_REASON: "\x1b[2J\n" + "x" * 10**6}
+    properties = {
+        client_calls.PROP_BALANCE_MODE: "telepathy",
+        client_calls.PROP_BALANCE_REASON: "\x1b[2J\n" + "x" * 10**6,
+    }
     running = {A: msgspec.structs.replace(info(), properties=PUSH | properties)}
     [report] = balance_reports(running, HEALTHY.queues).values()
     assert (report.mode, report.unclear) == (None, True)
@@ -215,7 +217,7 @@ def test_stages_of_queues_that_do_not_exist_or_simply_run_are_ignored() -> None:
         QUEUES[0]: QueueStage.RUNNING,
         QUEUES[1]: QueueStage.FENCED,
     }
-    properties = PUSH | {PROP_BALANCE_STAGES: stages_text(invented)}
+    properties = PUSH | {client_calls.PROP_BALANCE_STAGES: stages_text(invented)}
     running = {A: msgspec.structs.replace(info(*QUEUES), properties=properties)}
     assert balance_reports(running, HEALTHY.queues) == {
         A: BalanceReport(stages={QUEUES[1]: QueueStage.FENCED})

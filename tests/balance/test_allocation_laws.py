@@ -6,20 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    Configured,
-    ConsistentHash,
-    MachineRoom,
-    MachineRoomNearby,
-    OwnRule,
-    RoomInName,
-    Strategy,
-    allocate,
-)
+from pocketmq.balance import allocation
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_hash, java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 NAMES = st.sampled_from(["r1", "r2", "r3", "ä", "\uffee", "\N{GRINNING FACE}"])
 ROOM_NAMES = st.builds(lambda room, tail: f"{room}@{tail}", NAMES, st.sampled_from("abcde"))
@@ -28,46 +17,55 @@ QUEUE_LISTS = st.lists(QUEUES, min_size=1, max_size=60, unique=True)
 MEMBERS = st.lists(ROOM_NAMES, min_size=1, max_size=12, unique=True)
 MEMBERS_REPEATED = st.lists(ROOM_NAMES, min_size=1, max_size=12)
 
-COMPLETE: list[Strategy] = [
-    Average(),
-    AverageByCircle(),
-    ConsistentHash(),
-    ConsistentHash(1),
-    ConsistentHash(40),
-    ConsistentHash(10, java_hash),
-    MachineRoomNearby(Average(), RoomInName()),
-    MachineRoomNearby(AverageByCircle(), RoomInName()),
-    MachineRoomNearby(ConsistentHash(), RoomInName()),
-    MachineRoomNearby(MachineRoomNearby(Average(), RoomInName()), RoomInName()),
-]
-ODD_ONES: list[Strategy] = [
-    ConsistentHash(0),
-    MachineRoom(frozenset({"r1", "ä"})),
-    MachineRoomNearby(MachineRoom(frozenset({"r1", "r2"})), RoomInName()),
-    Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
-    MachineRoomNearby(
-        Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
-        RoomInName(),
+COMPLETE: list[allocation.Strategy] = [
+    allocation.Average(),
+    allocation.AverageByCircle(),
+    allocation.ConsistentHash(),
+    allocation.ConsistentHash(1),
+    allocation.ConsistentHash(40),
+    allocation.ConsistentHash(10, java_hash),
+    allocation.MachineRoomNearby(allocation.Average(), allocation.RoomInName()),
+    allocation.MachineRoomNearby(allocation.AverageByCircle(), allocation.RoomInName()),
+    allocation.MachineRoomNearby(allocation.ConsistentHash(), allocation.RoomInName()),
+    allocation.MachineRoomNearby(
+        allocation.MachineRoomNearby(allocation.Average(), allocation.RoomInName()),
+        allocation.RoomInName(),
     ),
-    OwnRule("last", lambda _g, member, queues, members: queues if member == members[-1] else ()),
+]
+ODD_ONES: list[allocation.Strategy] = [
+    allocation.ConsistentHash(0),
+    allocation.MachineRoom(frozenset({"r1", "ä"})),
+    allocation.MachineRoomNearby(
+        allocation.MachineRoom(frozenset({"r1", "r2"})), allocation.RoomInName()
+    ),
+    allocation.Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
+    allocation.MachineRoomNearby(
+        allocation.Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
+        allocation.RoomInName(),
+    ),
+    allocation.OwnRule(
+        "last", lambda _g, member, queues, members: queues if member == members[-1] else ()
+    ),
 ]
 
 
-def name_of(strategy: Strategy) -> str:
+def name_of(strategy: allocation.Strategy) -> str:
     return strategy.name
 
 
 def shares(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> dict[str, list[MessageQueue]]:
-    return {member: allocate(strategy, "g", member, queues, members) for member in members}
+    return {
+        member: allocation.allocate(strategy, "g", member, queues, members) for member in members
+    }
 
 
 @pytest.mark.parametrize("strategy", COMPLETE, ids=name_of)
 @settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_every_queue_has_exactly_one_owner(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
     dealt = [queue for share in shares(strategy, queues, members).values() for queue in share]
     assert Counter(dealt) == Counter(queues)
@@ -77,7 +75,7 @@ def test_every_queue_has_exactly_one_owner(
 @settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED)
 def test_owners_of_all_queues_are_those_the_members_find_one_by_one(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
     """Also with repeated ids; a queue several members claim shows the first of them."""
     ordered, everyone = sort_queues(queues), java_sorted(members)
@@ -94,7 +92,10 @@ def test_owners_of_all_queues_are_those_the_members_find_one_by_one(
 @settings(max_examples=20, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED, data=st.data())
 def test_the_order_of_the_input_does_not_matter(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str], data: st.DataObject
+    strategy: allocation.Strategy,
+    queues: list[MessageQueue],
+    members: list[str],
+    data: st.DataObject,
 ) -> None:
     other_queues = data.draw(st.permutations(queues))
     other_members = data.draw(st.permutations(members))
@@ -102,11 +103,13 @@ def test_the_order_of_the_input_does_not_matter(
     assert shares(strategy, list(other_queues), list(other_members)) == once
 
 
-@pytest.mark.parametrize("strategy", [Average(), AverageByCircle()], ids=name_of)
+@pytest.mark.parametrize(
+    "strategy", [allocation.Average(), allocation.AverageByCircle()], ids=name_of
+)
 @settings(max_examples=60, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_average_shares_differ_by_one_at_most_and_the_first_members_have_more(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
     dealt = shares(strategy, queues, members)
     sizes = [len(dealt[member]) for member in java_sorted(members)]
@@ -119,12 +122,12 @@ def test_average_shares_differ_by_one_at_most_and_the_first_members_have_more(
 def test_average_shares_are_blocks_in_the_order_of_members(
     queues: list[MessageQueue], members: list[str]
 ) -> None:
-    dealt = shares(Average(), queues, members)
+    dealt = shares(allocation.Average(), queues, members)
     joined = [queue for member in java_sorted(members) for queue in dealt[member]]
     assert joined == sort_queues(queues)
 
 
-@pytest.mark.parametrize("hash_function", [ConsistentHash().hash_function, java_hash])
+@pytest.mark.parametrize("hash_function", [allocation.ConsistentHash().hash_function, java_hash])
 @settings(max_examples=60, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS, joiner=ROOM_NAMES, nodes=st.integers(0, 30))
 def test_on_the_ring_a_joiner_only_takes_and_a_leaver_only_gives(
@@ -136,7 +139,7 @@ def test_on_the_ring_a_joiner_only_takes_and_a_leaver_only_gives(
 ) -> None:
     """Holds for colliding positions too, which Java's hashCode has plenty of."""
     assert callable(hash_function)
-    strategy = ConsistentHash(nodes, hash_function)
+    strategy = allocation.ConsistentHash(nodes, hash_function)
     without = [member for member in java_sorted(members) if member != joiner]
     if not without:
         return
@@ -151,9 +154,9 @@ def test_on_the_ring_a_joiner_only_takes_and_a_leaver_only_gives(
 @settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_nearby_never_takes_a_queue_out_of_a_room_that_has_members(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
-    rooms = RoomInName()
+    rooms = allocation.RoomInName()
     inhabited = {rooms.room_of_member(member) for member in members}
     for member, share in shares(strategy, queues, members).items():
         for queue in share:
@@ -165,10 +168,10 @@ def test_nearby_never_takes_a_queue_out_of_a_room_that_has_members(
 @settings(max_examples=10, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_asking_again_gives_the_same_answer_and_a_list_of_its_own(
-    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+    strategy: allocation.Strategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
-    first = allocate(strategy, "g", members[0], queues, members)
-    again = allocate(strategy, "g", members[0], queues, members)
+    first = allocation.allocate(strategy, "g", members[0], queues, members)
+    again = allocation.allocate(strategy, "g", members[0], queues, members)
     assert again == first
     first.append(MessageQueue("topic", "intruder", 0))
-    assert allocate(strategy, "g", members[0], queues, members) == again
+    assert allocation.allocate(strategy, "g", members[0], queues, members) == again

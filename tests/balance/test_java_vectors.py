@@ -13,21 +13,10 @@ from typing import Any
 
 import pytest
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    Configured,
-    ConsistentHash,
-    MachineRoom,
-    MachineRoomNearby,
-    RoomInName,
-    Strategy,
-    allocate,
-    md5_hash,
-)
+from pocketmq.balance import allocation
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_hash, java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 EXPECTED_COUNTS = {
@@ -52,14 +41,19 @@ EXPECTED_COUNTS = {
 }
 
 
-def strategies(line: dict[str, Any]) -> dict[str, Strategy]:
+def strategies(line: dict[str, Any]) -> dict[str, allocation.Strategy]:
     """Make the strategies with a line's settings."""
     config = tuple(MessageQueue(line["topic"], *queue) for queue in line.get("config", ()))
-    place = java_hash if line.get("hash") == "hashCode" else md5_hash
-    ring = ConsistentHash(line.get("virtualNodes", 10), place)
-    plain: list[Strategy] = [Average(), AverageByCircle(), ring, Configured(config)]
-    nearby = [MachineRoomNearby(inner, RoomInName()) for inner in plain]
-    rooms = MachineRoom(frozenset(line.get("rooms", {"room0", "room2"})))
+    place = java_hash if line.get("hash") == "hashCode" else allocation.md5_hash
+    ring = allocation.ConsistentHash(line.get("virtualNodes", 10), place)
+    plain: list[allocation.Strategy] = [
+        allocation.Average(),
+        allocation.AverageByCircle(),
+        ring,
+        allocation.Configured(config),
+    ]
+    nearby = [allocation.MachineRoomNearby(inner, allocation.RoomInName()) for inner in plain]
+    rooms = allocation.MachineRoom(frozenset(line.get("rooms", {"room0", "room2"})))
     by_name = {strategy.name: strategy for strategy in [*plain, *nearby, rooms]}
     return by_name | {"NEARBY": nearby[0]}
 
@@ -77,9 +71,9 @@ def test_every_line_of_java_is_computed_equally(file: str) -> None:
             checked[name] += 1
             if isinstance(line[name], dict):
                 with pytest.raises(AllocationInputInvalid):
-                    allocate(strategy, "g", line["cid"], queues, line["cids"])
+                    allocation.allocate(strategy, "g", line["cid"], queues, line["cids"])
                 continue
-            share = allocate(strategy, "g", line["cid"], queues, line["cids"])
+            share = allocation.allocate(strategy, "g", line["cid"], queues, line["cids"])
             assert [[q.broker_name, q.queue_id] for q in share] == line[name], where
             if "CONFIG" not in name and line["cid"] in line["cids"]:
                 ordered = sort_queues(queues)

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    ConsistentHash,
-    MachineRoom,
-    Strategy,
-)
+from pocketmq.balance import allocation
 from pocketmq.balance.what_if import (
     BrokerAdded,
     BrokerDown,
@@ -35,7 +29,7 @@ from pocketmq.balance.what_if import (
     what_if,
 )
 from pocketmq.errors import AllocationInputInvalid
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 def queue(number: int, broker: str = "a", topic: str = "t") -> MessageQueue:
@@ -45,13 +39,13 @@ def queue(number: int, broker: str = "a", topic: str = "t") -> MessageQueue:
 def situation(
     counts: dict[str, dict[str, int]],
     members: list[str],
-    strategy: Strategy | None = None,
+    strategy: allocation.Strategy | None = None,
 ) -> Situation:
     topics = {
         topic: [queue(n, broker, topic) for broker, count in brokers.items() for n in range(count)]
         for topic, brokers in counts.items()
     }
-    return Situation.of(topics, members, strategy or Average(), "g")
+    return Situation.of(topics, members, strategy or allocation.Average(), "g")
 
 
 def test_a_preview_lists_members_in_order_with_totals_and_spread() -> None:
@@ -134,7 +128,9 @@ def test_new_queues_are_numbered_on_and_a_new_broker_starts_at_zero() -> None:
 
 
 def test_a_change_of_strategy_that_keeps_the_spread_had_to_move_nothing() -> None:
-    answer = what_if(situation({"t": {"a": 4}}, ["c1", "c2"]), [StrategyChanged(AverageByCircle())])
+    answer = what_if(
+        situation({"t": {"a": 4}}, ["c1", "c2"]), [StrategyChanged(allocation.AverageByCircle())]
+    )
     assert answer.strategy == "AVG"
     assert answer.steps[0].strategy == "AVG_BY_CIRCLE"
     assert (answer.overall.moved, answer.overall.minimum) == (2, 0)
@@ -178,9 +174,9 @@ def test_an_event_that_cannot_happen_is_refused(event: Event, reason: str) -> No
 
 def test_a_situation_refuses_nameless_members_and_foreign_queues() -> None:
     with pytest.raises(AllocationInputInvalid, match="a member id must not be empty"):
-        Situation.of({"t": [queue(0)]}, ["c1", ""], Average())
+        Situation.of({"t": [queue(0)]}, ["c1", ""], allocation.Average())
     with pytest.raises(AllocationInputInvalid, match="include one of another topic"):
-        Situation.of({"t": [queue(0, topic="u")]}, ["c1"], Average())
+        Situation.of({"t": [queue(0, topic="u")]}, ["c1"], allocation.Average())
 
 
 def test_an_answer_travels_as_json() -> None:
@@ -196,8 +192,14 @@ def test_an_answer_travels_as_json() -> None:
 BROKERS = st.dictionaries(st.sampled_from("abr"), st.integers(1, 8), min_size=1)
 COUNTS = st.dictionaries(st.sampled_from("tu"), BROKERS, min_size=1)
 IDS = st.sampled_from([f"c{number}" for number in range(12)])
-STRATEGIES: st.SearchStrategy[Strategy] = st.sampled_from(
-    [Average(), AverageByCircle(), ConsistentHash(), ConsistentHash(1), MachineRoom(frozenset("r"))]
+STRATEGIES: st.SearchStrategy[allocation.Strategy] = st.sampled_from(
+    [
+        allocation.Average(),
+        allocation.AverageByCircle(),
+        allocation.ConsistentHash(),
+        allocation.ConsistentHash(1),
+        allocation.MachineRoom(frozenset("r")),
+    ]
 )
 
 

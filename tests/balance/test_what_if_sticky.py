@@ -26,7 +26,7 @@ from pocketmq.balance.what_if import (
     what_if,
 )
 from pocketmq.balance.what_if.movement import moves_between
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 STICKY = Sticky()
 IDS = st.sampled_from([f"c{number}" for number in range(8)])

@@ -13,7 +13,7 @@ import pytest
 import pocketmq as mq
 from pocketmq.embedded import Cluster
 from pocketmq.errors import SendFailed
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from tests.server_process import wait_for
 
 

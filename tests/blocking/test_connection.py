@@ -13,7 +13,7 @@ from pocketmq.blocking.connection import BlockingConnection, connect
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.errors import ConnectFailed, ConnectionLost, ProtocolError, RequestTimedOut
 from pocketmq.net import Limits, parse_address
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from tests.blocking.peers import peer, requests
 from tests.loops import open_files
 

@@ -8,7 +8,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue
 from pocketmq.errors import MessagesCutShort
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 from tests.client.group.groups import BRISK
 from tests.damaged_wire import BODY, SIZE, damaging
 from tests.server_process import wait_for

@@ -6,21 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq import Cluster, Message, MessageQueue, Producer, by_sql, by_tags
+from pocketmq import Cluster, Message, MessageQueue, Producer, by_sql, by_tags, errors
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.embedded.settings import Setting
-from pocketmq.errors import (
-    ClientClosed,
-    ConnectFailed,
-    MQError,
-    NameServersUnreachable,
-    RouteNotFound,
-    ServerError,
-)
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from tests.net.certificates import make_certificates
 
 
@@ -113,7 +105,7 @@ def test_progress_is_kept_by_the_broker_of_a_group_it_was_told_of(
 ) -> None:
     """The retry topic, by which tools find a group, is made as by a member's first heartbeat."""
     queue = reader.queues(topic)[0]
-    with pytest.raises(ServerError, match="not exist"):
+    with pytest.raises(errors.ServerError, match="not exist"):
         reader.commit("unheard-of", queue, 7)
     reader.introduce("heard-of", [topic])
     assert "%RETRY%heard-of" in reader.topics()
@@ -124,14 +116,14 @@ def test_progress_is_kept_by_the_broker_of_a_group_it_was_told_of(
 
 
 def test_what_nobody_knows_is_said(cluster: Cluster, reader: RecordReader, topic: str) -> None:
-    with pytest.raises(RouteNotFound, match="no-such-topic"):
+    with pytest.raises(errors.RouteNotFound, match="no-such-topic"):
         reader.queues("no-such-topic")
-    with pytest.raises(ServerError, match="illegal"):
+    with pytest.raises(errors.ServerError, match="illegal"):
         reader.pull(MessageQueue(topic, "broker-0", 99), 0)
-    with pytest.raises(MQError, match="broker-9"):
+    with pytest.raises(errors.MQError, match="broker-9"):
         reader.pull(MessageQueue(topic, "broker-9", 0), 0)
     nowhere = RecordReader(ClientOptions(name_servers="127.0.0.1:1"), patience=0.0)
-    with pytest.raises(NameServersUnreachable, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(errors.NameServersUnreachable, match=r"127\.0\.0\.1:1"):
         nowhere.topics()
 
 
@@ -153,9 +145,9 @@ def test_a_broker_that_restarts_is_waited_for() -> None:
         ):
             assert hasty.end(queue) == patient.end(queue) == 0
             cluster.kill("broker-0")
-            with pytest.raises(MQError) as caught:
+            with pytest.raises(errors.MQError) as caught:
                 hasty.end(queue)
-            assert isinstance(caught.value, ConnectFailed) or caught.value.retryable
+            assert isinstance(caught.value, errors.ConnectFailed) or caught.value.retryable
             cluster.restart("broker-0")
             assert patient.end(queue) == 0
 
@@ -164,7 +156,7 @@ def test_after_close_nothing_is_asked(cluster: Cluster, topic: str) -> None:
     reader = RecordReader(ClientOptions(name_servers=cluster.address))
     queue = reader.queues(topic)[0]
     reader.close()
-    with pytest.raises(ClientClosed):
+    with pytest.raises(errors.ClientClosed):
         reader.end(queue)
 
 
@@ -183,7 +175,7 @@ def test_requests_are_signed(tmp_path: Path) -> None:
             reader.introduce("g", ["orders"])
         with (
             RecordReader(ClientOptions(name_servers=cluster.address), patience=0.0) as nobody,
-            pytest.raises(ServerError, match="username"),
+            pytest.raises(errors.ServerError, match="username"),
         ):
             nobody.bounds(queue)
 
@@ -204,7 +196,10 @@ def test_tls_is_spoken_to_name_servers_and_brokers(tmp_path: Path) -> None:
             assert [reader.end(queue) for _ in range(3)] == [0, 0, 0]
         other = make_certificates(tmp_path / "other")
         strange = ClientOptions(name_servers=cluster.address, tls=other.asking())
-        with RecordReader(strange, patience=0.0) as reader, pytest.raises(NameServersUnreachable):
+        with (
+            RecordReader(strange, patience=0.0) as reader,
+            pytest.raises(errors.NameServersUnreachable),
+        ):
             reader.queues("orders")
 
 

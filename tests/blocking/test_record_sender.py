@@ -8,8 +8,7 @@ import pytest
 from pocketmq import Cluster, ConsumeFromWhere, Message, PullConsumer
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.errors import QueueNotSelected, SendFailed
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, TransactionState
 from pocketmq.protocol.batch import encode_messages
 
 COMMIT, ROLLBACK = TransactionState.COMMIT, TransactionState.ROLLBACK

@@ -11,7 +11,7 @@ from pocketmq.blocking.submitting import SubmittedSend, SubmitWindow
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 RECEIPT = SendReceipt(
     status=SendStatus.SEND_OK,

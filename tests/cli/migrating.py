@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pocketmq as mq
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.cli.in_process import command
 from tests.server_process import POCKETMQ, wait_for
 

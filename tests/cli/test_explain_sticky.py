@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 import pocketmq as mq
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import QueueStage, stages_text
-from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import Handover
 from pocketmq.protocol.requests.client_calls import (
     PROP_BALANCE_MODE,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pocketmq as mq
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.cli.admin_desk import Desk
 from tests.dashboard.spoken import SpokenGroup
 

@@ -3,16 +3,9 @@
 from collections.abc import Collection
 
 from pocketmq.client import KnownRoute
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
-    DirectConsumeResult,
-    PushReplyRequest,
-    RunningInfo,
-)
-from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
+from pocketmq.model import ConsumerData, MessageQueue, Subscription
+from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol.requests import client_calls, sending
 
 
 class Producing:
@@ -33,11 +26,11 @@ class Producing:
         self.routes.append(known)
 
     async def check_transaction(
-        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+        self, message: ReceivedMessage, header: sending.CheckTransactionStateRequest, address: str
     ) -> None:
         self.checks.append((message.topic, header.commit_log_offset, address))
 
-    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
+    def take_reply(self, header: client_calls.PushReplyRequest, request: Command) -> bool:
         if header.topic != self._waits_for:
             return False
         self.replies.append(request.body)
@@ -55,7 +48,7 @@ class Consuming:
         self.active: list[str] = []
         self.lost: list[str] = []
         self.resets: list[tuple[str, dict[MessageQueue, int]]] = []
-        self.info = RunningInfo(properties={"PROP_CONSUMEORDERLY": "false"})
+        self.info = client_calls.RunningInfo(properties={"PROP_CONSUMEORDERLY": "false"})
         self.failure: Exception | None = None
         self._topics = topics
 
@@ -89,12 +82,12 @@ class Consuming:
     async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:
         return {MessageQueue(topic, "broker-0", 3): 41}
 
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:
+    async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:
         if self.failure is not None:
             raise self.failure
         return self.info
 
     async def consume_directly(
         self, message: ReceivedMessage, broker_name: str | None
-    ) -> DirectConsumeResult:
-        return DirectConsumeResult(remark=f"{broker_name} {message.body.decode()}")
+    ) -> client_calls.DirectConsumeResult:
+        return client_calls.DirectConsumeResult(remark=f"{broker_name} {message.body.decode()}")

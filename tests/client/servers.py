@@ -5,11 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pocketmq.client import ClientOptions, Session, lease_session
-from pocketmq.model.route import BrokerData, QueueData, TopicRoute
+from pocketmq.model import BrokerData, QueueData, TopicRoute
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol import Command, RequestCode, encode_body
 from tests.net.peers import Recorder, serving
 
 Say = Callable[[Command], Command | None]

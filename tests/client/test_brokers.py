@@ -7,20 +7,12 @@ from random import Random
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.client import Credentials, Session
 from pocketmq.client.brokers import any_broker_of, vip_address
 from pocketmq.embedded.fault_proxy import FaultProxy
-from pocketmq.errors import (
-    BrokerNotFound,
-    ConnectionLost,
-    ListenFailed,
-    RequestTimedOut,
-    RouteNotFound,
-    SystemBusy,
-    TopicNotFound,
-)
 from pocketmq.net import Server
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.signature import Signed, check_signature
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until
@@ -49,7 +41,7 @@ async def test_the_answer_comes_back() -> None:
 
 async def test_a_refusal_is_the_error_that_stands_for_its_code() -> None:
     async with serving(say(17, "gone")) as (_, address), knowing(address) as session:
-        with pytest.raises(TopicNotFound) as caught:
+        with pytest.raises(errors.TopicNotFound) as caught:
             await session.brokers.call("a", 1)
         assert (caught.value.address, caught.value.remark) == (address, "gone")
         answer = await session.brokers.call("a", 1, accept=frozenset({0, 17}))
@@ -59,7 +51,7 @@ async def test_a_refusal_is_the_error_that_stands_for_its_code() -> None:
 async def test_an_unknown_broker_is_told_before_anything_is_sent() -> None:
     server = say(0)
     async with serving(server) as (_, address), knowing(address) as session:
-        with pytest.raises(BrokerNotFound, match="'b'"):
+        with pytest.raises(errors.BrokerNotFound, match="'b'"):
             await session.brokers.call("b", 1)
         assert server.opened == []
 
@@ -76,7 +68,7 @@ async def test_a_slave_stands_in_for_its_master_unless_that_is_wanted() -> None:
         directory.routes["orders"] = route(slave)
         await session.fetch_routes(["orders"])
         assert (await session.brokers.call("a", 1)).code == 0
-        with pytest.raises(BrokerNotFound):
+        with pytest.raises(errors.BrokerNotFound):
             await session.brokers.call("a", 1, master_only=True)
         assert await any_broker_of(session.routes, "orders", Random(1)) == address
 
@@ -84,7 +76,7 @@ async def test_a_slave_stands_in_for_its_master_unless_that_is_wanted() -> None:
 async def test_a_call_without_an_answer_ends_at_its_deadline() -> None:
     server = Scripted({1: lambda _: None})
     async with serving(server) as (_, address), knowing(address) as session:
-        with pytest.raises(RequestTimedOut, match=r"within 0\.05 s"):
+        with pytest.raises(errors.RequestTimedOut, match=r"within 0\.05 s"):
             await session.brokers.call("a", 1, timeout=0.05)
 
 
@@ -98,7 +90,7 @@ async def test_a_connection_cut_in_mid_call_is_told_with_its_flags() -> None:
         call = asyncio.create_task(session.brokers.call("a", 1, timeout=10.0))
         await until(lambda: server.asked_for(1), "the request")
         proxy.cut(reset=True)
-        with pytest.raises(ConnectionLost) as caught:
+        with pytest.raises(errors.ConnectionLost) as caught:
             await call
         assert caught.value.refresh_route
         assert caught.value.outcome_unknown
@@ -117,7 +109,7 @@ async def test_requests_are_signed_if_there_is_a_user() -> None:
     server = say(2, "later")
     user = Credentials(access_key="RocketMQ", secret_key="12345678")
     async with serving(server) as (_, address), knowing(address, credentials=user) as session:
-        with pytest.raises(SystemBusy):
+        with pytest.raises(errors.SystemBusy):
             await session.brokers.call("a", 1, {"topic": "TopicA"})
         (request,) = server.requests
         assert (request.ext["AccessKey"], request.ext["topic"]) == ("RocketMQ", "TopicA")
@@ -132,7 +124,7 @@ async def test_the_second_port_takes_all_but_pulls_and_heartbeats() -> None:
         host, port = address.rsplit(":", 1)
         try:
             await server.listen(host, int(port) - 2)
-        except ListenFailed:  # taken by somebody else
+        except errors.ListenFailed:  # taken by somebody else
             pytest.skip("the port two below a free one is taken")
         try:
             async with knowing(address, vip_channel=True) as session:
@@ -157,5 +149,5 @@ def test_the_second_port_is_two_below_the_first() -> None:
 async def test_a_topic_without_brokers_has_none_to_ask() -> None:
     directory = Directory({"empty": route()})
     async with serving(directory) as (_, names), session_on(names) as session:
-        with pytest.raises(RouteNotFound):
+        with pytest.raises(errors.RouteNotFound):
             await session.any_broker_of("empty")

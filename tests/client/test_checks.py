@@ -15,7 +15,7 @@ from pocketmq.client.consumer_options import (
 from pocketmq.client.options import ClientOptions, Credentials, sort_settings
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.model import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.compression import Codec
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

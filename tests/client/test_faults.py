@@ -9,7 +9,7 @@ import pytest
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.errors import RequestTimedOut, TransportError
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from tests.client.members import Consuming
 from tests.client.servers import session_on
 from tests.loops import until

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from pocketmq.client import Session
 from pocketmq.client.heartbeats import fingerprint_of
 from pocketmq.embedded.fault_proxy import FaultProxy
-from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.model import ConsumerData, ProducerData, Subscription
+from pocketmq.protocol import Command, RequestCode, decode_body
 from pocketmq.protocol.requests.membership import Heartbeat, HeartbeatResponse
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on

@@ -9,29 +9,18 @@ import pytest
 from pocketmq.client import Session
 from pocketmq.client.inbound import MOST_AT_ONCE
 from pocketmq.errors import ConsumerOffline, InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.client_calls import (
-    ConsumeDirectlyRequest,
-    DirectConsumeResult,
-    GetConsumerRunningInfoRequest,
-    GetConsumerStatusRequest,
-    PushReplyRequest,
-    RunningInfo,
-)
-from pocketmq.protocol.requests.offsets import ConsumerStatus, ResetOffset, ResetOffsetRequest
-from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
+from pocketmq.protocol.requests import client_calls, offsets, sending
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until
 
-RUNNING_INFO = GetConsumerRunningInfoRequest(consumer_group="billing", client_id="c")
+RUNNING_INFO = client_calls.GetConsumerRunningInfoRequest(consumer_group="billing", client_id="c")
 
 
 class Asked:
@@ -80,7 +69,7 @@ async def test_changed_members_reach_the_group_they_concern() -> None:
 
 
 async def test_a_transaction_is_checked_with_the_producer_that_began_it() -> None:
-    header = CheckTransactionStateRequest(tran_state_table_offset=1, commit_log_offset=42)
+    header = sending.CheckTransactionStateRequest(tran_state_table_offset=1, commit_log_offset=42)
     async with asked() as here:
         here.tell(39, header, half_message(PGROUP="nobody"))
         here.tell(39, header, half_message())
@@ -91,8 +80,8 @@ async def test_a_transaction_is_checked_with_the_producer_that_began_it() -> Non
 
 
 async def test_a_reply_goes_to_the_producer_that_waits_for_it() -> None:
-    def header(topic: str) -> PushReplyRequest:
-        return PushReplyRequest(
+    def header(topic: str) -> client_calls.PushReplyRequest:
+        return client_calls.PushReplyRequest(
             producer_group="who replies",
             topic=topic,
             default_topic="TBW102",
@@ -114,21 +103,23 @@ async def test_a_reply_goes_to_the_producer_that_waits_for_it() -> None:
 
 async def test_offsets_can_be_reset_and_asked_for() -> None:
     queue = MessageQueue("orders", "broker-0", 1)
-    reset = ResetOffsetRequest(group="billing", topic="orders", timestamp=-1, is_force=True)
+    reset = offsets.ResetOffsetRequest(group="billing", topic="orders", timestamp=-1, is_force=True)
     async with asked() as here:
-        here.tell(220, reset, encode_body(ResetOffset(offset_table={queue: 7})))
+        here.tell(220, reset, encode_body(offsets.ResetOffset(offset_table={queue: 7})))
         await until(lambda: here.consumer.resets, "the reset")
         assert here.consumer.resets == [("orders", {queue: 7})]
-        answer = await here.ask(221, GetConsumerStatusRequest(topic="orders", group="billing"))
-        status = decode_body(answer.body, ConsumerStatus)
+        answer = await here.ask(
+            221, client_calls.GetConsumerStatusRequest(topic="orders", group="billing")
+        )
+        status = decode_body(answer.body, offsets.ConsumerStatus)
         assert status.message_queue_table == {MessageQueue("orders", "broker-0", 3): 41}
 
 
 async def test_a_consumer_gives_an_account_of_itself() -> None:
     async with asked() as here:
         answer = await here.ask(307, RUNNING_INFO)
-        assert decode_body(answer.body, RunningInfo) == here.consumer.info
-        missing = GetConsumerRunningInfoRequest(consumer_group="nobody", client_id="c")
+        assert decode_body(answer.body, client_calls.RunningInfo) == here.consumer.info
+        missing = client_calls.GetConsumerRunningInfoRequest(consumer_group="nobody", client_id="c")
         answer = await here.ask(307, missing)
         assert (answer.code, answer.remark) == (
             1,
@@ -137,10 +128,10 @@ async def test_a_consumer_gives_an_account_of_itself() -> None:
 
 
 async def test_a_message_is_consumed_on_demand() -> None:
-    header = ConsumeDirectlyRequest(consumer_group="billing", broker_name="broker-0")
+    header = client_calls.ConsumeDirectlyRequest(consumer_group="billing", broker_name="broker-0")
     async with asked() as here:
         answer = await here.ask(309, header, half_message())
-        result = decode_body(answer.body, DirectConsumeResult)
+        result = decode_body(answer.body, client_calls.DirectConsumeResult)
         assert result.remark == "broker-0 hello"
         broken = await here.ask(309, header, half_message()[:20])
         assert broken.code == 1
@@ -187,13 +178,13 @@ async def test_too_many_calls_at_once_are_turned_away() -> None:
     gate = asyncio.Event()
 
     class Slow(Consuming):
-        async def running_info(self, *, with_stacks: bool) -> RunningInfo:
+        async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:
             await gate.wait()
             return self.info
 
     async with asked() as here:
         here.session.add_consumer(Slow("slow"))
-        header = GetConsumerRunningInfoRequest(consumer_group="slow", client_id="c")
+        header = client_calls.GetConsumerRunningInfoRequest(consumer_group="slow", client_id="c")
         calls = [asyncio.create_task(here.ask(307, header)) for _ in range(MOST_AT_ONCE)]
         await until(lambda: len(here.session.tasks) >= MOST_AT_ONCE, "all calls to be under way")
         assert (await here.ask(307, RUNNING_INFO)).code == 2

@@ -18,9 +18,9 @@ from pocketmq.errors import (
     RequestTimedOut,
     RouteNotFound,
 )
-from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.model import QueueData, TopicRoute
 from pocketmq.net import Dialer
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from tests.client.servers import Directory, broker, route
 from tests.loops import until
 from tests.net.peers import Recorder, serving

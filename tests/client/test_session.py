@@ -10,20 +10,12 @@ from typing import Any
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.balance.profile import V4
 from pocketmq.client import ClientOptions, KnownRoute, Session, lease_session
 from pocketmq.embedded.aio import Cluster
-from pocketmq.errors import (
-    ClientClosed,
-    ClientForked,
-    GroupTaken,
-    NameServersUnreachable,
-    RequestNotSupported,
-)
 from pocketmq.net import Server
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import Command, RequestCode, decode_body
 from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 from tests.client.members import Consuming, Producing
@@ -209,7 +201,7 @@ async def test_without_name_servers_known_routes_go_on() -> None:
             beats = partial(heard, here, count)
             await until(beats, "another heartbeat")
         assert (await session.routes.get("orders")).route == route(broker("a", address))
-        with pytest.raises(NameServersUnreachable):
+        with pytest.raises(errors.NameServersUnreachable):
             await session.routes.refresh("orders")
         await lease.release()
 
@@ -218,9 +210,9 @@ async def test_a_group_has_one_producer_and_one_consumer_in_a_session() -> None:
     async with serving(Directory()) as (_, names), session_on(names) as session:
         session.add_producer(Producing("shop"))
         session.add_consumer(Consuming("shop"))
-        with pytest.raises(GroupTaken, match="already has a producer in group 'shop'"):
+        with pytest.raises(errors.GroupTaken, match="already has a producer in group 'shop'"):
             session.add_producer(Producing("shop"))
-        with pytest.raises(GroupTaken, match="already has a consumer in group 'shop'"):
+        with pytest.raises(errors.GroupTaken, match="already has a consumer in group 'shop'"):
             session.add_consumer(Consuming("shop"))
         await session.remove_producer(Producing("shop"))  # another one of the same name: not here
         assert len(session.roll) == 2
@@ -247,22 +239,24 @@ async def test_a_stopped_session_says_so() -> None:
     async with serving(Directory()) as (_, names):
         async with session_on(names) as session:
             pass
-        with pytest.raises(ClientClosed, match="is not running"):
+        with pytest.raises(errors.ClientClosed, match="is not running"):
             await session.routes.name_servers.ask(1, timeout=1.0)
-        with pytest.raises(ClientClosed):
+        with pytest.raises(errors.ClientClosed):
             session.add_producer(Producing())
 
 
 async def test_a_start_without_name_server_fails_and_leaves_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nowhere = f"127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(NameServersUnreachable, match=f"no name server answers at {nowhere}"):
+    with pytest.raises(errors.NameServersUnreachable, match=f"no name server answers at {nowhere}"):
         await lease_session(ClientOptions(name_servers=nowhere))
 
 
 async def test_a_start_on_what_is_no_name_server_says_so() -> None:
     async with serving(Scripted({})) as (_, address):
-        with pytest.raises(RequestNotSupported, match=f"{address} refused GET_ROUTEINFO_BY_TOPIC"):
+        with pytest.raises(
+            errors.RequestNotSupported, match=f"{address} refused GET_ROUTEINFO_BY_TOPIC"
+        ):
             await lease_session(ClientOptions(name_servers=address))
 
 
@@ -292,7 +286,7 @@ async def test_a_start_may_leave_name_servers_for_later() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nowhere = f"127.0.0.1:{free.getsockname()[1]}"
     async with session_on(nowhere, start_wait=None) as session:
-        with pytest.raises(NameServersUnreachable):
+        with pytest.raises(errors.NameServersUnreachable):
             await session.fetch_routes(["orders"])
 
 
@@ -300,7 +294,7 @@ def is_refused(use: Coroutine[Any, Any, object]) -> bool:
     """Whether a coroutine ends with the clear error before it waits for anything."""
     try:
         use.send(None)
-    except ClientForked as error:
+    except errors.ClientForked as error:
         return "create a new client after the fork" in str(error)
     return False
 

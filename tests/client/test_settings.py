@@ -3,12 +3,11 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-from pocketmq.client import ClientOptions, PullConsumerOptions, PushConsumerOptions
-from pocketmq.client.consumer_options import (
-    PopConsumerOptions,
-    PopSettings,
-    PullSettings,
-    PushConsumerSettings,
+from pocketmq.client import (
+    ClientOptions,
+    PullConsumerOptions,
+    PushConsumerOptions,
+    consumer_options,
 )
 from pocketmq.client.options import ClientSettings, sort_settings
 from pocketmq.errors import InvalidInput
@@ -47,9 +46,9 @@ def test_type_checkers_know_every_field_of_the_client() -> None:
 
 def test_type_checkers_know_every_field_of_the_members() -> None:
     kinds: list[tuple[type[msgspec.Struct], type]] = [
-        (PullConsumerOptions, PullSettings),
-        (PopConsumerOptions, PopSettings),
-        (PushConsumerOptions, PushConsumerSettings),
+        (PullConsumerOptions, consumer_options.PullSettings),
+        (consumer_options.PopConsumerOptions, consumer_options.PopSettings),
+        (PushConsumerOptions, consumer_options.PushConsumerSettings),
     ]
     for options, settings in kinds:
         known = get_type_hints(settings).keys() - get_type_hints(ClientSettings).keys()

@@ -11,7 +11,7 @@ from pocketmq.client import tracing
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import INTERVAL, LARGEST, MOST_WAITING, SEND_FROM, Tracer, pack
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from pocketmq.protocol.property_text import LIMIT, encode_properties
 from pocketmq.protocol.trace_text import Traced, TracedSend, decode_traced
 from tests.loops import leap, leaping, until

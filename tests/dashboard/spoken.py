@@ -12,19 +12,16 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumerData, ConsumeType, MessageModel, MessageQueue, Subscription
 from pocketmq.net import parse_address
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol import Command, encode_body
+from pocketmq.protocol import RequestCode as Code
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.client_calls import PROP_CONSUME_TYPE, ProcessQueueBody, RunningInfo
-from pocketmq.protocol.requests.membership import Heartbeat
+from pocketmq.protocol.requests import client_calls, membership
 
-ACTIVE = {PROP_CONSUME_TYPE: "CONSUME_ACTIVELY"}
-PUSH = {PROP_CONSUME_TYPE: "CONSUME_PASSIVELY"}
+ACTIVE = {client_calls.PROP_CONSUME_TYPE: "CONSUME_ACTIVELY"}
+PUSH = {client_calls.PROP_CONSUME_TYPE: "CONSUME_PASSIVELY"}
 
 
 class _Line:
@@ -84,7 +81,7 @@ class SpokenGroup:
             message_model=self._model,
             subscription_data_set=[Subscription(topic=topic) for topic in self._topics],
         )
-        body = encode_body(Heartbeat(client_id=member, consumer_data_set=[data]))
+        body = encode_body(membership.Heartbeat(client_id=member, consumer_data_set=[data]))
         for broker in self._brokers:
             line = _Line(member, broker)
             line.socket.sendall(Command.request(Code.HEART_BEAT, 1, body=body).encode())
@@ -96,9 +93,9 @@ class SpokenGroup:
     ) -> None:
         """Have a member tell from now on that it holds these queues."""
         now = int(time.time() * 1000)
-        held = ProcessQueueBody(last_pull_timestamp=now, last_consume_timestamp=now)
+        held = client_calls.ProcessQueueBody(last_pull_timestamp=now, last_consume_timestamp=now)
         self._told[member] = encode_body(
-            RunningInfo(
+            client_calls.RunningInfo(
                 properties=properties,
                 subscription_set=[Subscription(topic=topic) for topic in self._topics],
                 mq_table=dict.fromkeys(queues, held),

@@ -14,8 +14,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 import pocketmq as mq
 from pocketmq.balance.allocation import Average
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from tests.dashboard.conftest import PATIENCE, PHONE, DashboardProcess, Viewer, viewing
 from tests.dashboard.spoken import ACTIVE, SpokenGroup
 

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 import pocketmq as mq
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import QueueStage, stages_text
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
 from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
 from tests.dashboard.spoken import PUSH, SpokenGroup

@@ -9,17 +9,10 @@ import pocketmq.dashboard.assignment
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.dashboard import handover_words
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, patch
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker
 from pocketmq.dashboard.assignment.summary_text import standing
-from pocketmq.dashboard.handover_words import (
-    STATES,
-    mode_name,
-    mode_note,
-    mode_words,
-    state_of,
-    state_text,
-)
 from pocketmq.dashboard.pages.group_tables import queue_rows
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_balance import QueueStage
@@ -41,7 +34,7 @@ def looked(*looks: GroupFacts) -> GroupSnapshot:
 
 
 def test_the_map_marks_the_most_urgent_state_of_each_queue() -> None:
-    numbers = {stage: number for number, stage in enumerate(STATES, 1)}
+    numbers = {stage: number for number, stage in enumerate(handover_words.STATES, 1)}
     picture = looked(HANDING_OVER).queue_map
     assert picture.stage == [
         numbers[QueueStage.FENCED], 0, numbers[QueueStage.BEHIND_BARRIER], 0,
@@ -57,9 +50,9 @@ def test_states_are_numbered_in_the_browser_as_here() -> None:
     names = re.findall(r'"([^"]*)"', listed)
     assert names[0] == ""
     assert [{"being taken": "taking"}.get(name, name) for name in names[1:]] == [
-        stage.value for stage in STATES
+        stage.value for stage in handover_words.STATES
     ]
-    assert set(QueueStage) == {*STATES, QueueStage.RUNNING}
+    assert set(QueueStage) == {*handover_words.STATES, QueueStage.RUNNING}
 
 
 def test_only_states_that_changed_are_sent() -> None:
@@ -82,7 +75,7 @@ def test_a_group_on_its_way_says_how_many_queues_are_still_to_move() -> None:
     snapshot = looked(joined)
     assert standing(snapshot) == "Every queue has one owner; 2 queues are still to move."
     assert snapshot.moment.fits is None
-    assert mode_note(snapshot.story.sticky) == "2 to move"
+    assert handover_words.mode_note(snapshot.story.sticky) == "2 to move"
     one = facts({A: telling(*QUEUES[:3]), B: telling(QUEUES[3])})
     assert standing(looked(one)) == "Every queue has one owner; 1 queue is still to move."
 
@@ -101,15 +94,20 @@ def test_a_rebalance_lasts_until_the_target_is_reached() -> None:
 
 
 def test_modes_in_words() -> None:
-    assert (mode_name(None), mode_note(None)) == ("as in Java", "")
+    assert (handover_words.mode_name(None), handover_words.mode_note(None)) == ("as in Java", "")
     balanced = explain(BALANCED).sticky
-    assert (mode_name(balanced), mode_note(balanced)) == ("sticky", "balanced")
+    assert (handover_words.mode_name(balanced), handover_words.mode_note(balanced)) == (
+        "sticky",
+        "balanced",
+    )
     mixed = explain(
         facts({A: telling(*QUEUES[:2]), B: telling(QUEUES[2]), JAVA: info(QUEUES[3])})
     ).sticky
     assert mixed is not None
-    assert mode_name(mixed) == "mixed"
-    assert mode_words(mixed)[0].startswith(f"{JAVA} does not hand over and keeps what AVG assigns")
+    assert handover_words.mode_name(mixed) == "mixed"
+    assert handover_words.mode_words(mixed)[0].startswith(
+        f"{JAVA} does not hand over and keeps what AVG assigns"
+    )
     why = "no right Pub on topic POCKETMQ_BALANCE"
     degraded = explain(
         facts(
@@ -118,16 +116,19 @@ def test_modes_in_words() -> None:
         )
     ).sticky  # fmt: skip
     assert degraded is not None
-    assert mode_words(degraded) == ["Queues change hands as in Java.", f"c1, c2: {why}"]
+    assert handover_words.mode_words(degraded) == [
+        "Queues change hands as in Java.",
+        f"c1, c2: {why}",
+    ]
     silent = explain(
         facts({A: telling(*QUEUES[:2])}, views={"a": view(A, B)}, silent={B: "timed out"})
     ).sticky
-    assert mode_note(silent) == "balance unknown"
+    assert handover_words.mode_note(silent) == "balance unknown"
 
 
 def test_the_table_of_queues_names_states_with_their_members() -> None:
     rows = queue_rows(GroupView(HANDING_OVER, explain(HANDING_OVER)))
-    assert state_text(rows[2].stages) == f"draining ({A}), behind barrier ({B})"
-    assert state_of(rows[2].stages) is QueueStage.BEHIND_BARRIER
-    assert state_text(rows[1].stages) == ""
-    assert state_of({A: QueueStage.RUNNING}) is None
+    assert handover_words.state_text(rows[2].stages) == f"draining ({A}), behind barrier ({B})"
+    assert handover_words.state_of(rows[2].stages) is QueueStage.BEHIND_BARRIER
+    assert handover_words.state_text(rows[1].stages) == ""
+    assert handover_words.state_of({A: QueueStage.RUNNING}) is None

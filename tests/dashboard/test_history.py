@@ -13,8 +13,7 @@ from pocketmq.balance.story.observation import UNEXPLAINED, GroupObservation, Kn
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.assignment.lags import Lags
 from pocketmq.dashboard.assignment.snapshots import TELLS_NOTHING, moment_of
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.protocol.requests.client_calls import PROP_CONSUME_TYPE, RunningInfo
 from tests.admin.test_findings import HEALTHY, facts, info, view
 

@@ -6,32 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.security.login import (
-    LASTS,
-    LoginAttempts,
-    Sessions,
-    basic_password,
-    same_password,
-)
+from pocketmq.dashboard.security import login
 
 KEY = b"k" * 32
 
 
 def test_a_cookie_is_known_until_it_ends() -> None:
-    sessions = Sessions(KEY)
+    sessions = login.Sessions(KEY)
     cookie = sessions.begin(1000.0, "abcd")
     assert sessions.who(cookie, 1000.0) == "abcd"
-    assert sessions.who(cookie, 1000.0 + LASTS - 1) == "abcd"
-    assert sessions.who(cookie, 1000.0 + LASTS) is None
+    assert sessions.who(cookie, 1000.0 + login.LASTS - 1) == "abcd"
+    assert sessions.who(cookie, 1000.0 + login.LASTS) is None
 
 
 def test_a_cookie_of_another_process_is_not_known() -> None:
-    cookie = Sessions(b"other" * 8).begin(1000.0, "abcd")
-    assert Sessions(KEY).who(cookie, 1000.0) is None
+    cookie = login.Sessions(b"other" * 8).begin(1000.0, "abcd")
+    assert login.Sessions(KEY).who(cookie, 1000.0) is None
 
 
 def test_one_who_logs_out_takes_nobody_along() -> None:
-    sessions = Sessions(KEY)
+    sessions = login.Sessions(KEY)
     mine, yours = (sessions.begin(0.0, nonce) for nonce in ("aa", "bb"))
     sessions.end(mine, 1.0)
     assert sessions.who(mine, 1.0) is None
@@ -40,7 +34,7 @@ def test_one_who_logs_out_takes_nobody_along() -> None:
 
 @given(st.text(), st.integers(0, 200))
 def test_no_other_text_is_a_cookie(text: str, place: int) -> None:
-    sessions = Sessions(KEY)
+    sessions = login.Sessions(KEY)
     cookie = sessions.begin(0.0, "abcd")
     changed = cookie[:place] + text + cookie[place + 1 :]
     assert sessions.who(text, 0.0) is None
@@ -48,7 +42,7 @@ def test_no_other_text_is_a_cookie(text: str, place: int) -> None:
 
 
 def test_each_wrong_password_after_the_third_costs_twice_the_time() -> None:
-    attempts = LoginAttempts()
+    attempts = login.LoginAttempts()
     waits = []
     for _ in range(10):
         waits.append(attempts.wait("a", 0.0))
@@ -61,7 +55,7 @@ def test_each_wrong_password_after_the_third_costs_twice_the_time() -> None:
 
 
 def test_guessing_from_many_addresses_does_not_fill_the_memory() -> None:
-    attempts = LoginAttempts()
+    attempts = login.LoginAttempts()
     for number in range(5000):
         attempts.failed(str(number), 0.0)
     assert len(attempts._failed) == 1024
@@ -69,9 +63,9 @@ def test_guessing_from_many_addresses_does_not_fill_the_memory() -> None:
 
 @given(st.text(), st.text())
 def test_passwords_are_equal_only_to_themselves(one: str, other: str) -> None:
-    assert same_password(one, one)
+    assert login.same_password(one, one)
     clean = [text.encode(errors="replace") for text in (one, other)]
-    assert same_password(one, other) == (clean[0] == clean[1])
+    assert login.same_password(one, other) == (clean[0] == clean[1])
 
 
 @pytest.mark.parametrize(
@@ -86,4 +80,4 @@ def test_passwords_are_equal_only_to_themselves(one: str, other: str) -> None:
     ],
 )
 def test_a_password_in_a_header_is_read(header: str, password: str | None) -> None:
-    assert basic_password(header) == password
+    assert login.basic_password(header) == password

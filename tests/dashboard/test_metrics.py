@@ -16,13 +16,11 @@ from pocketmq.balance.story.totals import HandoverTotals, PauseHistogram
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView, Views
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue
 from pocketmq.model.group_balance import BalanceMode, QueueStage, stages_text
-from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.peers import Language, version_number
-from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
-from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
-from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
+from pocketmq.protocol.requests import client_calls, stats
+from pocketmq.protocol.requests import groups as rows
 from tests.balance.story.test_handed_over import A, B, gave, told, took
 from tests.dashboard.spoken import PUSH, SpokenGroup
 
@@ -72,13 +70,15 @@ def test_a_broker_has_the_names_of_the_exporter() -> None:
 
 def test_groups_have_the_names_of_5x_and_of_the_exporter() -> None:
     queues = {
-        MessageQueue("t", "b", 0): QueueProgress(
+        MessageQueue("t", "b", 0): stats.QueueProgress(
             broker_offset=10, consumer_offset=4, pull_offset=6
         ),
-        MessageQueue("t", "b", 1): QueueProgress(broker_offset=5, consumer_offset=5, pull_offset=5),
-        MessageQueue("%RETRY%g", "b", 0): QueueProgress(broker_offset=3, consumer_offset=0),
+        MessageQueue("t", "b", 1): stats.QueueProgress(
+            broker_offset=5, consumer_offset=5, pull_offset=5
+        ),
+        MessageQueue("%RETRY%g", "b", 0): stats.QueueProgress(broker_offset=3, consumer_offset=0),
     }
-    member = ClientConnection(
+    member = rows.ClientConnection(
         client_id="m", language=Language.JAVA, version=version_number(5, 5, 0)
     )
     glance = Glance(
@@ -101,9 +101,13 @@ def test_groups_have_the_names_of_5x_and_of_the_exporter() -> None:
 
 
 def test_topics_and_dead_letters_and_producers_are_counted() -> None:
-    status = TopicStatus({MessageQueue("t", "b", 0): OffsetRange(max_offset=12_345_678)}, 0.0, ())
-    dead = TopicStatus({MessageQueue("%DLQ%g", "b", 0): OffsetRange(max_offset=2)}, 0.0, ())
-    info = ProducerInfo(client_id="p", language=Language.PYTHON, version=version_number(4, 9, 7))
+    status = TopicStatus(
+        {MessageQueue("t", "b", 0): stats.OffsetRange(max_offset=12_345_678)}, 0.0, ()
+    )
+    dead = TopicStatus({MessageQueue("%DLQ%g", "b", 0): stats.OffsetRange(max_offset=2)}, 0.0, ())
+    info = rows.ProducerInfo(
+        client_id="p", language=Language.PYTHON, version=version_number(4, 9, 7)
+    )
     found = samples(
         known(
             figures={"t": status, "%DLQ%g": dead},
@@ -139,7 +143,7 @@ def every(known: ClusterFigures) -> dict[tuple[str, tuple[tuple[str, str], ...]]
 
 def test_the_mode_of_a_group_is_told_by_its_members_ids() -> None:
     def glance(group: str, *ids: str) -> Glance:
-        members = tuple(ClientConnection(client_id=each, version=1) for each in ids)
+        members = tuple(rows.ClientConnection(client_id=each, version=1) for each in ids)
         return Glance(group=group, members=members)
 
     groups = [
@@ -230,7 +234,10 @@ def test_a_group_with_hand_over_is_scraped_from_its_members() -> None:
         cluster.create_topic("orders", queues=2)
         queues = [MessageQueue("orders", broker, n) for broker in cluster.brokers for n in (0, 1)]
         stages = stages_text({queues[0]: QueueStage.FENCED})
-        told_ = PUSH | {PROP_BALANCE_MODE: "sticky", PROP_BALANCE_STAGES: stages}
+        told_ = PUSH | {
+            client_calls.PROP_BALANCE_MODE: "sticky",
+            client_calls.PROP_BALANCE_STAGES: stages,
+        }
         addresses = [broker.address for broker in cluster.brokers.values()]
         with (
             SpokenGroup("billing", ["orders"], addresses) as group,

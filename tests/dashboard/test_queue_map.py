@@ -12,44 +12,19 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
+from pocketmq.balance import what_if
 from pocketmq.balance.allocation import Average, AverageByCircle
 from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import Cause
-from pocketmq.balance.what_if import (
-    BrokerDown,
-    MemberJoined,
-    MemberLeft,
-    Move,
-    Movement,
-    StrategyChanged,
-)
+from pocketmq.dashboard.assignment import queue_map, timeline_text
 from pocketmq.dashboard.assignment.experiment import Compared, try_events
 from pocketmq.dashboard.assignment.lags import Series
-from pocketmq.dashboard.assignment.queue_map import (
-    NO_OWNER,
-    SEVERAL,
-    UNKNOWN_OWNER,
-    QueueMapData,
-    Seat,
-    Seats,
-    live_map,
-    patch,
-)
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker, moment_of, thinned
 from pocketmq.dashboard.assignment.summary_text import grouped, standing, trial_result
-from pocketmq.dashboard.assignment.timeline_text import (
-    TimelineText,
-    compact,
-    entry_detail,
-    open_spans,
-    summary,
-)
 from pocketmq.errors import AllocationInputInvalid
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.requests.client_calls import PopProcessQueueInfo, RunningInfo
-from pocketmq.protocol.requests.stats import QueueProgress
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
+from pocketmq.protocol.requests import client_calls, stats
 from tests.admin.test_findings import HEALTHY, NOW, QUEUES, facts, info, view
 
 
@@ -59,7 +34,7 @@ def looked(*looks: GroupFacts) -> GroupSnapshot:
     return [looking._digest(each, float(at)) for at, each in enumerate(looks, 1000)][-1]
 
 
-def picture_of(*looks: GroupFacts) -> QueueMapData:
+def picture_of(*looks: GroupFacts) -> queue_map.QueueMapData:
     return looked(*looks).queue_map
 
 
@@ -67,7 +42,7 @@ def test_a_picture_holds_every_queue_with_its_owner() -> None:
     picture = picture_of(HEALTHY)
     assert (picture.topics, picture.brokers) == (["orders"], ["a"])
     assert (picture.t, picture.b, picture.q) == ([0] * 4, [0] * 4, [0, 1, 2, 3])
-    assert picture.members == [Seat(0, "c1", 2, 10), Seat(1, "c2", 2, 10)]
+    assert picture.members == [queue_map.Seat(0, "c1", 2, 10), queue_map.Seat(1, "c2", 2, 10)]
     assert (picture.owner, picture.expected) == ([0, 0, 1, 1], [0, 0, 1, 1])
     assert (picture.lag, picture.since) == ([5] * 4, [None] * 4)
 
@@ -75,23 +50,23 @@ def test_a_picture_holds_every_queue_with_its_owner() -> None:
 def test_nobody_several_and_unknown_are_told_apart() -> None:
     both = facts(running={"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])})
     picture = picture_of(both)
-    assert picture.owner == [0, 0, SEVERAL, NO_OWNER]
+    assert picture.owner == [0, 0, queue_map.SEVERAL, queue_map.NO_OWNER]
     assert picture.several == {"2": [0, 1]}
     silent = facts(running={"c1": info(*QUEUES[:2])}, silent={"c2": "timed out"})
     later = picture_of(HEALTHY, silent)
-    assert later.owner == [0, 0, UNKNOWN_OWNER, UNKNOWN_OWNER]
-    assert later.was == [NO_OWNER, NO_OWNER, 1, 1]
-    assert later.members[1] == Seat(1, "c2", 0, None, "timed out")
+    assert later.owner == [0, 0, queue_map.UNKNOWN_OWNER, queue_map.UNKNOWN_OWNER]
+    assert later.was == [queue_map.NO_OWNER, queue_map.NO_OWNER, 1, 1]
+    assert later.members[1] == queue_map.Seat(1, "c2", 0, None, "timed out")
 
 
 def test_a_lag_not_known_is_not_zero_for_the_member_either() -> None:
-    picture = picture_of(facts(progress={QUEUES[0]: QueueProgress(broker_offset=3)}))
+    picture = picture_of(facts(progress={QUEUES[0]: stats.QueueProgress(broker_offset=3)}))
     assert picture.lag == [3, None, None, None]
     assert [each.lag for each in picture.members] == [None, None]
 
 
 def test_members_keep_their_seats_while_others_come_and_go() -> None:
-    seats = Seats()
+    seats = queue_map.Seats()
     assert seats.take(["b", "c"]) == {"b": 0, "c": 1}
     assert seats.take(["a", "b", "c"]) == {"b": 0, "c": 1, "a": 2}
     assert seats.take(["a", "c"]) == {"c": 1, "a": 2}
@@ -106,7 +81,9 @@ def test_who_broadcasts_or_pops_owns_nothing() -> None:
     )
     popping = facts(
         running={
-            member: RunningInfo(mq_pop_table=dict.fromkeys(QUEUES, PopProcessQueueInfo()))
+            member: client_calls.RunningInfo(
+                mq_pop_table=dict.fromkeys(QUEUES, client_calls.PopProcessQueueInfo())
+            )
             for member in ("c1", "c2")
         }
     )
@@ -144,16 +121,16 @@ columns = st.lists(st.tuples(seats, seats, st.none() | st.integers(0, 9)), min_s
 def test_a_browser_that_is_sent_changes_shows_the_same_as_one_that_is_sent_all(
     looks: list[list[tuple[int, int, int | None]]],
 ) -> None:
-    before: QueueMapData | None = None
+    before: queue_map.QueueMapData | None = None
     shown: dict[str, Any] | None = None
     for look in looks:
-        now = QueueMapData(
+        now = queue_map.QueueMapData(
             topics=["t"],
             brokers=["b"],
             t=[0] * len(look),
             b=[0] * len(look),
             q=list(range(len(look))),
-            members=[Seat(0, f"c{len(look)}", len(look), None)],
+            members=[queue_map.Seat(0, f"c{len(look)}", len(look), None)],
             owner=[each[0] for each in look],
             several={},
             expected=[each[1] for each in look],
@@ -161,20 +138,20 @@ def test_a_browser_that_is_sent_changes_shows_the_same_as_one_that_is_sent_all(
             since=[each[2] for each in look],
             was=[each[1] for each in look],
         )
-        shown = applied(shown, patch(before, now))
+        shown = applied(shown, queue_map.patch(before, now))
         assert shown == msgspec.to_builtins(now)
         before = now
 
 
 def test_an_unchanged_picture_costs_nothing() -> None:
-    assert patch(picture_of(HEALTHY), picture_of(HEALTHY)) == {}
+    assert queue_map.patch(picture_of(HEALTHY), picture_of(HEALTHY)) == {}
 
 
 def test_one_moved_queue_is_sent_alone() -> None:
     moved = facts(running={"c1": info(QUEUES[0]), "c2": info(*QUEUES[1:])})
     looking = SnapshotTaker(Admin(), "g")
     first, second = looking._digest(HEALTHY, 1000.0), looking._digest(moved, 1001.0)
-    changes = patch(first.queue_map, second.queue_map)
+    changes = queue_map.patch(first.queue_map, second.queue_map)
     assert changes["owner"] == [1, 1]
     assert changes["since"] == [1, 1001]
 
@@ -229,7 +206,7 @@ def test_a_picture_that_no_strategy_gives_may_be_under_way() -> None:
 
 def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
     offline = facts(views={"a": view(), "b": view()}, running={}, queues={})
-    assert picture_of(offline).owner == [NO_OWNER] * 4
+    assert picture_of(offline).owner == [queue_map.NO_OWNER] * 4
     gone = looked(HEALTHY, offline)
     assert [entry.why for entry in gone.rebalances] == ["c1 left; c2 left"]
 
@@ -247,7 +224,7 @@ def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
     ],
 )  # fmt: skip
 def test_queues_are_written_as_runs(queues: tuple[MessageQueue, ...], text: str) -> None:
-    assert compact(queues) == text
+    assert timeline_text.compact(queues) == text
 
 
 def test_findings_of_a_kind_are_told_together() -> None:
@@ -271,7 +248,7 @@ ENTRY = Rebalance(
     causes=(Cause("member left", "c2", "c2 left"),),
     moved=2,
     minimum=2,
-    moves=(Move(QUEUES[2], "c2", "c1"), Move(QUEUES[3], "c2", None)),
+    moves=(what_if.Move(QUEUES[2], "c2", "c1"), what_if.Move(QUEUES[3], "c2", None)),
     pauses=(
         QueuePause(QUEUES[2], "c2", "c1", 10, 12, 0, 3),
         QueuePause(QUEUES[3], "c2", "c1", 11, 14, 2, 4),
@@ -281,10 +258,10 @@ ENTRY = Rebalance(
 
 
 def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
-    assert summary(ENTRY) == (
+    assert timeline_text.summary(ENTRY) == (
         "2 queues moved, 2 had to · 2 paused, longest 2 s to 4 s · 1 with several owners"
     )
-    assert entry_detail(ENTRY) == {
+    assert timeline_text.entry_detail(ENTRY) == {
         "number": 1,
         "lines": [
             "Reason: c2 left",
@@ -298,11 +275,11 @@ def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
 
 def test_pauses_that_overlap_are_one_span() -> None:
     going = msgspec.structs.replace(ENTRY.pauses[0], began=30, ended=None)
-    assert open_spans([*ENTRY.pauses, going], 33) == [(10, 14), (30, 33)]
+    assert timeline_text.open_spans([*ENTRY.pauses, going], 33) == [(10, 14), (30, 33)]
 
 
 def test_what_has_not_changed_is_told_as_before() -> None:
-    recounting = TimelineText()
+    recounting = timeline_text.TimelineText()
     later = msgspec.structs.replace(ENTRY, number=2, pauses=())
     rows, spans = recounting.rows([ENTRY, later], 20)
     assert ([row["number"] for row in rows], spans) == ([1, 2], [(10, 14)])
@@ -316,7 +293,7 @@ def test_what_has_not_changed_is_told_as_before() -> None:
 
 
 def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
-    trial = try_events(HEALTHY, "AVG", [MemberJoined("c3")], {"c1": 0, "c2": 4})
+    trial = try_events(HEALTHY, "AVG", [what_if.MemberJoined("c3")], {"c1": 0, "c2": 4})
     assert (trial.before.owner, trial.after.owner) == ([0, 0, 4, 4], [0, 0, 4, 5])
     assert trial.after.moved == [3]
     assert trial.compared[:2] == [
@@ -335,7 +312,7 @@ def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
 
 def test_a_killed_broker_takes_its_queues_along() -> None:
     more = facts(queues={"orders": (*QUEUES, MessageQueue("orders", "b", 0))})
-    result = trial_result(try_events(more, "AVG", [BrokerDown("b")], {}))
+    result = trial_result(try_events(more, "AVG", [what_if.BrokerDown("b")], {}))
     assert result["sum"] == "1 queue would move, 1 had to, 1 queue would be gone."
     refused = {each["strategy"]: each["refused"] for each in result["compared"]}
     assert refused["AVG"] is None
@@ -343,7 +320,7 @@ def test_a_killed_broker_takes_its_queues_along() -> None:
 
 
 def test_a_change_of_strategy_is_compared_from_the_picture_of_now() -> None:
-    trial = try_events(HEALTHY, "AVG", [StrategyChanged(AverageByCircle())], {})
+    trial = try_events(HEALTHY, "AVG", [what_if.StrategyChanged(AverageByCircle())], {})
     assert trial.movement.moved == 2
     circle = trial.compared[1]
     assert (circle.strategy, circle.moved, circle.moved_from_now) == ("AVG_BY_CIRCLE", 0, 2)
@@ -354,21 +331,21 @@ def test_a_group_with_hand_over_is_tried_from_its_owners() -> None:
     a, b, java = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.9@1"
     running = {a: info(QUEUES[0], QUEUES[3]), b: info(QUEUES[1], QUEUES[2])}
     both = facts(views={"a": view(a, b)}, running=running)
-    trial = try_events(both, "STICKY", [MemberLeft(b)], {a: 0, b: 1})
+    trial = try_events(both, "STICKY", [what_if.MemberLeft(b)], {a: 0, b: 1})
     assert trial.before.owner == [0, 1, 1, 0]
     assert trial.after.owner == [0, 0, 0, 0]
-    assert trial.answer.start == Movement(0, 0, [], [], [])
+    assert trial.answer.start == what_if.Movement(0, 0, [], [], [])
     used = trial.compared[0]
     assert used == Compared("STICKY", True, 0, 0, 0, 2, 2, 2, idle=0)
     joined = facts(views={"a": view(a, b, java)}, running=running)
-    mixed = try_events(joined, "STICKY", [MemberJoined("c")], {})
+    mixed = try_events(joined, "STICKY", [what_if.MemberJoined("c")], {})
     share = next(each for each in mixed.last.shares if each.member == java)
     assert share.queues == [QUEUES[2]]  # the third of four, as AVG gives it
 
 
 def test_a_group_that_switches_to_sticky_keeps_what_it_owns_now() -> None:
     """Not what AVG would make of it first: a member in front of the others shifts all blocks."""
-    compared = try_events(HEALTHY, "AVG", [MemberJoined("c0")], {}).compared
+    compared = try_events(HEALTHY, "AVG", [what_if.MemberJoined("c0")], {}).compared
     switched = {each.strategy: each.moved_from_now for each in compared}
     assert (switched["AVG"], switched["STICKY"]) == (3, 1)
 
@@ -379,19 +356,19 @@ def test_sticky_is_compared_from_the_owners_of_now(c1_owns: int, moved: int) -> 
     three = QUEUES[:3]
     running = {"c1": info(*three[:c1_owns]), "c2": info(*three[c1_owns:])}
     group = facts(queues={"orders": three}, running=running)
-    compared = try_events(group, "AVG", [MemberLeft("c1")], {}).compared
+    compared = try_events(group, "AVG", [what_if.MemberLeft("c1")], {}).compared
     assert {each.strategy: each.moved for each in compared}["STICKY"] == moved
 
 
 def test_idle_members_are_counted() -> None:
-    joiners = [MemberJoined(f"d{number}") for number in range(3)]
+    joiners = [what_if.MemberJoined(f"d{number}") for number in range(3)]
     idle = {each.strategy: each.idle for each in try_events(HEALTHY, "AVG", joiners, {}).compared}
     assert (idle["AVG"], idle["STICKY"]) == (1, 1)
 
 
 def test_what_cannot_happen_is_refused() -> None:
     with pytest.raises(AllocationInputInvalid, match="stranger is not a member of the group"):
-        try_events(HEALTHY, None, [MemberLeft("stranger")], {})
+        try_events(HEALTHY, None, [what_if.MemberLeft("stranger")], {})
 
 
 # Size
@@ -409,7 +386,7 @@ def large(members: int) -> GroupFacts:
             assert owner is not None
             held[owner].append(queue)
     everyone = view(*names)
-    progress = QueueProgress(broker_offset=9, consumer_offset=4)
+    progress = stats.QueueProgress(broker_offset=9, consumer_offset=4)
     return facts(
         views=dict.fromkeys(("b0", "b1", "b2", "b3"), everyone),
         running={name: info(*held[name]) for name in names},
@@ -424,7 +401,7 @@ def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly(
     looking._digest(first, 1000.0)
     began = time.process_time()
     look = looking._digest(second, 1001.0)
-    changes = patch(picture_of(first), look.queue_map)
+    changes = queue_map.patch(picture_of(first), look.queue_map)
     took = time.process_time() - began
     assert took < 1.5, took  # four tenths of a second on a small machine
     [entry] = look.rebalances
@@ -439,7 +416,7 @@ def test_a_story_and_its_picture_have_the_same_order() -> None:
     now = moment_of(HEALTHY, NOW / 1000, story.strategy)
     history = GroupHistory()
     history.observe(now)
-    picture = live_map(story, now, history, {"c1": 0, "c2": 1})
+    picture = queue_map.live_map(story, now, history, {"c1": 0, "c2": 1})
     shown = [
         MessageQueue(picture.topics[t], picture.brokers[b], q)
         for t, b, q in zip(picture.t, picture.b, picture.q, strict=True)

@@ -15,7 +15,7 @@ from pocketmq.dashboard.desk import Actions, Desk
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import Absent
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageQueue, sort_queues
 from tests.dashboard.spoken import SpokenGroup
 
 T = TypeVar("T")

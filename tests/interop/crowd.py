@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pocketmq.balance.allocation import Strategy, StrategySettings, allocate
 from pocketmq.balance.strategies import strategy_by_name
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.jvm import Jars, Process, wait_until
 
 STRATEGIES = (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pocketmq as mq
 from pocketmq.balance.allocation import allocate
 from pocketmq.balance.strategies import strategy_by_name
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.interop.jvm import Process, wait_until
 
 

@@ -6,35 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.model.group_balance import (
-    LONGEST_STAGES,
-    QueueStage,
-    handover_version,
-    stages_read,
-    stages_text,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, group_balance
 
 names = st.text("abcXYZ09_-%", min_size=1, max_size=8)
 brokers = st.text("abc09_-@:. ", min_size=1, max_size=8)
 queues = st.builds(MessageQueue, names, brokers, st.integers(0, 2**31 - 1))
 
 
-@given(st.dictionaries(queues, st.sampled_from(QueueStage)))
+@given(st.dictionaries(queues, st.sampled_from(group_balance.QueueStage)))
 def test_stages_survive_the_way_whatever_brokers_are_called(
-    stages: dict[MessageQueue, QueueStage],
+    stages: dict[MessageQueue, group_balance.QueueStage],
 ) -> None:
-    assert stages_read(stages_text(stages)) == stages
+    assert group_balance.stages_read(group_balance.stages_text(stages)) == stages
 
 
 def test_the_form_is_the_one_that_other_tools_read() -> None:
-    text = stages_text({MessageQueue("orders", "broker-a", 3): QueueStage.BEHIND_BARRIER})
+    text = group_balance.stages_text(
+        {MessageQueue("orders", "broker-a", 3): group_balance.QueueStage.BEHIND_BARRIER}
+    )
     assert json.loads(text) == {"orders@broker-a:3": "behind barrier"}
 
 
 def test_a_stage_of_a_later_version_is_left_out() -> None:
     text = '{"orders@a:0": "teleporting", "orders@a:1": "fenced"}'
-    assert stages_read(text) == {MessageQueue("orders", "a", 1): QueueStage.FENCED}
+    assert group_balance.stages_read(text) == {
+        MessageQueue("orders", "a", 1): group_balance.QueueStage.FENCED
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,12 +51,12 @@ def test_a_stage_of_a_later_version_is_left_out() -> None:
     ],
 )
 def test_malformed_stages_are_unknown(text: str) -> None:
-    assert stages_read(text) is None
+    assert group_balance.stages_read(text) is None
 
 
 def test_stages_that_are_too_long_are_not_even_parsed() -> None:
-    assert stages_read(" " * (LONGEST_STAGES - 2) + "{}") == {}
-    assert stages_read(" " * (LONGEST_STAGES - 1) + "{}") is None
+    assert group_balance.stages_read(" " * (group_balance.LONGEST_STAGES - 2) + "{}") == {}
+    assert group_balance.stages_read(" " * (group_balance.LONGEST_STAGES - 1) + "{}") is None
 
 
 @pytest.mark.parametrize(
@@ -80,4 +77,4 @@ def test_stages_that_are_too_long_are_not_even_parsed() -> None:
 def test_only_marked_ids_belong_to_members_that_hand_over(
     client_id: str, version: int | None
 ) -> None:
-    assert handover_version(client_id) == version
+    assert group_balance.handover_version(client_id) == version

@@ -11,16 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq import ClientOptions, Cluster, PushConsumer
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    ConsistentHash,
-    MachineRoom,
-    MachineRoomNearby,
-    RoomInName,
-    Strategy,
-    md5_hash,
-)
+from pocketmq.balance import allocation
 from pocketmq.balance.sticky import Sticky, assign, minimum_moves
 from pocketmq.balance.what_if import (
     BrokerAdded,
@@ -35,7 +26,7 @@ from pocketmq.balance.what_if import (
     what_if,
 )
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.pipelines.fleet import (
     AddBroker,
     AddQueues,
@@ -57,15 +48,15 @@ from pocketmq.pipelines.fleet.ring import Rings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STRATEGIES: list[Strategy] = [
-    Average(),
-    AverageByCircle(),
-    ConsistentHash(),
-    ConsistentHash(virtual_nodes=3),
-    ConsistentHash(virtual_nodes=0),
-    MachineRoom(frozenset({"r1"})),
-    MachineRoomNearby(Average(), RoomInName()),
-    MachineRoomNearby(ConsistentHash(2), RoomInName()),
+STRATEGIES: list[allocation.Strategy] = [
+    allocation.Average(),
+    allocation.AverageByCircle(),
+    allocation.ConsistentHash(),
+    allocation.ConsistentHash(virtual_nodes=3),
+    allocation.ConsistentHash(virtual_nodes=0),
+    allocation.MachineRoom(frozenset({"r1"})),
+    allocation.MachineRoomNearby(allocation.Average(), allocation.RoomInName()),
+    allocation.MachineRoomNearby(allocation.ConsistentHash(2), allocation.RoomInName()),
     Sticky(),
 ]
 BROKERS = ["r1@a", "r1@b", "r2@c", "r3@\U0001f40d"]
@@ -135,7 +126,7 @@ def plain_events(situation: Situation, event: FleetEvent) -> list[Event]:
 
 
 def numbers_alone(
-    estate: Estate, name: str, strategy: Strategy, happening: list[FleetEvent]
+    estate: Estate, name: str, strategy: allocation.Strategy, happening: list[FleetEvent]
 ) -> list[tuple[int, ...]]:
     """Compute one group's numbers by the rules themselves, from the owners before each event."""
     group = estate.groups[name]
@@ -194,7 +185,7 @@ def possible(estate: Estate, happening: list[FleetEvent]) -> list[FleetEvent]:
 @settings(max_examples=150)
 @given(estate=estates(), happening=events, strategy=st.sampled_from(STRATEGIES))
 def test_every_group_gets_the_numbers_it_gets_alone(
-    estate: Estate, happening: list[FleetEvent], strategy: Strategy
+    estate: Estate, happening: list[FleetEvent], strategy: allocation.Strategy
 ) -> None:
     happening = possible(estate, happening)
     stories = measure(estate, strategy, happening)
@@ -239,7 +230,7 @@ def by_topic(queues: list[MessageQueue]) -> dict[str, list[MessageQueue]]:
 def test_the_estate_shows_what_sticky_saves() -> None:
     estate = uniform_estate(groups=50, queues=16, members=5)
     happening: list[FleetEvent] = [Join("0"), Leave(1), LoseBroker("broker-2")]
-    average, sticky = fleet(estate, [Average(), Sticky()], happening).strategies
+    average, sticky = fleet(estate, [allocation.Average(), Sticky()], happening).strategies
     assert average.moved > average.minimum
     assert sticky.moved == sticky.minimum <= average.minimum
     assert {step.strategy for step in sticky.steps} == {"STICKY"}
@@ -257,7 +248,7 @@ situations = st.lists(
         ),
         st.lists(st.tuples(st.text(max_size=90), st.integers(0, 4)), max_size=3, unique_by=lambda t: t[0]),
         member_lists,
-        st.just(ConsistentHash(4)),
+        st.just(allocation.ConsistentHash(4)),
     ),
     min_size=1,
     max_size=6,
@@ -269,7 +260,7 @@ situations = st.lists(
 def test_rings_of_many_groups_have_the_owners_that_the_rule_gives(
     first: list[Situation], second: list[Situation]
 ) -> None:
-    rings = Rings.of(ConsistentHash(4))
+    rings = Rings.of(allocation.ConsistentHash(4))
     assert rings is not None
     for some in (first, second):  # the second time most positions are known
         assert rings.owners_in(some) == [owners_in(situation) for situation in some]
@@ -281,13 +272,13 @@ def test_positions_that_meet_on_the_ring_are_left_to_the_rule() -> None:
     number = 0
     while True:
         name = f"m{number}"
-        place = md5_hash(f"{name}-0")
+        place = allocation.md5_hash(f"{name}-0")
         if place in seen:
             break
         seen[place] = name
         number += 1
     estate = Estate({"t": {"a": 64}}, {"g": Group(("t",), (name, seen[place], "other"))})
-    strategy = ConsistentHash(virtual_nodes=1)
+    strategy = allocation.ConsistentHash(virtual_nodes=1)
     [story] = measure(estate, strategy, [])
     assert story == numbers_alone(estate, "g", strategy, [])
 
@@ -295,13 +286,17 @@ def test_positions_that_meet_on_the_ring_are_left_to_the_rule() -> None:
 def test_an_estate_in_many_parts_adds_up() -> None:
     estate = uniform_estate(groups=2500, queues=6, members=4)
     told: list[int] = []
-    report = fleet(estate, [Average()], [Leave(1), LoseBroker("broker-0")], progress=told.append)
+    report = fleet(
+        estate, [allocation.Average()], [Leave(1), LoseBroker("broker-0")], progress=told.append
+    )
     assert (report.groups, report.members, report.pairs) == (2500, 10_000, 2500)
     assert told == [1024, 2048, 2500]
     start, left, lost = report.strategies[0].steps
     assert (start.queues, start.moved, start.largest_spread) == (15_000, 0, 1)
     # 2,2,1,1 -> 2,2,2 : all but the block's shift stays; each group alone says the same
-    alone = numbers_alone(estate, "group-7", Average(), [Leave(1), LoseBroker("broker-0")])
+    alone = numbers_alone(
+        estate, "group-7", allocation.Average(), [Leave(1), LoseBroker("broker-0")]
+    )
     assert (left.moved, left.minimum) == (2500 * alone[1][4], 2500 * alone[1][5])
     assert (lost.removed, lost.queues) == (2500 * 2, 2500 * 4)
 
@@ -310,7 +305,9 @@ def test_details_hold_every_group(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     estate = uniform_estate(groups=1100, queues=8, members=3)
-    fleet(estate, [Average(), ConsistentHash()], [Join("zz")], details=tmp_path)
+    fleet(
+        estate, [allocation.Average(), allocation.ConsistentHash()], [Join("zz")], details=tmp_path
+    )
     table = parquet.read_table(tmp_path)
     assert table.num_rows == 1100 * 2 * 2
     assert set(table.column("strategy").to_pylist()) == {"AVG", "CONSISTENT_HASH"}
@@ -396,7 +393,7 @@ def test_what_is_no_estate_is_named(tmp_path: Path, text: str, message: str) -> 
 def test_events_that_cannot_happen_are_refused(event: FleetEvent, message: str) -> None:
     estate = Estate({"t": {"a": 4}}, {"g": Group(("t",), ("c",))})
     with pytest.raises(InvalidInput, match=message):
-        fleet(estate, [Average()], [event])
+        fleet(estate, [allocation.Average()], [event])
 
 
 def test_the_estate_of_a_running_cluster(cluster: Cluster) -> None:
@@ -425,7 +422,7 @@ def test_spark_computes_the_same(spark: "SparkSession") -> None:
     here, there = (
         fleet(
             estate,
-            [Average(), ConsistentHash(), Sticky()],
+            [allocation.Average(), allocation.ConsistentHash(), Sticky()],
             [Leave(-1), Join("zz"), LoseBroker("broker-1"), SwitchTo(Sticky())],
             spark=session,
         )

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 from pocketmq.client.group.held_queue import HoldState
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.virtual.world import GROUP, TOPIC, Person, World
 
 EVERY = 0.02

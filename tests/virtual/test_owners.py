@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from pocketmq.balance.profile import JAVA_V5, V5
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.group.foreign import speak_java
 from tests.virtual.loop import run_virtually
 from tests.virtual.world import Person, World, virtual_clients

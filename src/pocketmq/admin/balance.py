@@ -14,10 +14,10 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
 from pocketmq.errors import MQError, RouteNotFound
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.requests.groups import ConsumerConnections
-from pocketmq.protocol.requests.membership import UNREGISTER_CLIENT
+from pocketmq.protocol.requests import groups as rows
+from pocketmq.protocol.requests import membership
 
 
 class Balance:
@@ -73,11 +73,11 @@ class Balance:
         Brokers notify a group's members whenever a client leaves it. The admin leaves without ever
         having been a member, which changes nothing else. Raises `Absent`.
         """
-        header = UNREGISTER_CLIENT.header(
+        header = membership.UNREGISTER_CLIENT.header(
             client_id=self._wire.session.client_id, consumer_group=group
         )
         places = await self._groups.places(group)
-        return await self._wire.tell_each(places, UNREGISTER_CLIENT, header)
+        return await self._wire.tell_each(places, membership.UNREGISTER_CLIENT, header)
 
     async def _progress(self, group: str) -> GroupProgress:
         """Return a group's progress, empty if no broker answers."""
@@ -94,7 +94,7 @@ class Balance:
         return tuple(sort_queues(route.subscribe_queues(topic)))
 
 
-def _topics_of(views: Gathered[ConsumerConnections], running: Running) -> list[str]:
+def _topics_of(views: Gathered[rows.ConsumerConnections], running: Running) -> list[str]:
     named = {topic for view in views.values() for topic in view.subscription_table}
     named |= {each.topic for info in running.members.values() for each in info.subscription_set}
     return sorted(topic for topic in named if not is_retry_topic(topic))

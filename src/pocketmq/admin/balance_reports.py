@@ -8,14 +8,9 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import BalanceMode, QueueStage, stages_read
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import (
-    PROP_BALANCE_MODE,
-    PROP_BALANCE_REASON,
-    PROP_BALANCE_STAGES,
-    RunningInfo,
-)
+from pocketmq.protocol.requests import client_calls
 
 LONGEST_REASON = 300
 _MODES = {mode.value: mode for mode in BalanceMode}
@@ -41,7 +36,7 @@ class BalanceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def balance_reports(
-    running: Mapping[str, RunningInfo], queues: Mapping[str, Collection[MessageQueue]]
+    running: Mapping[str, client_calls.RunningInfo], queues: Mapping[str, Collection[MessageQueue]]
 ) -> dict[str, BalanceReport]:
     """Return the report of each member that has one; `queues` are those of each topic."""
     existing = {queue for of_topic in queues.values() for queue in of_topic}
@@ -56,13 +51,16 @@ def balance_reports(
 def _report(
     properties: Mapping[str, str], existing: Collection[MessageQueue]
 ) -> BalanceReport | None:
-    mode, text = properties.get(PROP_BALANCE_MODE), properties.get(PROP_BALANCE_STAGES)
+    mode, text = (
+        properties.get(client_calls.PROP_BALANCE_MODE),
+        properties.get(client_calls.PROP_BALANCE_STAGES),
+    )
     if mode is None and text is None:
         return None
     stages = {} if text is None else stages_read(text)
     return BalanceReport(
         mode=_MODES.get(mode or ""),
-        reason=_readable(properties.get(PROP_BALANCE_REASON, "")),
+        reason=_readable(properties.get(client_calls.PROP_BALANCE_REASON, "")),
         stages={
             queue: stage
             for queue, stage in (stages or {}).items()

@@ -21,9 +21,8 @@ from pocketmq.admin.sticky_story import (
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 TRIED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
 

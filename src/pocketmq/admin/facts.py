@@ -3,34 +3,26 @@
 import msgspec
 
 from pocketmq.admin.balance_reports import BalanceReport
+from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.group_balance import QueueStage
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import (
-    PROP_CONSUME_TYPE,
-    PROP_ORDERLY,
-    ProcessQueueBody,
-    RunningInfo,
-)
-from pocketmq.protocol.requests.groups import ConsumerConnections
-from pocketmq.protocol.requests.stats import QueueProgress
+from pocketmq.protocol.requests import client_calls, groups, stats
 
 
 class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A group as its brokers and members report it; what none reports is missing, not empty."""
 
     group: str
-    views: dict[str, ConsumerConnections]
+    views: dict[str, groups.ConsumerConnections]
     """The members as each broker lists them."""
     unseen_brokers: dict[str, str]
     """Brokers that did not answer, with the reason."""
-    running: dict[str, RunningInfo]
+    running: dict[str, client_calls.RunningInfo]
     """What members report of themselves."""
     silent: dict[str, str]
     """Members that did not answer, with the reason."""
     queues: dict[str, tuple[MessageQueue, ...]]
     """The queues of every subscribed topic."""
-    progress: dict[MessageQueue, QueueProgress]
+    progress: dict[MessageQueue, stats.QueueProgress]
     now_ms: int
     reports: dict[str, BalanceReport] = {}
     """What members report of their hand-overs, of those that do."""
@@ -76,17 +68,17 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
                 stages.setdefault(queue, {})[member] = stage
         return stages
 
-    def held(self, member: str, queue: MessageQueue) -> ProcessQueueBody | None:
+    def held(self, member: str, queue: MessageQueue) -> client_calls.ProcessQueueBody | None:
         """Return what a member reports of a queue, None if nothing."""
         info = self.running.get(member)
         return None if info is None else info.mq_table.get(queue)
 
 
-def is_push(info: RunningInfo) -> bool:
+def is_push(info: client_calls.RunningInfo) -> bool:
     """Return whether a member is a push consumer."""
-    return info.properties.get(PROP_CONSUME_TYPE) == "CONSUME_PASSIVELY"
+    return info.properties.get(client_calls.PROP_CONSUME_TYPE) == "CONSUME_PASSIVELY"
 
 
-def is_orderly(info: RunningInfo) -> bool:
+def is_orderly(info: client_calls.RunningInfo) -> bool:
     """Return whether a member consumes orderly, and so locks its queues."""
-    return info.properties.get(PROP_ORDERLY, "").lower() == "true"
+    return info.properties.get(client_calls.PROP_ORDERLY, "").lower() == "true"

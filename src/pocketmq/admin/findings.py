@@ -11,10 +11,9 @@ import msgspec
 
 from pocketmq.admin.balance_reports import ON_THEIR_WAY
 from pocketmq.admin.facts import GroupFacts, is_orderly, is_push
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
-from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 STALE_PULL_MS = 120_000
 """A queue not pulled for this long counts as abandoned, as in the member itself."""

@@ -10,17 +10,10 @@ from pocketmq.admin.relayed import RelayedCall, RelayedCalls
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model import GroupConfig, MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.requests import assignment, client_calls
 from pocketmq.protocol.requests import groups as rows
-from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE, RequestMode
-from pocketmq.protocol.requests.client_calls import (
-    GET_CONSUMER_RUNNING_INFO,
-    RunningInfo,
-)
-from pocketmq.protocol.requests.groups import ConsumerConnections, GroupConfigs, ProducerConnections
 from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, ConsumeStatsBody, QueueProgress
 
 _PATIENCE = 15.0
@@ -48,7 +41,7 @@ class GroupProgress(msgspec.Struct, frozen=True):
 class Running(msgspec.Struct, frozen=True):
     """What the members of a group report; `silent` ones did not answer."""
 
-    members: dict[str, RunningInfo]
+    members: dict[str, client_calls.RunningInfo]
     silent: dict[str, MQError]
 
 
@@ -93,7 +86,7 @@ class Groups:
         """Create or change many groups with one request to each broker (5.x)."""
         for config in configs:
             check_group(config.group_name)
-        body = GroupConfigs(group_config_list=configs)
+        body = rows.GroupConfigs(group_config_list=configs)
         places = await self._brokers.targets(cluster, address)
         request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
         return await self._wire.tell_each(places, request, None, body)
@@ -131,9 +124,11 @@ class Groups:
         share: int = 0,
     ) -> Gathered[None]:
         """Make a group pull a topic's messages, or pop them from `share` queues each (5.x)."""
-        body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
+        body = assignment.RequestMode(
+            topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share
+        )
         places = await self._brokers.targets(cluster, address)
-        return await self._wire.tell_each(places, SET_MESSAGE_REQUEST_MODE, None, body)
+        return await self._wire.tell_each(places, assignment.SET_MESSAGE_REQUEST_MODE, None, body)
 
     # Members
 
@@ -149,7 +144,7 @@ class Groups:
 
     async def connections(
         self, group: str, address: str | None = None
-    ) -> Gathered[ConsumerConnections]:
+    ) -> Gathered[rows.ConsumerConnections]:
         """Return a group's members as each broker lists them, which may be none.
 
         Raises `Absent` if no broker has the group.
@@ -160,21 +155,21 @@ class Groups:
 
     async def connections_at(
         self, group: str, places: list[ServerPlace]
-    ) -> Gathered[ConsumerConnections]:
+    ) -> Gathered[rows.ConsumerConnections]:
         """Return a group's members as some brokers list them."""
         header = rows.GET_CONSUMER_CONNECTION_LIST.header(consumer_group=group)
 
-        async def ask(place: ServerPlace) -> ConsumerConnections:
+        async def ask(place: ServerPlace) -> rows.ConsumerConnections:
             try:
                 return await self._wire.read(
                     place.address, rows.GET_CONSUMER_CONNECTION_LIST, header
                 )
             except ConsumerOffline:
-                return ConsumerConnections()
+                return rows.ConsumerConnections()
 
         return await self._wire.each(places, ask)
 
-    async def producers(self, group: str, topic: str) -> Gathered[ProducerConnections]:
+    async def producers(self, group: str, topic: str) -> Gathered[rows.ProducerConnections]:
         """Return the producers of a group as each broker of a topic lists them.
 
         Brokers without any refuse, and are missing. Raises `RouteNotFound`.
@@ -185,21 +180,25 @@ class Groups:
 
     async def running_info(
         self, group: str, client_id: str, *, stacks: bool = False, patience: float | None = None
-    ) -> RunningInfo:
+    ) -> client_calls.RunningInfo:
         """Return what a member reports, through the first broker that reaches it.
 
         With `stacks` it includes its thread stacks. A broker is asked for one member at a time;
         `patience` is the time in seconds for each. Raises the last broker's error if none can.
         """
-        header = GET_CONSUMER_RUNNING_INFO.header(
+        header = client_calls.GET_CONSUMER_RUNNING_INFO.header(
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
         failure: MQError = Absent("member", client_id, f"in group {group!r}")
-        code = GET_CONSUMER_RUNNING_INFO.code
+        code = client_calls.GET_CONSUMER_RUNNING_INFO.code
         wanted = RelayedCall(client_id, code.name, (group, stacks))
         for place in await self.places(group):
             ask = partial(
-                self._wire.read, place.address, GET_CONSUMER_RUNNING_INFO, header, timeout=_PATIENCE
+                self._wire.read,
+                place.address,
+                client_calls.GET_CONSUMER_RUNNING_INFO,
+                header,
+                timeout=_PATIENCE,
             )
             try:
                 return await self._relayed.call(place.address, wanted, ask, patience)
@@ -221,11 +220,11 @@ class Groups:
         seen = (await self.connections(group)).some()
         clients = sorted({client for view in seen.values() for client in client_ids(view)})
 
-        async def ask(client: str) -> RunningInfo:
+        async def ask(client: str) -> client_calls.RunningInfo:
             return await self.running_info(group, client, stacks=stacks, patience=patience)
 
         outcomes = await self._wire.together(clients, ask)
-        members: dict[str, RunningInfo] = {}
+        members: dict[str, client_calls.RunningInfo] = {}
         silent: dict[str, MQError] = {}
         for client, outcome in zip(clients, outcomes, strict=True):
             if isinstance(outcome, MQError):
@@ -266,6 +265,6 @@ class Groups:
         return found.map(lambda names: sorted(names.topic_list))
 
 
-def client_ids(view: ConsumerConnections) -> list[str]:
+def client_ids(view: rows.ConsumerConnections) -> list[str]:
     """Return the client ids of the members that one broker lists."""
     return [each.client_id for each in view.connection_set if each.client_id is not None]

@@ -7,8 +7,8 @@ from pocketmq.admin.sticky_story import sticky_story
 from pocketmq.balance.allocation import Strategy, StrategySettings, is_group_strategy
 from pocketmq.balance.what_if import Situation
 from pocketmq.errors import Absent
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import handover_version
-from pocketmq.model.queue import MessageQueue
 
 
 def situation_of(facts: GroupFacts, strategy: Strategy, foreign: Collection[str] = ()) -> Situation:

@@ -15,8 +15,8 @@ from pocketmq.balance.sticky import assign, divide
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.balance.what_if import spread
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import BalanceMode, QueueStage, handover_version
-from pocketmq.model.queue import MessageQueue
 
 STICKY = "STICKY"
 FOREIGN_TRIED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")

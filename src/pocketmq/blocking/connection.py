@@ -19,7 +19,8 @@ from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net import Limits, Tls, parse_address
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.tls import Contexts
-from pocketmq.protocol.command import RESPONSE_FLAG, Command, read_command
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import RESPONSE_FLAG, read_command
 from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
 
 logger = logging.getLogger("pocketmq.net")

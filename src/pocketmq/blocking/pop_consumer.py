@@ -8,7 +8,7 @@ from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 @inherit_docs(AsyncPopConsumer)

@@ -23,9 +23,8 @@ from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Message, MessageQueue, SendReceipt
+from pocketmq.protocol import ReceivedMessage
 
 
 class _Parts:

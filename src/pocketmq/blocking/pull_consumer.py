@@ -13,9 +13,9 @@ from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
 from pocketmq.client.pull.cache import PulledBatch
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 @inherit_docs(AsyncPullConsumer)

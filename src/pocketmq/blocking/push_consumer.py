@@ -18,8 +18,8 @@ from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
 from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
-from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

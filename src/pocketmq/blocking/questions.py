@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from pocketmq import errors
 from pocketmq.blocking.connection import tls_connections
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.client.addresses import BrokerAddresses
@@ -21,28 +22,16 @@ from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run_blocking
 from pocketmq.client.questions.routes import ABSENT, route_of
-from pocketmq.errors import (
-    ClientClosed,
-    ConnectFailed,
-    ConnectionLost,
-    MQError,
-    NameServersUnreachable,
-    ResponseCode,
-    RouteNotFound,
-    TransportError,
-    server_error,
-)
+from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import MASTER_ID, TopicRoute
+from pocketmq.model.route import MASTER_ID
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 
 T = TypeVar("T")
 
-_NO_ROUTE = ABSENT | {int(ResponseCode.SYSTEM_ERROR)}
+_NO_ROUTE = ABSENT | {int(errors.ResponseCode.SYSTEM_ERROR)}
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
@@ -81,8 +70,8 @@ class Questions:
         """Return a topic's route. Raises `RouteNotFound`, `NameServersUnreachable`."""
         try:
             route = self.consult(route_of(self.wrap(topic), _NO_ROUTE), patience=patience)
-        except RouteNotFound:
-            raise RouteNotFound(topic) from None
+        except errors.RouteNotFound:
+            raise errors.RouteNotFound(topic) from None
         self._addresses.take(route.broker_datas)
         return route
 
@@ -94,17 +83,19 @@ class Questions:
         lasting = self._patience if patience is None else patience
         deadline, pause = time.monotonic() + lasting, _FIRST_PAUSE
         while True:
-            failure: TransportError | None = None
+            failure: errors.TransportError | None = None
             for server in self._servers:
                 try:
                     return self._ask_at(server, asked)
-                except TransportError as error:
+                except errors.TransportError as error:
                     failure = error
                     servers = [each for each in self._servers if each != server]
                     self._servers = [*servers, server]  # the last one from now on
             if time.monotonic() + pause > deadline:
                 reason = "" if failure is None else failure.reason
-                raise NameServersUnreachable(tuple(sorted(self._servers)), reason) from failure
+                raise errors.NameServersUnreachable(
+                    tuple(sorted(self._servers)), reason
+                ) from failure
             time.sleep(pause)  # on the caller's own thread; nothing announces that a server is back
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -129,11 +120,11 @@ class Questions:
         while True:
             try:
                 return self._ask_at(self._address(queue, asked.code), asked, limit)
-            except MQError as error:
+            except errors.MQError as error:
                 self._suggested.pop(queue, None)
                 if not error.retryable or time.monotonic() + pause > deadline:
                     raise
-                refresh = error.refresh_route or isinstance(error, TransportError)
+                refresh = error.refresh_route or isinstance(error, errors.TransportError)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             if refresh:
@@ -145,13 +136,13 @@ class Questions:
             wanted = self._suggested.get(queue, MASTER_ID)
         try:
             return self._addresses.for_reading(queue.broker_name, wanted).address
-        except MQError:
+        except errors.MQError:
             self._refresh(queue.topic)
             return self._addresses.for_reading(queue.broker_name, wanted).address
 
     def _refresh(self, topic: str) -> None:
         # Without a route the broker may still answer; if not, its error is raised.
-        with suppress(RouteNotFound, NameServersUnreachable):
+        with suppress(errors.RouteNotFound, errors.NameServersUnreachable):
             self.route(topic, patience=0.0)
 
     def _ask_at(self, address: str, asked: Ask, timeout: float | None = None) -> Command:
@@ -161,18 +152,18 @@ class Questions:
         """
         timeout = self._options.request_timeout if timeout is None else timeout
         if self._closed:
-            raise ClientClosed(self._name)
+            raise errors.ClientClosed(self._name)
         code, fields = asked.code, asked.header.to_ext()
         for hook in self._hooks:
             hook(code, fields, asked.body)
         try:
             answer = self._answer(address, code, fields, asked.body, timeout)
-        except ConnectionLost:  # a pooled connection may be to a server that was restarted
+        except errors.ConnectionLost:  # a pooled connection may be to a server that was restarted
             self._connections.forget(address)
             answer = self._answer(address, code, fields, asked.body, timeout)
         if answer.code not in asked.accept:
             name = request_name(code)
-            raise server_error(answer.code, answer.remark, request=name, address=address)
+            raise errors.server_error(answer.code, answer.remark, request=name, address=address)
         return answer
 
     def _answer(
@@ -181,7 +172,7 @@ class Questions:
         with self._slots:  # so there is always a connection left
             connection = self._connections.take(address, time.monotonic() + timeout)
             if connection is None:
-                raise ClientClosed(self._name)
+                raise errors.ClientClosed(self._name)
             try:
                 opaque = connection.next_opaque()
                 frame = Command.request(code, opaque, fields, body).encode()
@@ -198,5 +189,5 @@ def _resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noq
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise ConnectFailed(address, reason_of(error)) from error
+        raise errors.ConnectFailed(address, reason_of(error)) from error
     return [place[4][:2] for place in found]  # type: ignore[misc] # IPv6 places have two more

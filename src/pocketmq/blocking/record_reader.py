@@ -23,24 +23,11 @@ from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.groups import TAG, ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeType
-from pocketmq.model.names import (
-    TOOLS_GROUP,
-    is_system_topic,
-    retry_topic,
-    unwrap_namespace,
-)
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import ConsumerData, ConsumeType, MessageQueue, Subscription, sort_queues
+from pocketmq.model import names as topic_names
+from pocketmq.model.groups import TAG
 from pocketmq.protocol.request import NoHeader
-from pocketmq.protocol.requests.membership import (
-    HEART_BEAT,
-    UNREGISTER_CLIENT,
-    Heartbeat,
-    HeartbeatRequest,
-    UnregisterClientRequest,
-)
-from pocketmq.protocol.requests.nameserver import GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+from pocketmq.protocol.requests import membership, nameserver
 
 __all__ = [
     "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
@@ -69,7 +56,11 @@ class RecordReader:
     """
 
     def __init__(
-        self, options: ClientOptions, *, group: str = TOOLS_GROUP, patience: float = 30.0
+        self,
+        options: ClientOptions,
+        *,
+        group: str = topic_names.TOOLS_GROUP,
+        patience: float = 30.0,
     ) -> None:
         self.options = options
         self._questions = Questions(options, "record reader", patience)
@@ -82,14 +73,14 @@ class RecordReader:
 
         `patience` overrides the reader's own.
         """
-        question = ask(None, GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
+        question = ask(None, nameserver.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
         answer = self._questions.consult(question, patience=patience)
         names = [] if answer.is_empty else answer.result().topic_list
         namespace = self.options.namespace
-        inside = [unwrap_namespace(namespace, name) for name in names]
+        inside = [topic_names.unwrap_namespace(namespace, name) for name in names]
         return sorted(
             {name for name, whole in zip(inside, names, strict=True) if self._wrap(name) == whole}
-            - {name for name in inside if is_system_topic(name)}
+            - {name for name in inside if topic_names.is_system_topic(name)}
         )
 
     def queues(self, topic: str, *, patience: float | None = None) -> list[MessageQueue]:
@@ -131,7 +122,7 @@ class RecordReader:
         nothing is done.
         """
         try:
-            self._questions.route(retry_topic(group), patience=0.0)
+            self._questions.route(topic_names.retry_topic(group), patience=0.0)
         except RouteNotFound:
             pass
         else:
@@ -143,14 +134,18 @@ class RecordReader:
             consume_type=ConsumeType.CONSUME_ACTIVELY,
             subscription_data_set=subscriptions,
         )
-        heartbeat = Heartbeat(client_id=name, consumer_data_set=[member])
-        unregister = UnregisterClientRequest(client_id=name, consumer_group=self._wrap(group))
+        heartbeat = membership.Heartbeat(client_id=name, consumer_data_set=[member])
+        unregister = membership.UnregisterClientRequest(
+            client_id=name, consumer_group=self._wrap(group)
+        )
         brokers = [self._questions.route(topic, patience=0.0).broker_datas for topic in topics]
         masters = {data.master() for datas in brokers for data in datas}
         for address in sorted(filter(None, masters)):
-            hello = ask_with(HEART_BEAT, HeartbeatRequest(), heartbeat)
+            hello = ask_with(membership.HEART_BEAT, membership.HeartbeatRequest(), heartbeat)
             self._questions.ask_address(address, hello)
-            self._questions.ask_address(address, ask(None, UNREGISTER_CLIENT, unregister))
+            self._questions.ask_address(
+                address, ask(None, membership.UNREGISTER_CLIENT, unregister)
+            )
 
     # Records
 

@@ -18,13 +18,11 @@ from pocketmq.client.producer.choices import choice_of
 from pocketmq.client.producer.preparing import unique_ids
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import MQError, ResponseCode
+from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.message_ids import UniqueIds, parse_offset_id
 from pocketmq.protocol.peers import Language
 from pocketmq.protocol.requests.sending import EndTransactionRequest

@@ -22,8 +22,7 @@ from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome
 from pocketmq.errors import ClientClosed, ConnectFailed, MQError
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 

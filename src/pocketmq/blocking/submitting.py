@@ -18,7 +18,7 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import ClientClosed, MQError, SendFailed
-from pocketmq.model.message import SendReceipt
+from pocketmq.model import SendReceipt
 from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states

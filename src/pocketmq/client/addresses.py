@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pocketmq.errors import BrokerNotFound, InvalidInput
-from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from pocketmq.model import BrokerData, TopicRoute
+from pocketmq.model.route import MASTER_ID
 from pocketmq.net import parse_address
 
 logger = logging.getLogger("pocketmq.client")

@@ -14,7 +14,7 @@ from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Address, parse_address
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 
 @cache

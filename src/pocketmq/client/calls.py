@@ -11,8 +11,7 @@ import msgspec
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.signature import SigningUser, sign
 

@@ -14,7 +14,7 @@ import msgspec
 
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
+from pocketmq.model import ConsumeFromWhere, MessageModel, OnDamage
 
 LONGEST = 7 * 24 * 3600.0
 """No interval or timeout is longer than a week: a larger number is most likely milliseconds."""

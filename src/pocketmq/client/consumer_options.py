@@ -13,18 +13,11 @@ from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMI
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.strategies import strategy_by_name
-from pocketmq.client.checks import (
-    DamageWord,
-    ModelWord,
-    StartWord,
-    check_range,
-    check_seconds,
-    settle_kinds,
-)
+from pocketmq.client import checks
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.client.options import ClientOptions, ClientSettings
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
+from pocketmq.model import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -77,14 +70,14 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The number of rebalances kept in memory."""
 
     def __post_init__(self) -> None:
-        settle_kinds(self)
+        checks.settle_kinds(self)
         check_consumer_group(self.group)
         self._check_start()
-        check_range("history_size", self.history_size, 1, 100_000)
-        check_seconds("commit_interval", self.commit_interval, at_least=0.001)
-        check_seconds("settle", self.settle)
-        check_seconds("drain_wait", self.drain_wait)
-        check_seconds("return_within", self.return_within)
+        checks.check_range("history_size", self.history_size, 1, 100_000)
+        checks.check_seconds("commit_interval", self.commit_interval, at_least=0.001)
+        checks.check_seconds("settle", self.settle)
+        checks.check_seconds("drain_wait", self.drain_wait)
+        checks.check_seconds("return_within", self.return_within)
         self._check_handover(sticky=isinstance(self.allocation(), Sticky))
 
     @property
@@ -183,21 +176,21 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_seconds("pull_interval", self.pull_interval)
-        check_seconds("pull_retry", self.pull_retry, at_least=0.001)
+        checks.check_seconds("pull_interval", self.pull_interval)
+        checks.check_seconds("pull_retry", self.pull_retry, at_least=0.001)
         if self.pull_batch is not None:
-            check_range("pull_batch", self.pull_batch, 1, 1024)
+            checks.check_range("pull_batch", self.pull_batch, 1, 1024)
         if self.pull_batch_bytes is not None:
-            check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
-        check_range("handler_batch", self.handler_batch, 1, 1024)
-        check_range("threads", self.threads, 1, 1000)
-        check_range("max_reconsume_times", self.max_reconsume_times, -1, 2**31 - 1)
-        check_seconds("suspend_queue", self.suspend_queue)
-        check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
-        check_range("pop_batch", self.pop_batch, 1, 32)
-        check_seconds("pop_invisible", self.pop_invisible, at_least=0.001)
-        check_range("pop_limit", self.pop_limit, 1, 1000)
-        check_seconds("stop_wait", self.stop_wait)
+            checks.check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
+        checks.check_range("handler_batch", self.handler_batch, 1, 1024)
+        checks.check_range("threads", self.threads, 1, 1000)
+        checks.check_range("max_reconsume_times", self.max_reconsume_times, -1, 2**31 - 1)
+        checks.check_seconds("suspend_queue", self.suspend_queue)
+        checks.check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
+        checks.check_range("pop_batch", self.pop_batch, 1, 32)
+        checks.check_seconds("pop_invisible", self.pop_invisible, at_least=0.001)
+        checks.check_range("pop_limit", self.pop_limit, 1, 1000)
+        checks.check_seconds("stop_wait", self.stop_wait)
         check_topic(self.trace_topic)
         if self.sticky is not None:
             if not self.client_rebalance:
@@ -220,8 +213,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
 class ConsumerSettings(ClientSettings, total=False):
     """The fields of `ConsumerOptions`, and of `ClientOptions`, as keywords of a consumer."""
 
-    model: MessageModel | ModelWord
-    consume_from: ConsumeFromWhere | StartWord
+    model: MessageModel | checks.ModelWord
+    consume_from: ConsumeFromWhere | checks.StartWord
     start_at: float | None
     strategy: str | Strategy
     strategy_settings: StrategySettings
@@ -231,7 +224,7 @@ class ConsumerSettings(ClientSettings, total=False):
     drain_wait: float
     return_within: float
     unit_mode: bool
-    damaged: OnDamage | DamageWord
+    damaged: OnDamage | checks.DamageWord
 
 
 class PushConsumerSettings(ConsumerSettings, total=False):
@@ -282,12 +275,12 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range("pull_batch", self.pull_batch, 1, 1024)
-        check_seconds("poll_timeout", self.poll_timeout)
-        check_seconds("auto_commit_interval", self.auto_commit_interval, at_least=1.0)
-        check_seconds("suspend", self.suspend)
-        check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
-        check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
+        checks.check_range("pull_batch", self.pull_batch, 1, 1024)
+        checks.check_seconds("poll_timeout", self.poll_timeout)
+        checks.check_seconds("auto_commit_interval", self.auto_commit_interval, at_least=1.0)
+        checks.check_seconds("suspend", self.suspend)
+        checks.check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
+        checks.check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
         if self.handover == "overlap":
             raise InvalidInput("handover='overlap' is for push consumers; pull consumers drain")
 
@@ -329,19 +322,19 @@ class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which `receive` waits for a message by default."""
 
     def __post_init__(self) -> None:
-        settle_kinds(self)
+        checks.settle_kinds(self)
         check_consumer_group(self.group)
         if self.consume_from not in (FIRST, LAST):
             raise InvalidInput("consume_from of a POP consumer is 'first' or 'last'")
-        check_range("max_messages", self.max_messages, 1, MOST_MESSAGES)
-        check_seconds("invisible", self.invisible, at_least=0.001)
-        check_seconds("receive_timeout", self.receive_timeout)
+        checks.check_range("max_messages", self.max_messages, 1, MOST_MESSAGES)
+        checks.check_seconds("invisible", self.invisible, at_least=0.001)
+        checks.check_seconds("receive_timeout", self.receive_timeout)
 
 
 class PopSettings(ClientSettings, total=False):
     """The keywords of a POP consumer."""
 
-    consume_from: ConsumeFromWhere | StartWord
+    consume_from: ConsumeFromWhere | checks.StartWord
     ordered: bool
     max_messages: int
     invisible: float

@@ -8,8 +8,7 @@ broker's answer gives the next offset. Pulls nothing itself.
 import logging
 
 from pocketmq.errors import MessagesCutShort
-from pocketmq.model.kinds import OnDamage
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, OnDamage
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -3,7 +3,8 @@
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.groups import SQL92, TAG, Subscription
+from pocketmq.model import Subscription
+from pocketmq.model.groups import SQL92, TAG
 from pocketmq.protocol.filter import compile_sql, subscribe
 
 

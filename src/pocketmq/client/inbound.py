@@ -8,15 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from pocketmq import errors
 from pocketmq.client.members import ConsumerMember, Roll
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import (
-    MessageMalformed,
-    MQError,
-    ResponseCode,
-    ServerError,
-    SystemFailure,
-)
 from pocketmq.model.properties import PRODUCER_GROUP
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -24,15 +18,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
-    ConsumeDirectlyRequest,
-    GetConsumerRunningInfoRequest,
-    GetConsumerStatusRequest,
-    PushReplyRequest,
-)
-from pocketmq.protocol.requests.membership import NotifyConsumerIdsChangedRequest
-from pocketmq.protocol.requests.offsets import ConsumerStatus, ResetOffset, ResetOffsetRequest
-from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
+from pocketmq.protocol.requests import client_calls, membership, offsets, sending
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -64,9 +50,9 @@ class Inbound:
         handler = self._handlers.get(request.code)
         if handler is None:
             remark = f"request code {request.code} is not supported by clients"
-            answer(connection, request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+            answer(connection, request, errors.ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         elif self._under_way >= MOST_AT_ONCE:
-            answer(connection, request, ResponseCode.SYSTEM_BUSY, "too many calls at once")
+            answer(connection, request, errors.ResponseCode.SYSTEM_BUSY, "too many calls at once")
         else:
             self._under_way += 1
             self._tasks.spawn(self._serve(handler, connection, request), f"answer {request.code}")
@@ -74,33 +60,33 @@ class Inbound:
     async def _serve(self, handler: _Handler, connection: Connection, request: Command) -> None:
         try:
             body = await handler(request, connection.remote_address)
-        except ServerError as error:  # how a member chooses the answer's code
+        except errors.ServerError as error:  # how a member chooses the answer's code
             answer(connection, request, error.code, error.remark)
-        except MQError as error:
+        except errors.MQError as error:
             logger.info(
                 "request of broker %s refused: %r: %s", connection.remote_address, request, error
             )
-            answer(connection, request, ResponseCode.SYSTEM_ERROR, str(error))
+            answer(connection, request, errors.ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
             logger.exception("request of broker %s failed: %r", connection.remote_address, request)
             remark = f"{type(error).__name__}: {error}"
-            answer(connection, request, ResponseCode.SYSTEM_ERROR, remark)
+            answer(connection, request, errors.ResponseCode.SYSTEM_ERROR, remark)
         else:
-            answer(connection, request, ResponseCode.SUCCESS, None, body)
+            answer(connection, request, errors.ResponseCode.SUCCESS, None, body)
         finally:
             self._under_way -= 1
 
     # One for each request; they return the body of the response.
 
     async def _ids_changed(self, request: Command, _: str) -> bytes:
-        group = request.header(NotifyConsumerIdsChangedRequest).consumer_group
+        group = request.header(membership.NotifyConsumerIdsChangedRequest).consumer_group
         consumer = self._roll.consumers.get(group)
         if consumer is not None:
             consumer.on_ids_changed()
         return b""
 
     async def _check_transaction(self, request: Command, address: str) -> bytes:
-        header = request.header(CheckTransactionStateRequest)
+        header = request.header(sending.CheckTransactionStateRequest)
         message = _one_message(request)
         producer = self._roll.producers.get(message.get_property(PRODUCER_GROUP) or "")
         if producer is None:
@@ -110,31 +96,35 @@ class Inbound:
         return b""
 
     async def _take_reply(self, request: Command, address: str) -> bytes:
-        header = request.header(PushReplyRequest)
+        header = request.header(client_calls.PushReplyRequest)
         # The header has the group of the replying client, so every producer is asked.
         if not any(producer.take_reply(header, request) for producer in self._roll.producers):
             logger.info("broker %s sent a reply that no request waits for; dropped", address)
         return b""
 
     async def _reset_offsets(self, request: Command, _: str) -> bytes:
-        header = request.header(ResetOffsetRequest)
+        header = request.header(offsets.ResetOffsetRequest)
         consumer = self._consumer(header.group)
-        body = decode_body(request.body, ResetOffset) if request.body else ResetOffset()
+        body = (
+            decode_body(request.body, offsets.ResetOffset)
+            if request.body
+            else offsets.ResetOffset()
+        )
         await consumer.reset_offsets(header.topic, body.offset_table)
         return b""
 
     async def _offsets_reached(self, request: Command, _: str) -> bytes:
-        header = request.header(GetConsumerStatusRequest)
+        header = request.header(client_calls.GetConsumerStatusRequest)
         reached = await self._consumer(header.group).offsets_reached(header.topic)
-        return encode_body(ConsumerStatus(message_queue_table=reached))
+        return encode_body(offsets.ConsumerStatus(message_queue_table=reached))
 
     async def _running_info(self, request: Command, _: str) -> bytes:
-        header = request.header(GetConsumerRunningInfoRequest)
+        header = request.header(client_calls.GetConsumerRunningInfoRequest)
         consumer = self._consumer(header.consumer_group)
         return encode_body(await consumer.running_info(with_stacks=header.jstack_enable))
 
     async def _consume_directly(self, request: Command, _: str) -> bytes:
-        header = request.header(ConsumeDirectlyRequest)
+        header = request.header(client_calls.ConsumeDirectlyRequest)
         consumer = self._consumer(header.consumer_group)
         message = _one_message(request, header.broker_name or "")
         return encode_body(await consumer.consume_directly(message, header.broker_name))
@@ -143,7 +133,7 @@ class Inbound:
         consumer = self._roll.consumers.get(group)
         if consumer is None:
             remark = f"The Consumer Group <{group}> not exist in this consumer"  # Java's words
-            raise SystemFailure(ResponseCode.SYSTEM_ERROR, remark)
+            raise errors.SystemFailure(errors.ResponseCode.SYSTEM_ERROR, remark)
         return consumer
 
 
@@ -162,5 +152,5 @@ def answer(
 def _one_message(request: Command, broker_name: str = "") -> ReceivedMessage:
     messages = decode_pulled(request.body, DeliveryContext(broker_name=broker_name))
     if len(messages) != 1:
-        raise MessageMalformed(f"{len(messages)} messages where one was expected", 0)
+        raise errors.MessageMalformed(f"{len(messages)} messages where one was expected", 0)
     return messages[0]

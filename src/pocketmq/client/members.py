@@ -11,17 +11,9 @@ from typing import Generic, Protocol, TypeVar
 
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import GroupTaken
-from pocketmq.model.groups import ConsumerData, ProducerData
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
-    DirectConsumeResult,
-    PushReplyRequest,
-    RunningInfo,
-)
-from pocketmq.protocol.requests.membership import Heartbeat
-from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
+from pocketmq.model import ConsumerData, MessageQueue, ProducerData
+from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol.requests import client_calls, membership, sending
 
 
 class SessionMember(Protocol):
@@ -42,11 +34,11 @@ class ProducerMember(SessionMember, Protocol):
     """A producer, as the session sees it."""
 
     async def check_transaction(
-        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+        self, message: ReceivedMessage, header: sending.CheckTransactionStateRequest, address: str
     ) -> None:
         """Report the state of a half message's transaction to the broker at `address`."""
 
-    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
+    def take_reply(self, header: client_calls.PushReplyRequest, request: Command) -> bool:
         """Take a reply to a request of this producer; False if it awaits no such reply."""
 
 
@@ -71,12 +63,12 @@ class ConsumerMember(SessionMember, Protocol):
     async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:
         """Return the offsets reached in the queues of a topic."""
 
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:
+    async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:
         """Return the member's state, with all threads' stacks if asked for."""
 
     async def consume_directly(
         self, message: ReceivedMessage, broker_name: str | None
-    ) -> DirectConsumeResult:
+    ) -> client_calls.DirectConsumeResult:
         """Handle one message now and return the result."""
 
 
@@ -131,12 +123,12 @@ class Roll:
         members: list[SessionMember] = [*self.producers, *self.consumers]
         return {topic for member in members for topic in member.topics()}
 
-    def heartbeat(self) -> Heartbeat | None:
+    def heartbeat(self) -> membership.Heartbeat | None:
         """Return what brokers are to know of this client; None without members."""
         producers = [ProducerData(group_name=member.group) for member in self.producers]
         consumers: list[ConsumerData] = [member.consumer_data() for member in self.consumers]
         if not producers and not consumers:
             return None
-        return Heartbeat(
+        return membership.Heartbeat(
             client_id=self.client_id, producer_data_set=producers, consumer_data_set=consumers
         )

@@ -13,7 +13,7 @@ from random import Random
 from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.errors import NameServersUnreachable, TransportError
 from pocketmq.net import parse_addresses
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -7,21 +7,10 @@ import msgspec
 
 from pocketmq.balance.producer.plan import QueueChoice
 from pocketmq.balance.profile import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
-from pocketmq.client.checks import (
-    CodecWord,
-    QueueChoiceWord,
-    check_range,
-    check_seconds,
-    settle_kinds,
-)
+from pocketmq.client import checks
 from pocketmq.client.options import ClientSettings
 from pocketmq.errors import InvalidInput
-from pocketmq.model.names import (
-    AUTO_CREATE_TOPIC,
-    TRACE_TOPIC,
-    check_producer_group,
-    check_topic,
-)
+from pocketmq.model import names as topic_names
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
 from pocketmq.protocol.compression import DEFAULT_LEVEL, Codec
 
@@ -51,7 +40,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """From 0, the fastest, to 9, the smallest."""
     max_message_size: int = MAX_MESSAGE
     """Bytes of a body, and of a whole batch."""
-    template_topic: str = AUTO_CREATE_TOPIC
+    template_topic: str = topic_names.AUTO_CREATE_TOPIC
     """The topic whose route is used for topics that do not exist yet (Java: createTopicKey)."""
     new_topic_queues: int = DEFAULT_TOPIC_QUEUE_NUMS
     """Queues on each broker of a topic that brokers create for its first message."""
@@ -77,17 +66,17 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
     trace: bool = False
     """Write a trace record of every send."""
-    trace_topic: str = TRACE_TOPIC
+    trace_topic: str = topic_names.TRACE_TOPIC
     """The topic of the trace records."""
 
     def __post_init__(self) -> None:
-        settle_kinds(self)
-        check_producer_group(self.group)
-        check_topic(self.template_topic)
-        check_topic(self.trace_topic)
-        check_seconds("send_timeout", self.send_timeout, at_least=0.001)
+        checks.settle_kinds(self)
+        topic_names.check_producer_group(self.group)
+        topic_names.check_topic(self.template_topic)
+        topic_names.check_topic(self.trace_topic)
+        checks.check_seconds("send_timeout", self.send_timeout, at_least=0.001)
         if self.send_timeout_per_try is not None:
-            check_seconds("send_timeout_per_try", self.send_timeout_per_try, at_least=0.001)
+            checks.check_seconds("send_timeout_per_try", self.send_timeout_per_try, at_least=0.001)
         if self.queue_choice is QueueChoice.ADAPTIVE and (
             self.avoid_slow_brokers or self.probe_brokers
         ):
@@ -95,13 +84,13 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
                 "avoid_slow_brokers and probe_brokers need queue_choice='java'; "
                 "queue_choice='adaptive' avoids and probes brokers by itself"
             )
-        check_range("retries", self.retries, 0, 1000)
-        check_range("compress_from", self.compress_from, 0, 2**31 - 1)
-        check_range("compression_level", self.compression_level, 0, 9)
-        check_range("max_message_size", self.max_message_size, 1, 2**31 - 1)
-        check_range("new_topic_queues", self.new_topic_queues, 1, 65535)
-        check_range("window", self.window, 1, 1_000_000)
-        check_range("window_bytes", self.window_bytes, 1, 2**40)
+        checks.check_range("retries", self.retries, 0, 1000)
+        checks.check_range("compress_from", self.compress_from, 0, 2**31 - 1)
+        checks.check_range("compression_level", self.compression_level, 0, 9)
+        checks.check_range("max_message_size", self.max_message_size, 1, 2**31 - 1)
+        checks.check_range("new_topic_queues", self.new_topic_queues, 1, 65535)
+        checks.check_range("window", self.window, 1, 1_000_000)
+        checks.check_range("window_bytes", self.window_bytes, 1, 2**40)
 
 
 class ProducerSettings(ClientSettings, total=False):
@@ -112,12 +101,12 @@ class ProducerSettings(ClientSettings, total=False):
     retries: int
     retry_when_not_stored_ok: bool
     compress_from: int
-    compression: Codec | CodecWord
+    compression: Codec | checks.CodecWord
     compression_level: int
     max_message_size: int
     template_topic: str
     new_topic_queues: int
-    queue_choice: QueueChoice | QueueChoiceWord
+    queue_choice: QueueChoice | checks.QueueChoiceWord
     avoid_slow_brokers: bool
     probe_brokers: bool
     window: int

@@ -22,10 +22,10 @@ from pocketmq.errors import (
     NameServersUnreachable,
     RequestTimedOut,
 )
+from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.names import AUTO_CREATE_TOPIC
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS, TopicRoute
-from pocketmq.protocol.command import Command
+from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.client")
 

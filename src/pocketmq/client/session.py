@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import TypeVar
 
+from pocketmq import errors
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.brokers import BrokerCalls, any_broker_of
 from pocketmq.client.calls import ServerCalls, hooks_for
@@ -24,17 +25,9 @@ from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import (
-    ClientClosed,
-    ClientForked,
-    NameServersUnreachable,
-    ProtocolError,
-    RouteNotFound,
-    ServerError,
-)
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.net import Connection, Dialer, Limits
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -128,14 +121,14 @@ class Session:
     def check(self) -> None:
         """Raise `ClientForked` in a fork of the client's process, `ClientClosed` if not running."""
         if fork_count() != self._generation:
-            raise ClientForked(self.client_id)
+            raise errors.ClientForked(self.client_id)
         if not self._open:
-            raise ClientClosed(self.client_id)
+            raise errors.ClientClosed(self.client_id)
 
     def check_process(self) -> None:
         """Raise `ClientForked` in a fork of the client's process."""
         if fork_count() != self._generation:
-            raise ClientForked(self.client_id)
+            raise errors.ClientForked(self.client_id)
 
     @property
     def running(self) -> bool:
@@ -231,13 +224,13 @@ class Session:
         while True:
             try:
                 await self.routes.refresh(AUTO_CREATE_TOPIC)
-            except (RouteNotFound, ProtocolError):
+            except (errors.RouteNotFound, errors.ProtocolError):
                 return
-            except ServerError as error:
+            except errors.ServerError as error:
                 if error.retryable:
                     return
                 raise
-            except NameServersUnreachable:
+            except errors.NameServersUnreachable:
                 left = deadline - loop.time()
                 if left <= 0:
                     raise

@@ -5,7 +5,7 @@ from typing import TypeVar
 from pocketmq.client.questions.asking import Ask, Question, run
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from pocketmq.protocol.trace_text import Traced, encode_traced, traced_keys
 
 logger = logging.getLogger("pocketmq.client")

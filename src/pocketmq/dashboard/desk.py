@@ -15,8 +15,8 @@ from pocketmq.admin.offsets import ResetResult
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.topics import TopicConfig
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import TopicConfig
+from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.dashboard.actions")
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pocketmq.admin.admin import Admin
 from pocketmq.balance.story.totals import HandoverCounter, HandoverTotals
 from pocketmq.errors import ServerError, TransportError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.dashboard")

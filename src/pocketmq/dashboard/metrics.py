@@ -20,7 +20,7 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
 from pocketmq.dashboard.handover_metrics import handover_metrics
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
-from pocketmq.model.kinds import ConsumeType
+from pocketmq.model import ConsumeType
 from pocketmq.model.names import DLQ_PREFIX, is_dead_letter_topic, is_retry_topic, is_system_topic
 from pocketmq.protocol.peers import Language, version_name
 from pocketmq.protocol.requests.stats import QueueProgress

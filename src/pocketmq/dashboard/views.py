@@ -24,16 +24,9 @@ from pocketmq.dashboard.charts import Rate, Rates
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.errors import MQError
+from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
+from pocketmq.model import names as topic_names
 from pocketmq.model.group_balance import handover_version
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.names import (
-    DLQ_PREFIX,
-    SYSTEM_GROUPS,
-    is_dead_letter_topic,
-    is_system_group,
-)
-from pocketmq.model.route import TopicRoute
-from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.requests.groups import ProducerInfo
 
 PATIENCE = 2.0
@@ -170,9 +163,11 @@ class Views:
         return await self._statuses(await self._admin.topics.names())
 
     async def _dead_letters(self) -> dict[str, TopicStatus | None]:
-        names = filter(is_dead_letter_topic, await self._admin.topics.names())
+        names = filter(topic_names.is_dead_letter_topic, await self._admin.topics.names())
         found = await self._statuses(list(names))
-        return {topic.removeprefix(DLQ_PREFIX): status for topic, status in found.items()}
+        return {
+            topic.removeprefix(topic_names.DLQ_PREFIX): status for topic, status in found.items()
+        }
 
     async def _statuses(self, names: list[str]) -> dict[str, TopicStatus | None]:
         found = await asyncio.gather(*map(self._status, names))
@@ -181,7 +176,11 @@ class Views:
     async def _groups(self) -> GroupsView:
         told = await self._admin.groups.configs()
         names = {name for table in told.values() for name in table}
-        wanted = sorted(name for name in names - SYSTEM_GROUPS if not is_system_group(name))
+        wanted = sorted(
+            name
+            for name in names - topic_names.SYSTEM_GROUPS
+            if not topic_names.is_system_group(name)
+        )
         return GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
 
     async def _balances(self) -> dict[str, StickyStory]:

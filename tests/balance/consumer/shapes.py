@@ -4,15 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.facts import RebalanceFacts
-from pocketmq.balance.consumer.instructions import (
-    AskMaxOffset,
-    AwaitIdle,
-    Instruction,
-    LockQueue,
-    ReadOffset,
-    SearchOffset,
-)
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.consumer.rebalance import RebalanceDecision, decide
 from pocketmq.balance.consumer.round import (
@@ -24,7 +17,7 @@ from pocketmq.balance.consumer.round import (
     RoundEvent,
     RoundOutcome,
 )
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def filled(*offsets: int, size: int = 10) -> ProcessQueue[Msg]:
     return process_queue
 
 
-Steps = list[Instruction]
+Steps = list[instructions.Instruction]
 
 
 @dataclass
@@ -94,16 +87,16 @@ class World:
     stored: int | dict[MessageQueue, int] = 100
     answer: int | None = 500
 
-    def carry_out(self, step: Instruction) -> RoundEvent | None:
+    def carry_out(self, step: instructions.Instruction) -> RoundEvent | None:
         match step:
-            case AwaitIdle(queue=queue):
+            case instructions.AwaitIdle(queue=queue):
                 return QueueIdled(queue, queue not in self.busy)
-            case LockQueue(queue=queue):
+            case instructions.LockQueue(queue=queue):
                 return LockAnswered(queue, queue not in self.denied)
-            case ReadOffset(queue=queue):
+            case instructions.ReadOffset(queue=queue):
                 stored = self.stored
                 return OffsetRead(queue, stored if isinstance(stored, int) else stored[queue])
-            case AskMaxOffset(queue=queue) | SearchOffset(queue=queue):
+            case instructions.AskMaxOffset(queue=queue) | instructions.SearchOffset(queue=queue):
                 return OffsetAnswered(queue, self.answer)
             case _:
                 return None

@@ -4,69 +4,80 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.consumer.concurrent import (
-    SWEEP_DELAY_LEVEL,
-    BatchVerdict,
-    ConcurrentAnswer,
-    ConcurrentStatus,
-    ExpirySweep,
-    Settlement,
-    commit_step,
-    judge,
-    max_reconsume_times,
-    settle,
-)
+from pocketmq.balance.consumer import concurrent
 from pocketmq.balance.consumer.handling import ConsumeReturnType, batches, return_type
 from pocketmq.balance.consumer.instructions import UpdateOffset
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 from tests.balance.consumer.shapes import Msg, filled, q
 
-OK, LATER = ConcurrentStatus.CONSUME_SUCCESS, ConcurrentStatus.RECONSUME_LATER
+OK, LATER = concurrent.ConcurrentStatus.CONSUME_SUCCESS, concurrent.ConcurrentStatus.RECONSUME_LATER
 CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
 M = tuple(Msg(n) for n in (4, 5, 6))
 
 
-def answer(status: ConcurrentStatus | None, **facts: object) -> ConcurrentAnswer:
-    return ConcurrentAnswer(status=status, **facts)  # type: ignore[arg-type]
+def answer(
+    status: concurrent.ConcurrentStatus | None, **facts: object
+) -> concurrent.ConcurrentAnswer:
+    return concurrent.ConcurrentAnswer(status=status, **facts)  # type: ignore[arg-type]
 
 
-ROWS: list[tuple[str, MessageModel, ConcurrentAnswer, BatchVerdict[Msg]]] = [
-    ("success", CLUSTERING, answer(OK), BatchVerdict(False, 3, 0)),
-    ("later: all go back", CLUSTERING, answer(LATER), BatchVerdict(False, 0, 3, send_back=M)),
-    ("no answer is later", CLUSTERING, answer(None), BatchVerdict(False, 0, 3, send_back=M)),
+ROWS: list[tuple[str, MessageModel, concurrent.ConcurrentAnswer, concurrent.BatchVerdict[Msg]]] = [
+    ("success", CLUSTERING, answer(OK), concurrent.BatchVerdict(False, 3, 0)),
+    (
+        "later: all go back",
+        CLUSTERING,
+        answer(LATER),
+        concurrent.BatchVerdict(False, 0, 3, send_back=M),
+    ),
+    (
+        "no answer is later",
+        CLUSTERING,
+        answer(None),
+        concurrent.BatchVerdict(False, 0, 3, send_back=M),
+    ),
     (
         "later ignores the ack index",
         CLUSTERING,
         answer(LATER, ack_index=1),
-        BatchVerdict(False, 0, 3, M),
+        concurrent.BatchVerdict(False, 0, 3, M),
     ),
     (
         "success up to an index",
         CLUSTERING,
         answer(OK, ack_index=0),
-        BatchVerdict(False, 1, 2, M[1:]),
+        concurrent.BatchVerdict(False, 1, 2, M[1:]),
     ),
-    ("success of none", CLUSTERING, answer(OK, ack_index=-1), BatchVerdict(False, 0, 3, M)),
+    (
+        "success of none",
+        CLUSTERING,
+        answer(OK, ack_index=-1),
+        concurrent.BatchVerdict(False, 0, 3, M),
+    ),
     (
         "an index below that is none",
         CLUSTERING,
         answer(OK, ack_index=-9),
-        BatchVerdict(False, 0, 3, M),
+        concurrent.BatchVerdict(False, 0, 3, M),
     ),
     (
         "an index beyond the end is all",
         CLUSTERING,
         answer(OK, ack_index=3),
-        BatchVerdict(False, 3, 0),
+        concurrent.BatchVerdict(False, 3, 0),
     ),
     (
         "broadcasting gives failures up",
         BROADCASTING,
         answer(LATER),
-        BatchVerdict(False, 0, 3, given_up=M),
+        concurrent.BatchVerdict(False, 0, 3, given_up=M),
     ),
-    ("a dropped queue ignores all", CLUSTERING, answer(LATER, dropped=True), BatchVerdict(True)),
+    (
+        "a dropped queue ignores all",
+        CLUSTERING,
+        answer(LATER, dropped=True),
+        concurrent.BatchVerdict(True),
+    ),
 ]
 
 
@@ -75,40 +86,50 @@ ROWS: list[tuple[str, MessageModel, ConcurrentAnswer, BatchVerdict[Msg]]] = [
 def test_rule(
     rule: str,
     model: MessageModel,
-    said: ConcurrentAnswer,
-    verdict: BatchVerdict[Msg],
+    said: concurrent.ConcurrentAnswer,
+    verdict: concurrent.BatchVerdict[Msg],
     profile: Profile,
 ) -> None:
-    assert judge(profile, model, M, said) == verdict
+    assert concurrent.judge(profile, model, M, said) == verdict
 
 
 def test_an_empty_batch_is_nothing() -> None:
-    assert judge(V5, CLUSTERING, (), answer(LATER)) == BatchVerdict(False)
+    assert concurrent.judge(V5, CLUSTERING, (), answer(LATER)) == concurrent.BatchVerdict(False)
 
 
 def test_5x_does_not_send_back_what_the_sweep_removed() -> None:
     said = answer(LATER)
-    assert judge(V5, CLUSTERING, M, said, cached={5}) == BatchVerdict(
+    assert concurrent.judge(V5, CLUSTERING, M, said, cached={5}) == concurrent.BatchVerdict(
         False, 0, 3, send_back=(M[1],), gone=(M[0], M[2])
     )
-    assert judge(V4, CLUSTERING, M, said, cached={5}) == BatchVerdict(False, 0, 3, send_back=M)
+    assert concurrent.judge(V4, CLUSTERING, M, said, cached={5}) == concurrent.BatchVerdict(
+        False, 0, 3, send_back=M
+    )
 
 
 def test_what_cannot_be_sent_back_is_tried_here_and_stays_cached() -> None:
-    assert settle(M, ()) == Settlement(M)
-    assert settle(M, (M[1],)) == Settlement((M[0], M[2]), again=(M[1],))
+    assert concurrent.settle(M, ()) == concurrent.Settlement(M)
+    assert concurrent.settle(M, (M[1],)) == concurrent.Settlement((M[0], M[2]), again=(M[1],))
 
 
 def test_offsets_only_go_forward_and_not_for_lost_queues() -> None:
     queue = q(0)
-    assert commit_step(queue, 7, dropped=False) == UpdateOffset(queue, 7, increase_only=True)
-    assert commit_step(queue, 0, dropped=False) == UpdateOffset(queue, 0, increase_only=True)
-    assert commit_step(queue, -1, dropped=False) is None
-    assert commit_step(queue, 7, dropped=True) is None
+    assert concurrent.commit_step(queue, 7, dropped=False) == UpdateOffset(
+        queue, 7, increase_only=True
+    )
+    assert concurrent.commit_step(queue, 0, dropped=False) == UpdateOffset(
+        queue, 0, increase_only=True
+    )
+    assert concurrent.commit_step(queue, -1, dropped=False) is None
+    assert concurrent.commit_step(queue, 7, dropped=True) is None
 
 
 def test_sixteen_failures_unless_configured() -> None:
-    assert (max_reconsume_times(-1), max_reconsume_times(0), max_reconsume_times(3)) == (16, 0, 3)
+    assert (
+        concurrent.max_reconsume_times(-1),
+        concurrent.max_reconsume_times(0),
+        concurrent.max_reconsume_times(3),
+    ) == (16, 0, 3)
 
 
 @pytest.mark.parametrize(("size", "parts"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (9, [3])])
@@ -149,10 +170,10 @@ def test_what_is_committed_never_passes_an_unfinished_message(
     for offset in order:
         batch = (Msg(offset),)
         said = answer(LATER if offset in failed else OK)
-        verdict = judge(V5, CLUSTERING, batch, said)
+        verdict = concurrent.judge(V5, CLUSTERING, batch, said)
         lost = [m for m in verdict.send_back if m.queue_offset in not_sent]
-        settlement = settle(batch, lost)
-        step = commit_step(q(0), cache.remove(settlement.remove, 0.0), dropped=False)
+        settlement = concurrent.settle(batch, lost)
+        step = concurrent.commit_step(q(0), cache.remove(settlement.remove, 0.0), dropped=False)
         finished |= {m.queue_offset for m in settlement.remove}
         assert step is not None
         committed = max(committed, step.offset)
@@ -167,8 +188,8 @@ TIMEOUT = 900.0
 def test_overdue_first_messages_are_sent_back_and_removed() -> None:
     queue = filled(1, 2, 3)
     queue.mark_started([Msg(1), Msg(2)], 0.0)
-    sweep = ExpirySweep(queue, TIMEOUT)
-    assert SWEEP_DELAY_LEVEL == 3
+    sweep = concurrent.ExpirySweep(queue, TIMEOUT)
+    assert concurrent.SWEEP_DELAY_LEVEL == 3
     for offset in (1, 2):
         message = sweep.next(901.0)
         assert message == Msg(offset)
@@ -179,22 +200,22 @@ def test_overdue_first_messages_are_sent_back_and_removed() -> None:
 
 def test_a_message_is_overdue_only_after_the_timeout_and_if_it_was_begun() -> None:
     queue = filled(1, 2)
-    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(9999.0) is None
     queue.mark_started([Msg(1)], 0.0)
-    assert ExpirySweep(queue, TIMEOUT).next(900.0) is None
-    assert ExpirySweep(queue, TIMEOUT).next(900.1) == Msg(1)
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(900.0) is None
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(900.1) == Msg(1)
 
 
 def test_only_the_first_message_counts() -> None:
     queue = filled(1, 2)
     queue.mark_started([Msg(2)], 0.0)
-    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(9999.0) is None
 
 
 def test_a_sweep_tries_at_most_sixteen_times() -> None:
     queue = filled(*range(40))
     queue.mark_started([Msg(n) for n in range(40)], 0.0)
-    sweep = ExpirySweep(queue, TIMEOUT)
+    sweep = concurrent.ExpirySweep(queue, TIMEOUT)
     tries = 0
     while (message := sweep.next(1000.0)) is not None:
         sweep.sent(message, 1000.0)
@@ -205,7 +226,7 @@ def test_a_sweep_tries_at_most_sixteen_times() -> None:
 def test_a_message_that_could_not_be_sent_comes_again() -> None:
     queue = filled(1, 2)
     queue.mark_started([Msg(1)], 0.0)
-    sweep = ExpirySweep(queue, TIMEOUT)
+    sweep = concurrent.ExpirySweep(queue, TIMEOUT)
     assert [sweep.next(1000.0), sweep.next(1000.0), sweep.next(1000.0)] == [Msg(1), Msg(1), None]
     assert len(queue) == 2
 
@@ -213,7 +234,7 @@ def test_a_message_that_could_not_be_sent_comes_again() -> None:
 def test_a_message_its_handler_finished_meanwhile_is_not_removed_twice() -> None:
     queue = filled(1, 2)
     queue.mark_started([Msg(1)], 0.0)
-    sweep = ExpirySweep(queue, TIMEOUT)
+    sweep = concurrent.ExpirySweep(queue, TIMEOUT)
     message = sweep.next(1000.0)
     assert message is not None
     queue.remove([message], 1000.0)
@@ -225,7 +246,7 @@ def test_a_message_pulled_again_starts_anew() -> None:
     queue = filled(1)
     queue.mark_started([Msg(1)], 0.0)
     queue.put([Msg(1)])
-    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(9999.0) is None
 
 
 def test_a_removed_message_leaves_no_start_time_behind() -> None:
@@ -233,4 +254,4 @@ def test_a_removed_message_leaves_no_start_time_behind() -> None:
     queue.mark_started([Msg(1)], 0.0)
     queue.remove([Msg(1)], 1.0)
     queue.put([Msg(1)])
-    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+    assert concurrent.ExpirySweep(queue, TIMEOUT).next(9999.0) is None

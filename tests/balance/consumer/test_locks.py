@@ -1,15 +1,10 @@
 """Lock renewal of orderly consumers."""
 
+from pocketmq.balance.consumer import locks
 from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import LockBatch, MarkLocked, MarkUnlocked, UnlockBatch
-from pocketmq.balance.consumer.locks import (
-    after_lock_batch,
-    after_unlock_batch,
-    lock_plan,
-    unlock_plan,
-)
 from pocketmq.balance.profile import V4, V5
-from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model import MessageRequestMode
 from tests.balance.consumer.shapes import q
 
 A0, A1, B0 = q(0, "a"), q(1, "a"), q(0, "b")
@@ -23,25 +18,25 @@ OWNED = (
 
 
 def test_locks_are_renewed_with_one_request_for_each_broker() -> None:
-    assert lock_plan(OWNED) == (LockBatch("a", (A0, A1)), LockBatch("b", (B0,)))
-    assert lock_plan(()) == ()
+    assert locks.lock_plan(OWNED) == (LockBatch("a", (A0, A1)), LockBatch("b", (B0,)))
+    assert locks.lock_plan(()) == ()
 
 
 def test_what_a_broker_does_not_grant_is_not_locked() -> None:
     batch = LockBatch("a", (A0, A1))
-    assert after_lock_batch(batch, {A1, B0}) == (MarkUnlocked(A0), MarkLocked(A1))
-    assert after_lock_batch(batch, ()) == (MarkUnlocked(A0), MarkUnlocked(A1))
+    assert locks.after_lock_batch(batch, {A1, B0}) == (MarkUnlocked(A0), MarkLocked(A1))
+    assert locks.after_lock_batch(batch, ()) == (MarkUnlocked(A0), MarkUnlocked(A1))
 
 
 def test_a_silent_broker_changes_nothing() -> None:
-    assert after_lock_batch(LockBatch("a", (A0,)), None) == ()
+    assert locks.after_lock_batch(LockBatch("a", (A0,)), None) == ()
 
 
 def test_stopping_gives_all_locks_back() -> None:
-    plan = unlock_plan(OWNED)
+    plan = locks.unlock_plan(OWNED)
     assert plan == (UnlockBatch("a", (A0, A1)), UnlockBatch("b", (B0,)))
-    assert after_unlock_batch(plan[0], answered=True) == (MarkUnlocked(A0), MarkUnlocked(A1))
-    assert after_unlock_batch(plan[0], answered=False) == ()
+    assert locks.after_unlock_batch(plan[0], answered=True) == (MarkUnlocked(A0), MarkUnlocked(A1))
+    assert locks.after_unlock_batch(plan[0], answered=False) == ()
 
 
 def test_renewal_comes_before_a_lock_grows_too_old() -> None:

@@ -2,19 +2,7 @@
 
 import pytest
 
-from pocketmq.balance.consumer.instructions import (
-    AskMaxOffset,
-    ClearQueue,
-    DropQueue,
-    ReadOffset,
-    ReleaseQueue,
-    RemoveQueue,
-    SearchOffset,
-    SkipQueue,
-    SkipReason,
-    UpdateOffset,
-    UseOffset,
-)
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.offsets import (
     NO_OFFSET,
     OFFSET_UNKNOWN,
@@ -32,7 +20,7 @@ from pocketmq.balance.consumer.offsets import (
     start_step,
 )
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
+from pocketmq.model import ConsumeFromWhere, ConsumeType
 from tests.balance.consumer.shapes import q
 
 PUSH, LITE = ConsumeType.CONSUME_PASSIVELY, ConsumeType.CONSUME_ACTIVELY
@@ -47,12 +35,12 @@ DEPRECATED = [
 ]
 T = 1_700_000_000_000
 TABLE = [
-    (LAST, AskMaxOffset(NORMAL)),
-    (LAST, UseOffset(RETRY, 0)),
-    (FIRST, UseOffset(NORMAL, 0)),
-    (FIRST, UseOffset(RETRY, 0)),
-    (TIME, SearchOffset(NORMAL, T)),
-    (TIME, AskMaxOffset(RETRY)),
+    (LAST, instructions.AskMaxOffset(NORMAL)),
+    (LAST, instructions.UseOffset(RETRY, 0)),
+    (FIRST, instructions.UseOffset(NORMAL, 0)),
+    (FIRST, instructions.UseOffset(RETRY, 0)),
+    (TIME, instructions.SearchOffset(NORMAL, T)),
+    (TIME, instructions.AskMaxOffset(RETRY)),
 ]
 
 
@@ -61,10 +49,10 @@ TABLE = [
 def test_table(kind: ConsumeType, where: ConsumeFromWhere, unstored: StartStep) -> None:
     rule = StartRule(where, T, kind)
     queue = unstored.queue
-    assert start_step(queue, 42, rule) == UseOffset(queue, 42)
-    assert start_step(queue, 0, rule) == UseOffset(queue, 0)
+    assert start_step(queue, 42, rule) == instructions.UseOffset(queue, 42)
+    assert start_step(queue, 0, rule) == instructions.UseOffset(queue, 0)
     assert start_step(queue, NO_OFFSET, rule) == unstored
-    unknown = SkipQueue(queue, SkipReason.OFFSET_UNKNOWN)
+    unknown = instructions.SkipQueue(queue, instructions.SkipReason.OFFSET_UNKNOWN)
     assert start_step(queue, OFFSET_UNKNOWN, rule) == unknown
     assert start_step(queue, -3, rule) == unknown
 
@@ -80,21 +68,23 @@ def test_deprecated_values_mean_last_offset_to_a_push_consumer(where: ConsumeFro
 @pytest.mark.parametrize("where", DEPRECATED)
 def test_deprecated_values_never_start_a_pull_consumer(where: ConsumeFromWhere) -> None:
     step = start_step(NORMAL, 7, StartRule(where, consume_type=LITE))
-    assert step == SkipQueue(NORMAL, SkipReason.OFFSET_UNKNOWN)
+    assert step == instructions.SkipQueue(NORMAL, instructions.SkipReason.OFFSET_UNKNOWN)
 
 
 def test_only_pull_consumers_trust_their_memory() -> None:
-    assert read_step(NORMAL, StartRule()) == ReadOffset(NORMAL, memory_first=False)
-    assert read_step(NORMAL, StartRule(consume_type=LITE)) == ReadOffset(NORMAL, memory_first=True)
+    assert read_step(NORMAL, StartRule()) == instructions.ReadOffset(NORMAL, memory_first=False)
+    assert read_step(NORMAL, StartRule(consume_type=LITE)) == instructions.ReadOffset(
+        NORMAL, memory_first=True
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "step"),
     [
-        (9, UseOffset(NORMAL, 9)),
-        (0, UseOffset(NORMAL, 0)),
-        (-1, SkipQueue(NORMAL, SkipReason.OFFSET_ANSWER_FAILED)),
-        (None, SkipQueue(NORMAL, SkipReason.OFFSET_ANSWER_FAILED)),
+        (9, instructions.UseOffset(NORMAL, 9)),
+        (0, instructions.UseOffset(NORMAL, 0)),
+        (-1, instructions.SkipQueue(NORMAL, instructions.SkipReason.OFFSET_ANSWER_FAILED)),
+        (None, instructions.SkipQueue(NORMAL, instructions.SkipReason.OFFSET_ANSWER_FAILED)),
     ],
 )
 def test_a_brokers_answer_is_used_if_it_is_an_offset(answer: int | None, step: StartStep) -> None:
@@ -167,11 +157,15 @@ def test_a_reset_pauses_clears_waits_commits_and_resumes() -> None:
     offsets = {A: 10, q(5): 50, U: 3}
     held = (A, B, U)
     assert SETTLE_TIME == 10.0
-    assert begin_reset("T", offsets, held) == (PauseConsumer(), DropQueue(A), ClearQueue(A))
+    assert begin_reset("T", offsets, held) == (
+        PauseConsumer(),
+        instructions.DropQueue(A),
+        instructions.ClearQueue(A),
+    )
     assert finish_reset("T", offsets, held) == (
-        UpdateOffset(A, 10, increase_only=False),
-        ReleaseQueue(A),
-        RemoveQueue(A),
+        instructions.UpdateOffset(A, 10, increase_only=False),
+        instructions.ReleaseQueue(A),
+        instructions.RemoveQueue(A),
         ResumeConsumer(),
     )
 

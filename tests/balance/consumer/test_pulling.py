@@ -3,92 +3,77 @@
 import pytest
 from msgspec.structs import replace
 
-from pocketmq.balance.consumer.instructions import (
-    DropQueue,
-    FreezeOffset,
-    Instruction,
-    PersistOffset,
-    ReadOffset,
-    RebalanceAgain,
-    ReleaseQueue,
-    RemoveQueue,
-    SetQueueLimits,
-    UpdateOffset,
-)
+from pocketmq.balance.consumer import instructions, pulling
 from pocketmq.balance.consumer.limits import MIB, PullLimits
-from pocketmq.balance.consumer.pulling import (
-    BeforePull,
-    BrokerChoice,
-    CacheMessages,
-    CommitWithPull,
-    CorrectOffset,
-    PullAgain,
-    PullAnswer,
-    PullFacts,
-    PullLater,
-    PullNow,
-    PullStatus,
-    ReportOddOffsets,
-    StopPulling,
-    WaitReason,
-    after_pull,
-    after_pull_error,
-    before_pull,
-    choose_broker,
-    commit_with_pull,
-    offset_correction,
-    pull_size,
-    start_check_failed,
-)
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 from tests.balance.consumer.shapes import q
 
 A = q(0)
-IDLE = PullFacts(queue=A, limits=PullLimits().in_force())
+IDLE = pulling.PullFacts(queue=A, limits=PullLimits().in_force())
 
-BEFORE: list[tuple[str, dict[str, object], BeforePull]] = [
-    ("an idle queue is pulled", {}, PullNow()),
-    ("a dropped queue ends, whatever else", {"dropped": True, "running": False}, StopPulling()),
-    ("not running", {"running": False, "paused": True}, PullLater(1.0, WaitReason.NOT_RUNNING)),
-    ("paused", {"paused": True, "count": 9999}, PullLater(1.0, WaitReason.PAUSED)),
-    ("1000 messages are allowed", {"count": 1000}, PullNow()),
-    ("1001 are not", {"count": 1001}, PullLater(0.05, WaitReason.TOO_MANY_MESSAGES)),
-    ("less than 101 MiB are allowed", {"size": 101 * MIB - 1}, PullNow()),
-    ("101 MiB are not", {"size": 101 * MIB}, PullLater(0.05, WaitReason.TOO_MANY_BYTES)),
+BEFORE: list[tuple[str, dict[str, object], pulling.BeforePull]] = [
+    ("an idle queue is pulled", {}, pulling.PullNow()),
+    (
+        "a dropped queue ends, whatever else",
+        {"dropped": True, "running": False},
+        pulling.StopPulling(),
+    ),
+    (
+        "not running",
+        {"running": False, "paused": True},
+        pulling.PullLater(1.0, pulling.WaitReason.NOT_RUNNING),
+    ),
+    ("paused", {"paused": True, "count": 9999}, pulling.PullLater(1.0, pulling.WaitReason.PAUSED)),
+    ("1000 messages are allowed", {"count": 1000}, pulling.PullNow()),
+    (
+        "1001 are not",
+        {"count": 1001},
+        pulling.PullLater(0.05, pulling.WaitReason.TOO_MANY_MESSAGES),
+    ),
+    ("less than 101 MiB are allowed", {"size": 101 * MIB - 1}, pulling.PullNow()),
+    (
+        "101 MiB are not",
+        {"size": 101 * MIB},
+        pulling.PullLater(0.05, pulling.WaitReason.TOO_MANY_BYTES),
+    ),
     (
         "messages are counted before bytes",
         {"count": 1001, "size": 101 * MIB},
-        PullLater(0.05, WaitReason.TOO_MANY_MESSAGES),
+        pulling.PullLater(0.05, pulling.WaitReason.TOO_MANY_MESSAGES),
     ),
-    ("a span of 2000 is allowed", {"span": 2000}, PullNow()),
-    ("2001 is not", {"span": 2001}, PullLater(0.05, WaitReason.SPAN_TOO_LONG)),
+    ("a span of 2000 is allowed", {"span": 2000}, pulling.PullNow()),
+    ("2001 is not", {"span": 2001}, pulling.PullLater(0.05, pulling.WaitReason.SPAN_TOO_LONG)),
     (
         "orderly: the span does not matter, the lock does",
         {"orderly": True, "span": 2001},
-        PullLater(1.0, WaitReason.NOT_LOCKED),
+        pulling.PullLater(1.0, pulling.WaitReason.NOT_LOCKED),
     ),
     (
         "orderly: the first pull under the lock reads the offset again",
         {"orderly": True, "locked": True, "subscribed": False},
-        ReadOffset(A),
+        instructions.ReadOffset(A),
     ),
     (
         "orderly: later pulls do not",
         {"orderly": True, "locked": True, "start_checked": True},
-        PullNow(),
+        pulling.PullNow(),
     ),
-    ("the offset is read again after a start delay", {"delayed": True}, ReadOffset(A)),
+    ("the offset is read again after a start delay", {"delayed": True}, instructions.ReadOffset(A)),
     (
         "but not while pulls are put off",
         {"delayed": True, "paused": True},
-        PullLater(1.0, WaitReason.PAUSED),
+        pulling.PullLater(1.0, pulling.WaitReason.PAUSED),
     ),
-    ("no subscription", {"subscribed": False}, PullLater(1.0, WaitReason.NOT_SUBSCRIBED)),
+    (
+        "no subscription",
+        {"subscribed": False},
+        pulling.PullLater(1.0, pulling.WaitReason.NOT_SUBSCRIBED),
+    ),
     (
         "the delay after errors can be set",
         {"running": False, "retry_after_error": 3.0},
-        PullLater(3.0, WaitReason.NOT_RUNNING),
+        pulling.PullLater(3.0, pulling.WaitReason.NOT_RUNNING),
     ),
 ]
 
@@ -108,67 +93,85 @@ BEFORE: list[tuple[str, dict[str, object], BeforePull]] = [
 def test_a_pull_asks_for_more_while_a_backlog_waits_unless_told_how_many(
     batch: int | None, waiting: int, room: int, asked: int
 ) -> None:
-    assert pull_size(batch, waiting, room) == asked
+    assert pulling.pull_size(batch, waiting, room) == asked
 
 
 @pytest.mark.parametrize(("rule", "changes", "step"), BEFORE, ids=[row[0] for row in BEFORE])
-def test_before_a_pull(rule: str, changes: dict[str, object], step: BeforePull) -> None:
-    assert before_pull(replace(IDLE, **changes)) == step
+def test_before_a_pull(rule: str, changes: dict[str, object], step: pulling.BeforePull) -> None:
+    assert pulling.before_pull(replace(IDLE, **changes)) == step
 
 
 def test_a_start_offset_that_cannot_be_read_waits_a_second() -> None:
-    assert start_check_failed(IDLE) == PullLater(1.0, WaitReason.OFFSET_UNKNOWN)
+    assert pulling.start_check_failed(IDLE) == pulling.PullLater(
+        1.0, pulling.WaitReason.OFFSET_UNKNOWN
+    )
 
 
 def test_topic_limits_replace_those_of_the_queue() -> None:
-    limits = PullLimits(topic_count=100).in_force(SetQueueLimits(25, None))
-    assert before_pull(replace(IDLE, limits=limits, count=26)) == PullLater(
-        0.05, WaitReason.TOO_MANY_MESSAGES
+    limits = PullLimits(topic_count=100).in_force(instructions.SetQueueLimits(25, None))
+    assert pulling.before_pull(replace(IDLE, limits=limits, count=26)) == pulling.PullLater(
+        0.05, pulling.WaitReason.TOO_MANY_MESSAGES
     )
     assert (limits.count, limits.size_mib, limits.span) == (25, 100, 2000)
 
 
-FOUND = PullAnswer(queue=A, status=PullStatus.FOUND, asked=10, next_offset=42, first_offset=10)
-NOTHING = PullAnswer(queue=A, status=PullStatus.NO_NEW_MSG, asked=10, next_offset=42)
-ILLEGAL = PullAnswer(queue=A, status=PullStatus.OFFSET_ILLEGAL, asked=10, next_offset=42)
-AGAIN = PullAgain(A, 42, 0.0)
+FOUND = pulling.PullAnswer(
+    queue=A, status=pulling.PullStatus.FOUND, asked=10, next_offset=42, first_offset=10
+)
+NOTHING = pulling.PullAnswer(
+    queue=A, status=pulling.PullStatus.NO_NEW_MSG, asked=10, next_offset=42
+)
+ILLEGAL = pulling.PullAnswer(
+    queue=A, status=pulling.PullStatus.OFFSET_ILLEGAL, asked=10, next_offset=42
+)
+AGAIN = pulling.PullAgain(A, 42, 0.0)
 
-AFTER: list[tuple[str, Profile, PullAnswer, list[Instruction]]] = [
-    ("found: cache and pull on", V5, FOUND, [CacheMessages(A), AGAIN]),
+AFTER: list[tuple[str, Profile, pulling.PullAnswer, list[instructions.Instruction]]] = [
+    ("found: cache and pull on", V5, FOUND, [pulling.CacheMessages(A), AGAIN]),
     (
         "found: with an interval pull later",
         V5,
         replace(FOUND, pull_interval=0.2),
-        [CacheMessages(A), PullAgain(A, 42, 0.2)],
+        [pulling.CacheMessages(A), pulling.PullAgain(A, 42, 0.2)],
     ),
     ("found, all of other tags: pull on at once", V5, replace(FOUND, first_offset=None), [AGAIN]),
     (
         "found, but below what was asked for",
         V5,
         replace(FOUND, first_offset=9),
-        [CacheMessages(A), AGAIN, ReportOddOffsets(A, 10, 42, 9)],
+        [pulling.CacheMessages(A), AGAIN, pulling.ReportOddOffsets(A, 10, 42, 9)],
     ),
     (
         "found, but going back",
         V5,
         replace(FOUND, next_offset=9),
-        [CacheMessages(A), PullAgain(A, 9), ReportOddOffsets(A, 10, 9, 10)],
+        [pulling.CacheMessages(A), pulling.PullAgain(A, 9), pulling.ReportOddOffsets(A, 10, 9, 10)],
     ),
     (
         "nothing new, nothing cached: what was skipped is done",
         V4,
         NOTHING,
-        [UpdateOffset(A, 42, increase_only=True), AGAIN],
+        [instructions.UpdateOffset(A, 42, increase_only=True), AGAIN],
     ),
     ("nothing new, something cached", V4, replace(NOTHING, cached_count=1), [AGAIN]),
     (
         "nothing matched is as nothing new",
         V5,
-        replace(NOTHING, status=PullStatus.NO_MATCHED_MSG),
-        [UpdateOffset(A, 42, increase_only=True), AGAIN],
+        replace(NOTHING, status=pulling.PullStatus.NO_MATCHED_MSG),
+        [instructions.UpdateOffset(A, 42, increase_only=True), AGAIN],
     ),
-    ("illegal offset: 4.x waits 10 s", V4, ILLEGAL, [DropQueue(A), CorrectOffset(A, 42, 10.0)]),
-    ("illegal offset: 5.x acts at once", V5, ILLEGAL, [DropQueue(A), CorrectOffset(A, 42, 0.0)]),
+    (
+        "illegal offset: 4.x waits 10 s",
+        V4,
+        ILLEGAL,
+        [instructions.DropQueue(A), pulling.CorrectOffset(A, 42, 10.0)],
+    ),
+    (
+        "illegal offset: 5.x acts at once",
+        V5,
+        ILLEGAL,
+        [instructions.DropQueue(A), pulling.CorrectOffset(A, 42, 0.0)],
+    ),
 ]
 
 
@@ -176,54 +179,63 @@ AFTER: list[tuple[str, Profile, PullAnswer, list[Instruction]]] = [
     ("rule", "profile", "answer", "steps"), AFTER, ids=[row[0] for row in AFTER]
 )
 def test_after_a_pull(
-    rule: str, profile: Profile, answer: PullAnswer, steps: list[Instruction]
+    rule: str, profile: Profile, answer: pulling.PullAnswer, steps: list[instructions.Instruction]
 ) -> None:
-    assert list(after_pull(profile, answer)) == steps
+    assert list(pulling.after_pull(profile, answer)) == steps
 
 
 def test_correcting_an_offset_gives_the_queue_up() -> None:
-    given_up = (PersistOffset(A), RemoveQueue(A), DropQueue(A), ReleaseQueue(A))
-    note = UpdateOffset(A, 42, increase_only=False)
-    assert offset_correction(V4, A, 42) == (note, *given_up)
-    assert offset_correction(V5, A, 42) == (FreezeOffset(A, 42), *given_up, RebalanceAgain(0.0))
+    given_up = (
+        instructions.PersistOffset(A),
+        instructions.RemoveQueue(A),
+        instructions.DropQueue(A),
+        instructions.ReleaseQueue(A),
+    )
+    note = instructions.UpdateOffset(A, 42, increase_only=False)
+    assert pulling.offset_correction(V4, A, 42) == (note, *given_up)
+    assert pulling.offset_correction(V5, A, 42) == (
+        instructions.FreezeOffset(A, 42),
+        *given_up,
+        instructions.RebalanceAgain(0.0),
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "after"), [(215, 0.02), (24, 1.0), (25, 1.0), (1, 1.0), (None, 1.0)]
 )
 def test_errors_are_tried_again_with_the_same_offset(code: int | None, after: float) -> None:
-    assert after_pull_error(A, 10, code) == PullAgain(A, 10, after)
+    assert pulling.after_pull_error(A, 10, code) == pulling.PullAgain(A, 10, after)
 
 
 @pytest.mark.parametrize(
     ("model", "noted", "to_slave", "commit"),
     [
-        (MessageModel.CLUSTERING, 5, False, CommitWithPull(True, 5)),
-        (MessageModel.CLUSTERING, 5, True, CommitWithPull(False, 5)),
-        (MessageModel.CLUSTERING, 0, False, CommitWithPull(False, 0)),
-        (MessageModel.CLUSTERING, -1, False, CommitWithPull(False, -1)),
-        (MessageModel.BROADCASTING, 5, False, CommitWithPull(False, 0)),
+        (MessageModel.CLUSTERING, 5, False, pulling.CommitWithPull(True, 5)),
+        (MessageModel.CLUSTERING, 5, True, pulling.CommitWithPull(False, 5)),
+        (MessageModel.CLUSTERING, 0, False, pulling.CommitWithPull(False, 0)),
+        (MessageModel.CLUSTERING, -1, False, pulling.CommitWithPull(False, -1)),
+        (MessageModel.BROADCASTING, 5, False, pulling.CommitWithPull(False, 0)),
     ],
 )
 def test_a_pull_carries_the_offset_to_a_master(
-    model: MessageModel, noted: int, to_slave: bool, commit: CommitWithPull
+    model: MessageModel, noted: int, to_slave: bool, commit: pulling.CommitWithPull
 ) -> None:
-    assert commit_with_pull(model, noted, to_slave=to_slave) == commit
+    assert pulling.commit_with_pull(model, noted, to_slave=to_slave) == commit
 
 
 @pytest.mark.parametrize(
     ("addresses", "suggested", "only_this", "choice"),
     [
-        ({0: "m", 1: "s"}, 0, False, BrokerChoice("m", False)),
-        ({0: "m", 1: "s"}, 1, False, BrokerChoice("s", True)),
-        ({0: "m", 2: "s"}, 1, False, BrokerChoice("s", True)),
-        ({0: "m", 3: "s"}, 1, False, BrokerChoice("m", False)),
-        ({1: "s"}, 0, False, BrokerChoice("s", True)),
+        ({0: "m", 1: "s"}, 0, False, pulling.BrokerChoice("m", False)),
+        ({0: "m", 1: "s"}, 1, False, pulling.BrokerChoice("s", True)),
+        ({0: "m", 2: "s"}, 1, False, pulling.BrokerChoice("s", True)),
+        ({0: "m", 3: "s"}, 1, False, pulling.BrokerChoice("m", False)),
+        ({1: "s"}, 0, False, pulling.BrokerChoice("s", True)),
         ({1: "s"}, 0, True, None),
         ({}, 0, False, None),
     ],
 )
 def test_the_suggested_broker_is_taken_or_the_next_slave_or_any(
-    addresses: dict[int, str], suggested: int, only_this: bool, choice: BrokerChoice | None
+    addresses: dict[int, str], suggested: int, only_this: bool, choice: pulling.BrokerChoice | None
 ) -> None:
-    assert choose_broker(addresses, suggested, only_this=only_this) == choice
+    assert pulling.choose_broker(addresses, suggested, only_this=only_this) == choice

@@ -24,8 +24,7 @@ from pocketmq.balance.consumer.instructions import (
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.balance.consumer.rebalance import KeepReason, MemberWarning, decide, unsubscribed
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode
 from tests.balance.consumer.shapes import Fails, RoundRobin, Shares, q, queues
 
 NOT_MINE, EXPIRED = RevokeReason.NOT_MINE, RevokeReason.PULL_EXPIRED

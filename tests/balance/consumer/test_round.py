@@ -8,34 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.facts import GroupMember, OwnedQueue, RebalanceFacts
-from pocketmq.balance.consumer.instructions import (
-    AddQueue,
-    AskMaxOffset,
-    AssignQueues,
-    AwaitIdle,
-    BumpSubscription,
-    CountUnlockTry,
-    DropQueue,
-    ForgetOffset,
-    Instruction,
-    LockQueue,
-    MarkUnlocked,
-    NotifyListener,
-    PersistOffset,
-    ReadOffset,
-    RebalanceAgain,
-    RemoveQueue,
-    SendHeartbeats,
-    SetQueueLimits,
-    SkipQueue,
-    SkipReason,
-    StartPopping,
-    StartPulling,
-    SubscribePopRetry,
-    UnlockQueue,
-    UnsubscribePopRetry,
-)
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, StartRule
 from pocketmq.balance.consumer.rebalance import BrokerAssignedQueue, decide, decide_assigned
@@ -75,22 +49,25 @@ def own(*queues: MessageQueue, last_lock: float = 1000.0, cached: bool = False) 
     return [OwnedQueue(queue, 1000.0, cached=cached, last_lock=last_lock) for queue in queues]
 
 
-def notify_5x(*mine: MessageQueue) -> list[Instruction]:
+def notify_5x(*mine: MessageQueue) -> list[instructions.Instruction]:
     return [
-        BumpSubscription("T", 1_000_000),
-        SendHeartbeats(),
-        NotifyListener("T", ALL, mine),
+        instructions.BumpSubscription("T", 1_000_000),
+        instructions.SendHeartbeats(),
+        instructions.NotifyListener("T", ALL, mine),
     ]
 
 
-NOTIFY_4X: list[Instruction] = [BumpSubscription("T", 1_000_000), SendHeartbeats()]
+NOTIFY_4X: list[instructions.Instruction] = [
+    instructions.BumpSubscription("T", 1_000_000),
+    instructions.SendHeartbeats(),
+]
 
 
 class Row(NamedTuple):
     rule: str
     facts: RebalanceFacts
     world: World
-    steps: list[Instruction]
+    steps: list[instructions.Instruction]
     balanced: bool
 
 
@@ -107,9 +84,14 @@ ROWS = [
         facts(V4, A, B),
         World(),
         [
-            *(ForgetOffset(A), ReadOffset(A), ForgetOffset(B), ReadOffset(B)),
-            *(AddQueue(A), AddQueue(B)),
-            *(StartPulling(A, 100, 0.0), StartPulling(B, 100, 0.0)),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.ForgetOffset(B),
+                instructions.ReadOffset(B),
+            ),
+            *(instructions.AddQueue(A), instructions.AddQueue(B)),
+            *(instructions.StartPulling(A, 100, 0.0), instructions.StartPulling(B, 100, 0.0)),
             *NOTIFY_4X,
         ],
         True,
@@ -118,7 +100,13 @@ ROWS = [
         "concurrent take: pull in half a second, then tell the listener (5.x)",
         facts(V5, A),
         World(),
-        [ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.5), *notify_5x(A)],
+        [
+            instructions.ForgetOffset(A),
+            instructions.ReadOffset(A),
+            instructions.AddQueue(A),
+            instructions.StartPulling(A, 100, 0.5),
+            *notify_5x(A),
+        ],
         True,
     ),
     Row(
@@ -126,8 +114,12 @@ ROWS = [
         facts(V5, A),
         World(stored=NO_OFFSET),
         [
-            *(ForgetOffset(A), ReadOffset(A), AskMaxOffset(A)),
-            *(AddQueue(A), StartPulling(A, 500, 0.5), *notify_5x(A)),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.AskMaxOffset(A),
+            ),
+            *(instructions.AddQueue(A), instructions.StartPulling(A, 500, 0.5), *notify_5x(A)),
         ],
         True,
     ),
@@ -136,9 +128,17 @@ ROWS = [
         facts(V5, A, B),
         World(stored={A: OFFSET_UNKNOWN, B: 7}),
         [
-            *(ForgetOffset(A), ReadOffset(A), ForgetOffset(B), ReadOffset(B)),
-            *(SkipQueue(A, SkipReason.OFFSET_UNKNOWN), AddQueue(B)),
-            *(StartPulling(B, 7, 0.5), *notify_5x(A, B)),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.ForgetOffset(B),
+                instructions.ReadOffset(B),
+            ),
+            *(
+                instructions.SkipQueue(A, instructions.SkipReason.OFFSET_UNKNOWN),
+                instructions.AddQueue(B),
+            ),
+            *(instructions.StartPulling(B, 7, 0.5), *notify_5x(A, B)),
         ],
         False,
     ),
@@ -147,8 +147,12 @@ ROWS = [
         facts(V5, A),
         World(stored=NO_OFFSET, answer=None),
         [
-            *(ForgetOffset(A), ReadOffset(A), AskMaxOffset(A)),
-            SkipQueue(A, SkipReason.OFFSET_ANSWER_FAILED),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.AskMaxOffset(A),
+            ),
+            instructions.SkipQueue(A, instructions.SkipReason.OFFSET_ANSWER_FAILED),
         ],
         False,
     ),
@@ -157,8 +161,8 @@ ROWS = [
         facts(V5, A, orderly=True),
         World(),
         [
-            *(LockQueue(A), ForgetOffset(A), ReadOffset(A)),
-            *(AddQueue(A), StartPulling(A, 100, 0.5), *notify_5x(A)),
+            *(instructions.LockQueue(A), instructions.ForgetOffset(A), instructions.ReadOffset(A)),
+            *(instructions.AddQueue(A), instructions.StartPulling(A, 100, 0.5), *notify_5x(A)),
         ],
         True,
     ),
@@ -167,8 +171,18 @@ ROWS = [
         facts(V4, A, B, orderly=True),
         World(denied=frozenset({A})),
         [
-            *(LockQueue(A), LockQueue(B), SkipQueue(A, SkipReason.LOCK_DENIED)),
-            *(ForgetOffset(B), ReadOffset(B), AddQueue(B), StartPulling(B, 100, 0.0), *NOTIFY_4X),
+            *(
+                instructions.LockQueue(A),
+                instructions.LockQueue(B),
+                instructions.SkipQueue(A, instructions.SkipReason.LOCK_DENIED),
+            ),
+            *(
+                instructions.ForgetOffset(B),
+                instructions.ReadOffset(B),
+                instructions.AddQueue(B),
+                instructions.StartPulling(B, 100, 0.0),
+                *NOTIFY_4X,
+            ),
         ],
         False,
     ),
@@ -177,9 +191,17 @@ ROWS = [
         facts(V5, A, B, orderly=True),
         World(denied=frozenset({A})),
         [
-            *(LockQueue(A), LockQueue(B), SkipQueue(A, SkipReason.LOCK_DENIED)),
-            *(ForgetOffset(B), ReadOffset(B), AddQueue(B)),
-            *(RebalanceAgain(0.5), StartPulling(B, 100, 0.5), *notify_5x(A, B)),
+            *(
+                instructions.LockQueue(A),
+                instructions.LockQueue(B),
+                instructions.SkipQueue(A, instructions.SkipReason.LOCK_DENIED),
+            ),
+            *(instructions.ForgetOffset(B), instructions.ReadOffset(B), instructions.AddQueue(B)),
+            *(
+                instructions.RebalanceAgain(0.5),
+                instructions.StartPulling(B, 100, 0.5),
+                *notify_5x(A, B),
+            ),
         ],
         False,
     ),
@@ -188,8 +210,18 @@ ROWS = [
         facts(V4, owned=own(A, B)),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
-            *(DropQueue(B), PersistOffset(B), ForgetOffset(B), RemoveQueue(B)),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.RemoveQueue(A),
+            ),
+            *(
+                instructions.DropQueue(B),
+                instructions.PersistOffset(B),
+                instructions.ForgetOffset(B),
+                instructions.RemoveQueue(B),
+            ),
             *NOTIFY_4X,
         ],
         True,
@@ -199,9 +231,17 @@ ROWS = [
         facts(V5, owned=own(A, B)),
         World(),
         [
-            *(DropQueue(A), DropQueue(B)),
-            *(PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
-            *(PersistOffset(B), ForgetOffset(B), RemoveQueue(B)),
+            *(instructions.DropQueue(A), instructions.DropQueue(B)),
+            *(
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.RemoveQueue(A),
+            ),
+            *(
+                instructions.PersistOffset(B),
+                instructions.ForgetOffset(B),
+                instructions.RemoveQueue(B),
+            ),
             *notify_5x(),
         ],
         True,
@@ -211,8 +251,13 @@ ROWS = [
         facts(V4, owned=own(A), orderly=True),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
-            *(UnlockQueue(A, after=0.0), RemoveQueue(A), *NOTIFY_4X),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.AwaitIdle(A, 1.0),
+            ),
+            *(instructions.UnlockQueue(A, after=0.0), instructions.RemoveQueue(A), *NOTIFY_4X),
         ],
         True,
     ),
@@ -221,8 +266,13 @@ ROWS = [
         facts(V4, owned=own(A, cached=True), orderly=True),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
-            *(UnlockQueue(A, after=20.0), RemoveQueue(A), *NOTIFY_4X),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.AwaitIdle(A, 1.0),
+            ),
+            *(instructions.UnlockQueue(A, after=20.0), instructions.RemoveQueue(A), *NOTIFY_4X),
         ],
         True,
     ),
@@ -231,8 +281,13 @@ ROWS = [
         facts(V4, owned=own(A), orderly=True),
         World(busy=frozenset({A})),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
-            CountUnlockTry(A),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.AwaitIdle(A, 1.0),
+            ),
+            instructions.CountUnlockTry(A),
         ],
         True,
     ),
@@ -241,8 +296,18 @@ ROWS = [
         facts(V5, owned=own(A), orderly=True),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5)),
-            *(PersistOffset(A), ForgetOffset(A), MarkUnlocked(A), UnlockQueue(A), RemoveQueue(A)),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.AwaitIdle(A, 0.5),
+            ),
+            *(
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.MarkUnlocked(A),
+                instructions.UnlockQueue(A),
+                instructions.RemoveQueue(A),
+            ),
             *notify_5x(),
         ],
         True,
@@ -251,7 +316,12 @@ ROWS = [
         "orderly loss while a handler runs: kept for now (5.x)",
         facts(V5, owned=own(A), orderly=True),
         World(busy=frozenset({A})),
-        [DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5), CountUnlockTry(A)],
+        [
+            instructions.DropQueue(A),
+            instructions.PersistOffset(A),
+            instructions.AwaitIdle(A, 0.5),
+            instructions.CountUnlockTry(A),
+        ],
         True,
     ),
     Row(
@@ -259,8 +329,14 @@ ROWS = [
         facts(V5, owned=own(A, last_lock=979.9), orderly=True),
         World(busy=frozenset({A})),
         [
-            *(DropQueue(A), PersistOffset(A)),
-            *(PersistOffset(A), ForgetOffset(A), MarkUnlocked(A), UnlockQueue(A), RemoveQueue(A)),
+            *(instructions.DropQueue(A), instructions.PersistOffset(A)),
+            *(
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.MarkUnlocked(A),
+                instructions.UnlockQueue(A),
+                instructions.RemoveQueue(A),
+            ),
             *notify_5x(),
         ],
         True,
@@ -270,8 +346,18 @@ ROWS = [
         facts(V5, A, owned=[OwnedQueue(A, 0.0)]),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
-            *(ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.5)),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.RemoveQueue(A),
+            ),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.AddQueue(A),
+                instructions.StartPulling(A, 100, 0.5),
+            ),
             *notify_5x(A),
         ],
         True,
@@ -280,7 +366,12 @@ ROWS = [
         "an expired queue whose handler runs is not taken anew",
         facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True),
         World(busy=frozenset({A})),
-        [DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5), CountUnlockTry(A)],
+        [
+            instructions.DropQueue(A),
+            instructions.PersistOffset(A),
+            instructions.AwaitIdle(A, 0.5),
+            instructions.CountUnlockTry(A),
+        ],
         False,
     ),
     Row(
@@ -293,8 +384,17 @@ ROWS = [
         ),
         World(),
         [
-            *(ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.0)),
-            *(BumpSubscription("T", 1_000_000), SetQueueLimits(500, 1), SendHeartbeats()),
+            *(
+                instructions.ForgetOffset(A),
+                instructions.ReadOffset(A),
+                instructions.AddQueue(A),
+                instructions.StartPulling(A, 100, 0.0),
+            ),
+            *(
+                instructions.BumpSubscription("T", 1_000_000),
+                instructions.SetQueueLimits(500, 1),
+                instructions.SendHeartbeats(),
+            ),
         ],
         True,
     ),
@@ -302,7 +402,13 @@ ROWS = [
         "giving up the last queue leaves the limits as they are",
         facts(V4, owned=own(A), limits=PullLimits(topic_count=1000)),
         World(),
-        [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A), *NOTIFY_4X],
+        [
+            instructions.DropQueue(A),
+            instructions.PersistOffset(A),
+            instructions.ForgetOffset(A),
+            instructions.RemoveQueue(A),
+            *NOTIFY_4X,
+        ],
         True,
     ),
     Row(
@@ -310,9 +416,18 @@ ROWS = [
         facts(V4, B, owned=own(A), consume_type=LITE, start=StartRule(consume_type=LITE)),
         World(),
         [
-            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
-            *(ForgetOffset(B), ReadOffset(B, memory_first=True), AddQueue(B)),
-            *(AssignQueues("T", (B,)), NotifyListener("T", ALL, (B,))),
+            *(
+                instructions.DropQueue(A),
+                instructions.PersistOffset(A),
+                instructions.ForgetOffset(A),
+                instructions.RemoveQueue(A),
+            ),
+            *(
+                instructions.ForgetOffset(B),
+                instructions.ReadOffset(B, memory_first=True),
+                instructions.AddQueue(B),
+            ),
+            *(instructions.AssignQueues("T", (B,)), instructions.NotifyListener("T", ALL, (B,))),
         ],
         True,
     ),
@@ -322,7 +437,13 @@ ROWS = [
             facts(V4, owned=own(A), orderly=True, model=MessageModel.BROADCASTING), route=()
         ),
         World(),
-        [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A), *NOTIFY_4X],
+        [
+            instructions.DropQueue(A),
+            instructions.PersistOffset(A),
+            instructions.ForgetOffset(A),
+            instructions.RemoveQueue(A),
+            *NOTIFY_4X,
+        ],
         True,
     ),
 ]
@@ -337,8 +458,8 @@ def test_the_first_pull_waits_less_where_all_members_are_prompt(
 ) -> None:
     known = msgspec.structs.replace(facts(profile, A), prompt=prompt)
     steps, _ = drive(known)
-    assert [step for step in steps if isinstance(step, StartPulling)] == [
-        StartPulling(A, 100, delay)
+    assert [step for step in steps if isinstance(step, instructions.StartPulling)] == [
+        instructions.StartPulling(A, 100, delay)
     ]
 
 
@@ -348,7 +469,7 @@ def test_a_pull_consumer_waits_where_it_did_not_wait_before_its_first_run(
 ) -> None:
     known = facts(V5, A, consume_type=LITE, start=StartRule(consume_type=LITE))
     steps, _ = drive(msgspec.structs.replace(known, prompt=prompt))
-    assert AssignQueues("T", (A,), delay) in steps
+    assert instructions.AssignQueues("T", (A,), delay) in steps
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.rule for row in ROWS])
@@ -357,7 +478,8 @@ def test_rule(row: Row) -> None:
     assert steps == row.steps
     assert outcome.balanced is row.balanced
     assert outcome.changed is any(
-        isinstance(step, BumpSubscription | AssignQueues) for step in steps
+        isinstance(step, instructions.BumpSubscription | instructions.AssignQueues)
+        for step in steps
     )
 
 
@@ -370,7 +492,7 @@ def test_a_decision_to_keep_ends_the_round_at_once() -> None:
 def test_an_expired_but_busy_queue_is_reported_as_still_held() -> None:
     known = facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True)
     _, outcome = drive(known, world=World(busy=frozenset({A})))
-    assert outcome.skipped == {A: SkipReason.STILL_OWNED}
+    assert outcome.skipped == {A: instructions.SkipReason.STILL_OWNED}
     assert (outcome.acquired, outcome.released) == ({}, ())
 
 
@@ -381,10 +503,29 @@ def test_a_broker_made_assignment_takes_pops_and_pulls() -> None:
     )
     steps, outcome = drive(known, decision)
     assert steps == [
-        *(DropQueue(A), DropQueue(B, POP), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
-        *(RemoveQueue(B, POP), ForgetOffset(B), ReadOffset(B), AddQueue(B)),
-        *(StartPulling(B, 100, 0.5), AddQueue(C, POP), StartPopping(C, False, 0.5)),
-        *(BumpSubscription("T", 1_000_000), SendHeartbeats(), NotifyListener("T", None, (B, C))),
+        *(
+            instructions.DropQueue(A),
+            instructions.DropQueue(B, POP),
+            instructions.PersistOffset(A),
+            instructions.ForgetOffset(A),
+            instructions.RemoveQueue(A),
+        ),
+        *(
+            instructions.RemoveQueue(B, POP),
+            instructions.ForgetOffset(B),
+            instructions.ReadOffset(B),
+            instructions.AddQueue(B),
+        ),
+        *(
+            instructions.StartPulling(B, 100, 0.5),
+            instructions.AddQueue(C, POP),
+            instructions.StartPopping(C, False, 0.5),
+        ),
+        *(
+            instructions.BumpSubscription("T", 1_000_000),
+            instructions.SendHeartbeats(),
+            instructions.NotifyListener("T", None, (B, C)),
+        ),
     ]
     assert (outcome.changed, outcome.balanced) == (True, True)
 
@@ -393,19 +534,33 @@ def test_events_may_come_in_any_order() -> None:
     """The shell may ask all brokers at once; the conclusion follows the last answer."""
     known = facts(V5, A, B, owned=own(C), orderly=True)
     rebalance = RebalanceRound(known, decide(known))
-    assert rebalance.begin() == [DropQueue(C), PersistOffset(C), AwaitIdle(C, 0.5)]
+    assert rebalance.begin() == [
+        instructions.DropQueue(C),
+        instructions.PersistOffset(C),
+        instructions.AwaitIdle(C, 0.5),
+    ]
     assert rebalance.handle(LockAnswered(A, True)) == [], "not asked yet"
-    assert rebalance.handle(QueueIdled(C, False)) == [CountUnlockTry(C), LockQueue(A), LockQueue(B)]
-    assert rebalance.handle(LockAnswered(B, True)) == [ForgetOffset(B), ReadOffset(B)]
-    assert rebalance.handle(LockAnswered(A, True)) == [ForgetOffset(A), ReadOffset(A)]
-    assert rebalance.handle(OffsetRead(A, NO_OFFSET)) == [AskMaxOffset(A)]
-    assert rebalance.handle(OffsetRead(B, 5)) == [AddQueue(B)]
+    assert rebalance.handle(QueueIdled(C, False)) == [
+        instructions.CountUnlockTry(C),
+        instructions.LockQueue(A),
+        instructions.LockQueue(B),
+    ]
+    assert rebalance.handle(LockAnswered(B, True)) == [
+        instructions.ForgetOffset(B),
+        instructions.ReadOffset(B),
+    ]
+    assert rebalance.handle(LockAnswered(A, True)) == [
+        instructions.ForgetOffset(A),
+        instructions.ReadOffset(A),
+    ]
+    assert rebalance.handle(OffsetRead(A, NO_OFFSET)) == [instructions.AskMaxOffset(A)]
+    assert rebalance.handle(OffsetRead(B, 5)) == [instructions.AddQueue(B)]
     assert rebalance.handle(OffsetRead(B, 9)) == [], "settled already"
     assert not rebalance.finished
     assert rebalance.handle(OffsetAnswered(A, 77)) == [
-        AddQueue(A),
-        StartPulling(A, 77, 0.5),
-        StartPulling(B, 5, 0.5),
+        instructions.AddQueue(A),
+        instructions.StartPulling(A, 77, 0.5),
+        instructions.StartPulling(B, 5, 0.5),
         *notify_5x(A, B),
     ]
     assert rebalance.outcome is not None
@@ -416,18 +571,22 @@ def test_events_may_come_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("answer", "mode_steps"),
     [
-        ((BrokerAssignedQueue(A),), [SubscribePopRetry("%RETRY%g_T")]),
-        ((BrokerAssignedQueue(A, POP),), [UnsubscribePopRetry("%RETRY%g_T")]),
+        ((BrokerAssignedQueue(A),), [instructions.SubscribePopRetry("%RETRY%g_T")]),
+        ((BrokerAssignedQueue(A, POP),), [instructions.UnsubscribePopRetry("%RETRY%g_T")]),
         ((BrokerAssignedQueue(A), BrokerAssignedQueue(B, POP)), []),
         ((), []),
     ],
 )
 def test_a_topic_that_changes_its_mode_brings_or_takes_the_pop_retry_topic(
-    answer: tuple[BrokerAssignedQueue, ...], mode_steps: list[Instruction]
+    answer: tuple[BrokerAssignedQueue, ...], mode_steps: list[instructions.Instruction]
 ) -> None:
     known = facts(V5)
     steps, _ = drive(known, decide_assigned(known, answer))
-    found = [s for s in steps if isinstance(s, SubscribePopRetry | UnsubscribePopRetry)]
+    found = [
+        s
+        for s in steps
+        if isinstance(s, instructions.SubscribePopRetry | instructions.UnsubscribePopRetry)
+    ]
     assert found == mode_steps
     assert steps[: len(mode_steps)] == mode_steps
 
@@ -441,7 +600,12 @@ def test_a_null_assignment_keeps_all_and_is_not_balanced() -> None:
 def test_an_empty_assignment_drops_all() -> None:
     known = facts(V5, owned=own(A))
     steps, outcome = drive(known, decide_assigned(known, ()))
-    assert steps[:4] == [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)]
+    assert steps[:4] == [
+        instructions.DropQueue(A),
+        instructions.PersistOffset(A),
+        instructions.ForgetOffset(A),
+        instructions.RemoveQueue(A),
+    ]
     assert outcome.balanced
 
 
@@ -449,7 +613,7 @@ def test_a_group_that_begins_at_the_first_message_says_so_when_popping() -> None
     first = StartRule(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
     known = facts(V5, start=first)
     steps, _ = drive(known, decide_assigned(known, (BrokerAssignedQueue(A, POP),)))
-    assert StartPopping(A, True, 0.5) in steps
+    assert instructions.StartPopping(A, True, 0.5) in steps
 
 
 @given(
@@ -479,17 +643,17 @@ def test_a_round_holds_what_it_says_and_is_balanced_only_at_its_target(
     table = set(owned)
     dropped: set[MessageQueue] = set()
     for step in steps:
-        if isinstance(step, DropQueue):
+        if isinstance(step, instructions.DropQueue):
             dropped.add(step.queue)
-        elif isinstance(step, RemoveQueue):
+        elif isinstance(step, instructions.RemoveQueue):
             table.remove(step.queue)
             dropped.discard(step.queue)
-        elif isinstance(step, AddQueue):
+        elif isinstance(step, instructions.AddQueue):
             assert step.queue not in table
             table.add(step.queue)
     assert outcome.balanced is (table - dropped == mine)
     assert outcome.changed is (bool(outcome.released) or bool(outcome.acquired))
-    started = [step.queue for step in steps if isinstance(step, StartPulling)]
+    started = [step.queue for step in steps if isinstance(step, instructions.StartPulling)]
     assert started == list(outcome.acquired)
 
 
@@ -520,4 +684,6 @@ def test_a_denied_lock_is_tried_once_more_soon_where_all_members_are_prompt(
         facts(V5, A, orderly=True), prompt=prompt, denied=frozenset(denied)
     )
     steps, _ = drive(known, world=World(denied=frozenset({A})))
-    assert [step for step in steps if isinstance(step, RebalanceAgain)] == [RebalanceAgain(after)]
+    assert [step for step in steps if isinstance(step, instructions.RebalanceAgain)] == [
+        instructions.RebalanceAgain(after)
+    ]

@@ -32,7 +32,7 @@ from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from pocketmq.balance.handover.tail import Others
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 QUEUE = MessageQueue("t", "b", 0)
 NAMES = ("A@pm1", "B@pm1", "C@pm1")

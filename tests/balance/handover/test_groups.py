@@ -9,9 +9,9 @@ from pocketmq.balance.allocation import Average
 from pocketmq.balance.handover import HandoverSettings, balance_of
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.sticky import minimum_moves
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 from tests.balance.handover.world import Shell, World
 
 TOPICS = {"hot": 5, "cold": 3, "%RETRY%g": 1}

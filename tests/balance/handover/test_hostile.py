@@ -7,36 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.handover import (
-    HandoverGroup,
-    HandoverSettings,
-    advance,
-    balance_of,
-    new_group,
-)
+from pocketmq.balance import handover
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
-from pocketmq.balance.handover.messages import (
-    Bye,
-    Claim,
-    Give,
-    Hello,
-    Notice,
-    State,
-    is_ours,
-    lock_owner,
-    read_notice,
-    write_notice,
-)
+from pocketmq.balance.handover import messages
 from pocketmq.balance.handover.stay import Phase
 from pocketmq.balance.handover.table import MOST_TOLD
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 QUEUES = [MessageQueue("t", broker, number) for broker in "ab" for number in range(2)]
 STRANGE = MessageQueue("unknown", "nowhere", -7)
 IDS = ["me@pm1", "you@pm1", "it@pm1", "java"]
-OWNERS = [lock_owner(name, boot) for name in IDS for boot in ("1", "2")]
-ME = HandoverSettings(group="g", client_id="me@pm1", boot="1")
+OWNERS = [messages.lock_owner(name, boot) for name in IDS for boot in ("1", "2")]
+ME = handover.HandoverSettings(group="g", client_id="me@pm1", boot="1")
 
 
 def any_message(chance: random.Random) -> object:
@@ -45,12 +28,12 @@ def any_message(chance: random.Random) -> object:
     some = tuple(chance.sample(QUEUES, chance.randrange(4)))
     return chance.choice(
         [
-            Hello(),
-            State(number, some, (queue,), {chance.choice(OWNERS): some, "x": some}),
-            State(number, (queue,), away={chance.choice(OWNERS): 3.0}),
-            Claim(chance.choice(IDS), (*some, queue), number),
-            Give(chance.choice(IDS), queue, chance.choice([0, 5, 1 << 61]), number),
-            Bye(chance.choice([0.0, 5.0])),
+            messages.Hello(),
+            messages.State(number, some, (queue,), {chance.choice(OWNERS): some, "x": some}),
+            messages.State(number, (queue,), away={chance.choice(OWNERS): 3.0}),
+            messages.Claim(chance.choice(IDS), (*some, queue), number),
+            messages.Give(chance.choice(IDS), queue, chance.choice([0, 5, 1 << 61]), number),
+            messages.Bye(chance.choice([0.0, 5.0])),
         ]
     )
 
@@ -89,10 +72,10 @@ def any_event(chance: random.Random, now: float) -> ev.HandoverEvent:
 def test_no_order_of_events_raises(seed: int, overlap: bool) -> None:
     """Answers to what was asked are mixed with answers to what never was."""
     chance = random.Random(seed)
-    group = new_group(msgspec.structs.replace(ME, overlap=overlap))
+    group = handover.new_group(msgspec.structs.replace(ME, overlap=overlap))
     now = 0.0
     for first in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
-        group = advance(group, first, now).group
+        group = handover.advance(group, first, now).group
     reached = set()
     asked: list[ev.HandoverEvent] = []
     for _ in range(3000):
@@ -101,16 +84,16 @@ def test_no_order_of_events_raises(seed: int, overlap: bool) -> None:
             event = asked.pop(chance.randrange(len(asked)))
         else:
             event = any_event(chance, now)
-        result = advance(group, event, now)
+        result = handover.advance(group, event, now)
         group = result.group
         reached |= {stay.phase for stay in group.stays.values()}
         asked += [answer for what in result.instructions if (answer := answered(what, now))]
         hash(group)
-        balance_of(group)
+        handover.balance_of(group)
         assert group.stays.keys() <= set(QUEUES)
     assert reached >= {Phase.READING, Phase.RUNNING, Phase.DRAINING, Phase.CLOSING}
     for _ in range(2):
-        result = advance(group, ev.Stopping(1.0), now)
+        result = handover.advance(group, ev.Stopping(1.0), now)
         group = result.group
 
 
@@ -131,36 +114,41 @@ def answered(what: object, now: float) -> ev.HandoverEvent | None:
     return None
 
 
-def started() -> HandoverGroup:
-    group = new_group(ME)
+def started() -> handover.HandoverGroup:
+    group = handover.new_group(ME)
     for event in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
-        group = advance(group, event, 0.0).group
+        group = handover.advance(group, event, 0.0).group
     return group
 
 
 def test_tables_have_limits() -> None:
     group = started()
     for number in range(MOST_TOLD + 200):
-        hello = ev.Heard("a", f"m{number}@pm1", "1", Hello())
-        twin = ev.Heard("a", "me@pm1", f"boot{number}", Hello())
-        group = advance(group, hello, 1.0).group
-        group = advance(group, twin, 1.0).group
+        hello = ev.Heard("a", f"m{number}@pm1", "1", messages.Hello())
+        twin = ev.Heard("a", "me@pm1", f"boot{number}", messages.Hello())
+        group = handover.advance(group, hello, 1.0).group
+        group = handover.advance(group, twin, 1.0).group
     assert len(group.table.told) == MOST_TOLD
     assert len(group.later) <= 100
-    strange = ev.Heard("a", "you@pm1", "1", Claim("me@pm1", (STRANGE,), 1))
-    assert advance(group, strange, 1.0).group.claims == {}
+    strange = ev.Heard("a", "you@pm1", "1", messages.Claim("me@pm1", (STRANGE,), 1))
+    assert handover.advance(group, strange, 1.0).group.claims == {}
 
 
 def test_what_a_foreign_member_tells_is_ignored() -> None:
     group = started()
-    assert advance(group, ev.Heard("a", "java", "1", Hello()), 1.0).group.table == group.table
+    assert (
+        handover.advance(group, ev.Heard("a", "java", "1", messages.Hello()), 1.0).group.table
+        == group.table
+    )
 
 
-NOTICE = Notice("you@pm1", "1", (Hello(), State(3, (QUEUES[0],)), Bye(2.0)))
+NOTICE = messages.Notice(
+    "you@pm1", "1", (messages.Hello(), messages.State(3, (QUEUES[0],)), messages.Bye(2.0))
+)
 
 
 def test_a_notice_is_read_as_it_was_written() -> None:
-    assert read_notice(write_notice(NOTICE)) == NOTICE
+    assert messages.read_notice(messages.write_notice(NOTICE)) == NOTICE
 
 
 @pytest.mark.parametrize(
@@ -178,25 +166,25 @@ def test_a_notice_is_read_as_it_was_written() -> None:
 )
 def test_messages_that_are_unknown_or_out_of_range_are_skipped(message: object) -> None:
     body = {"sender": "you@pm1", "boot": "1", "messages": [{"kind": "HELLO"}, message]}
-    read = read_notice(msgspec.json.encode(body))
-    assert read == Notice("you@pm1", "1", (Hello(),))
+    read = messages.read_notice(msgspec.json.encode(body))
+    assert read == messages.Notice("you@pm1", "1", (messages.Hello(),))
 
 
 def test_what_is_not_a_notice_is_none() -> None:
-    assert read_notice(b"[]") is None
-    assert read_notice(b"{}") is None
-    assert read_notice(b"\xff\xfe") is None
-    assert read_notice(b"[" * 200_000) is None
-    assert read_notice(b" " * (5 << 20) + write_notice(NOTICE)) is None
+    assert messages.read_notice(b"[]") is None
+    assert messages.read_notice(b"{}") is None
+    assert messages.read_notice(b"\xff\xfe") is None
+    assert messages.read_notice(b"[" * 200_000) is None
+    assert messages.read_notice(b" " * (5 << 20) + messages.write_notice(NOTICE)) is None
 
 
 @given(st.binary(max_size=200))
 def test_no_body_raises(body: bytes) -> None:
-    read_notice(body)
+    messages.read_notice(body)
 
 
 def test_members_that_speak_the_protocol_are_known_by_their_id() -> None:
-    assert is_ours("10.0.0.1@7#1@pm1")
-    assert not is_ours("10.0.0.1@pm12")
-    assert not is_ours("10.0.0.1@7#1")
-    assert lock_owner("a@pm1", "x") != lock_owner("a@pm1", "y")
+    assert messages.is_ours("10.0.0.1@7#1@pm1")
+    assert not messages.is_ours("10.0.0.1@pm12")
+    assert not messages.is_ours("10.0.0.1@7#1")
+    assert messages.lock_owner("a@pm1", "x") != messages.lock_owner("a@pm1", "y")

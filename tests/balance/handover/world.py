@@ -17,7 +17,7 @@ from pocketmq.balance.handover import HandoverSettings, advance, lock_owner, new
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.messages import BusMessage
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 LEASE = 60.0
 

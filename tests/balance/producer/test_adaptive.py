@@ -6,15 +6,7 @@ from random import Random
 
 import pytest
 
-from pocketmq.balance.producer.adaptive import (
-    LONGEST_TRY,
-    PROBE_AFTER,
-    PROBE_MOST,
-    SHORTEST_TRY,
-    TEST_EVERY,
-    TRIAL,
-    Fleet,
-)
+from pocketmq.balance.producer import adaptive
 from pocketmq.balance.producer.broker_record import (
     BrokerRecord,
     LatencyBound,
@@ -29,7 +21,7 @@ from pocketmq.errors import (
     RequestTimedOut,
     server_error,
 )
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 TIMED_OUT = RequestTimedOut("a:1", "SEND", 1.0)
 LOST = ConnectionLost("a:1", "gone")
@@ -46,7 +38,7 @@ class Case:
 
     def __init__(self, *brokers: str) -> None:
         self.now = 100.0
-        self.fleet = Fleet(Random(1).random)
+        self.fleet = adaptive.Fleet(Random(1).random)
         self.topic: TopicBrokers = self.fleet.topic(queues(*brokers), self.now)
         for _ in range(500):
             for place in self.topic.all:
@@ -120,7 +112,7 @@ def test_what_was_slow_is_as_good_as_the_best_when_nothing_was_heard_for_long() 
     case = Case("a", "b")
     case.slow("a", 0.1)
     case.now += 2.0
-    assert case.chosen(TEST_EVERY - 1)["a"] == 0
+    assert case.chosen(adaptive.TEST_EVERY - 1)["a"] == 0
     case.now += 4.0
     assert case.chosen()["a"] > 100
 
@@ -128,13 +120,13 @@ def test_what_was_slow_is_as_good_as_the_best_when_nothing_was_heard_for_long() 
 def test_a_slow_broker_is_tested_by_one_message_and_is_back_at_once_if_that_was_quick() -> None:
     case = Case("a", "b")
     case.slow("a", 0.1)
-    assert case.chosen(2 * TEST_EVERY)["a"] == 0  # it was heard of a moment ago
-    case.now += PROBE_AFTER
-    choices = [case.fleet.choose(case.topic, case.now).record for _ in range(TEST_EVERY)]
+    assert case.chosen(2 * adaptive.TEST_EVERY)["a"] == 0  # it was heard of a moment ago
+    case.now += adaptive.PROBE_AFTER
+    choices = [case.fleet.choose(case.topic, case.now).record for _ in range(adaptive.TEST_EVERY)]
     assert choices.count(case["a"]) == 1
     case.fleet.answered(case["a"], 0.1, case.now)
-    case.now += PROBE_AFTER
-    assert case.chosen(TEST_EVERY)["a"] == 1
+    case.now += adaptive.PROBE_AFTER
+    assert case.chosen(adaptive.TEST_EVERY)["a"] == 1
     case.fleet.answered(case["a"], 0.002, case.now)
     assert 60 < case.chosen(200)["a"] < 140
 
@@ -142,9 +134,9 @@ def test_a_slow_broker_is_tested_by_one_message_and_is_back_at_once_if_that_was_
 def test_while_a_test_is_in_flight_there_is_no_other() -> None:
     case = Case("a", "b")
     case.slow("a", 0.1)
-    case.now += PROBE_AFTER
+    case.now += adaptive.PROBE_AFTER
     case["a"].in_flight[1] = case.now
-    assert case.chosen(3 * TEST_EVERY)["a"] == 0
+    assert case.chosen(3 * adaptive.TEST_EVERY)["a"] == 0
 
 
 def test_a_retry_goes_to_a_broker_that_was_not_tried_and_is_in_use() -> None:
@@ -237,7 +229,7 @@ def test_after_its_return_one_failure_is_enough_for_a_while() -> None:
     case.fail("a", BUSY)
     assert case.avoided == {"a"}
     case.fleet.use_again(case["a"], case.now)
-    case.now += TRIAL
+    case.now += adaptive.TRIAL
     case.fail("a", BUSY)
     assert case.avoided == set()
 
@@ -250,10 +242,16 @@ def test_probes_are_fewer_while_a_broker_fails_after_each_return() -> None:
         pauses.append(case.fleet.next_probe(case["a"], case.now))
         case.now += 1.0
         case.fleet.use_again(case["a"], case.now)
-    assert pauses == [PROBE_AFTER, 1.0, PROBE_MOST, PROBE_MOST, PROBE_MOST]
-    case.now += TRIAL
+    assert pauses == [
+        adaptive.PROBE_AFTER,
+        1.0,
+        adaptive.PROBE_MOST,
+        adaptive.PROBE_MOST,
+        adaptive.PROBE_MOST,
+    ]
+    case.now += adaptive.TRIAL
     case.fail("a", TIMED_OUT)
-    assert case.fleet.next_probe(case["a"], case.now) == PROBE_AFTER
+    assert case.fleet.next_probe(case["a"], case.now) == adaptive.PROBE_AFTER
 
 
 def test_a_broker_is_not_probed_when_it_is_back_or_gone_from_all_routes() -> None:
@@ -275,13 +273,13 @@ def test_a_try_waits_for_ten_times_what_is_usual_within_bounds() -> None:
     case.fleet.bound.seconds = 0.05
     assert case.patience("a") == pytest.approx(0.5, abs=0.001)
     case.fleet.bound.seconds = 0.001
-    assert case.patience("a") == pytest.approx(SHORTEST_TRY, abs=0.001)
+    assert case.patience("a") == pytest.approx(adaptive.SHORTEST_TRY, abs=0.001)
     case.fleet.bound.seconds = 2.0
-    assert case.patience("a", left=30.0) == pytest.approx(LONGEST_TRY, abs=0.001)
+    assert case.patience("a", left=30.0) == pytest.approx(adaptive.LONGEST_TRY, abs=0.001)
 
 
 def test_before_anything_is_known_a_try_waits_for_long() -> None:
-    fleet = Fleet(Random(1).random)
+    fleet = adaptive.Fleet(Random(1).random)
     topic = fleet.topic(queues("a", "b"), 0.0)
     assert fleet.patience(topic, topic.all[0], (), 3.0, 3, 100) == pytest.approx(1.0, abs=0.01)
 

@@ -10,7 +10,7 @@ from pocketmq.balance.producer.plan import Aim, Send
 from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.balance.producer.test_selectors import brokers, indexes
 from tests.balance.producer.vectors import TOPIC, named, queues_of
 

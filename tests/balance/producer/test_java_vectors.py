@@ -2,33 +2,15 @@
 
 import pytest
 
+from pocketmq import errors
+from pocketmq.balance.producer import plan
 from pocketmq.balance.producer.choice import choose_queue, queue_for
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.plan import (
-    Aim,
-    GiveUp,
-    RefreshRoute,
-    Return,
-    Send,
-    SendMode,
-    SendPlan,
-    UpdateFault,
-)
 from pocketmq.balance.producer.retry import SendAttempts, TryEnded, first_step, next_step
 from pocketmq.balance.producer.selectors import RoundRobin, by_hash, key_hash, long_hash
 from pocketmq.balance.profile import rules_of
-from pocketmq.errors import (
-    BrokerNotFound,
-    ConnectFailed,
-    ConnectionLost,
-    MQError,
-    RequestTimedOut,
-    SendFailed,
-    ServerError,
-    server_error,
-)
-from pocketmq.model.message import SendReceipt, send_status
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.model.message import send_status
 from tests.balance.producer.vectors import PROFILES, TOPIC, Row, named, queues_of, rows
 
 MASK = 0x7FFF_FFFF
@@ -134,10 +116,10 @@ class ScriptedSend:
         self.row = row
         self.profile = PROFILES[row["line"]]
         per_try = how.get("per_try", -1)
-        self.plan = SendPlan(
+        self.plan = plan.SendPlan(
             profile=self.profile,
             topic=TOPIC,
-            mode=SendMode(how.get("mode", "sync")),
+            mode=plan.SendMode(how.get("mode", "sync")),
             pinned=how.get("pinned", False),
             retries=how.get("retries", 2),
             timeout=how.get("timeout", 3000) / 1000,
@@ -152,11 +134,11 @@ class ScriptedSend:
         self.trace: list[list[object]] = []
         self.now = 0.0
 
-    def run(self) -> Return | GiveUp:
+    def run(self) -> plan.Return | plan.GiveUp:
         chosen = MessageQueue(TOPIC, "b1", 0) if self.plan.pinned else None
         attempts = SendAttempts()
         action = first_step(self.plan)
-        while isinstance(action, Send):
+        while isinstance(action, plan.Send):
             queue = queue_for(
                 action,
                 self.queues,
@@ -175,8 +157,8 @@ class ScriptedSend:
             attempts, action = decision.attempts, decision.action
         return action
 
-    def learn(self, told: UpdateFault | RefreshRoute) -> None:
-        if isinstance(told, UpdateFault) and self.faults is not None:
+    def learn(self, told: plan.UpdateFault | plan.RefreshRoute) -> None:
+        if isinstance(told, plan.UpdateFault) and self.faults is not None:
             self.faults.update(
                 told.broker,
                 told.latency,
@@ -185,9 +167,9 @@ class ScriptedSend:
                 now=self.now,
             )
 
-    def send(self, queue: MessageQueue, timeout: float) -> SendReceipt | MQError | None:
+    def send(self, queue: MessageQueue, timeout: float) -> SendReceipt | errors.MQError | None:
         if queue.broker_name in self.row["how"].get("without_address", ()):
-            return BrokerNotFound(queue.broker_name)
+            return errors.BrokerNotFound(queue.broker_name)
         script = self.row["script"]
         outcome, _, slept = script[min(len(self.trace), len(script) - 1)].partition("/")
         self.trace.append([*named(queue), round(timeout * 10) * 100])
@@ -195,48 +177,51 @@ class ScriptedSend:
         address = f"{queue.broker_name}:10911"
         match outcome:
             case "timeout":
-                return RequestTimedOut(address, "SEND_MESSAGE_V2", timeout)
+                return errors.RequestTimedOut(address, "SEND_MESSAGE_V2", timeout)
             case "connect":
-                return ConnectFailed(address, "refused")
+                return errors.ConnectFailed(address, "refused")
             case "closed":
-                return ConnectionLost(address, "closed")
-        if self.plan.mode is SendMode.ONEWAY:
+                return errors.ConnectionLost(address, "closed")
+        if self.plan.mode is plan.SendMode.ONEWAY:
             return None
         status = send_status(int(outcome))
         if status is None:
-            return server_error(int(outcome), "scripted")
+            return errors.server_error(int(outcome), "scripted")
         return SendReceipt(
             status=status, message_id="id", offset_message_id="0A", queue=queue, queue_offset=5
         )
 
 
-def ends_alike(end: Return | GiveUp, result: Row, tries: int) -> bool:
+def ends_alike(end: plan.Return | plan.GiveUp, result: Row, tries: int) -> bool:
     """Compare our end of a send with Java's exception or status."""
-    if isinstance(end, Return):
+    if isinstance(end, plan.Return):
         return result == ({"status": end.receipt.status.name} if end.receipt else {})
     error = end.error
-    if not isinstance(error, SendFailed) or "error" not in result:
+    if not isinstance(error, errors.SendFailed) or "error" not in result:
         return False
     match result["error"], result.get("code", -1):
         case "MQBrokerException", code:
-            return isinstance(error.last_error, ServerError) and error.code == code
+            return isinstance(error.last_error, errors.ServerError) and error.code == code
         case "MQClientException", 10001:
-            return isinstance(error.last_error, ConnectFailed)
+            return isinstance(error.last_error, errors.ConnectFailed)
         case "MQClientException", 10002:
-            return isinstance(error.last_error, RequestTimedOut)
+            return isinstance(error.last_error, errors.RequestTimedOut)
         case "MQClientException", 10003:
-            return isinstance(error.last_error, BrokerNotFound)
+            return isinstance(error.last_error, errors.BrokerNotFound)
         case "MQClientException", -1:  # asynchronous, or a request that could not be written
-            return isinstance(error.last_error, RequestTimedOut | ConnectionLost | ConnectFailed)
+            return isinstance(
+                error.last_error,
+                errors.RequestTimedOut | errors.ConnectionLost | errors.ConnectFailed,
+            )
         case "MQClientException", code:
-            return isinstance(error.last_error, ServerError) and error.code == code
+            return isinstance(error.last_error, errors.ServerError) and error.code == code
         case "RemotingTooMuchRequestException", _:
             return error.elapsed >= 1.0
         case name, _:  # a chosen queue: Java's exception comes through unwrapped
             unwrapped = {
-                "RemotingTimeoutException": RequestTimedOut,
-                "RemotingConnectException": ConnectFailed,
-                "RemotingSendRequestException": ConnectionLost,
+                "RemotingTimeoutException": errors.RequestTimedOut,
+                "RemotingConnectException": errors.ConnectFailed,
+                "RemotingSendRequestException": errors.ConnectionLost,
             }
             return type(error.last_error) is unwrapped[name] and error.attempts == tries
 
@@ -268,14 +253,14 @@ def keep_id(script: ScriptedSend, step: list[object]) -> list[object]:
     broker, queue_id, timeout = step
     if MessageQueue(TOPIC, str(broker), int(str(queue_id))) in script.queues:
         return step
-    assert script.plan.mode is SendMode.ASYNC
+    assert script.plan.mode is plan.SendMode.ASYNC
     assert broker == "b1"  # the only broker with a single queue
     return [broker, 0, timeout]
 
 
 def test_an_asynchronous_retry_keeps_the_queue_id_where_the_broker_has_it() -> None:
     queues = queues_of([("a", 3), ("b", 3), ("c", 1)])
-    retry = Send(Aim.SAME_QUEUE_ID, 1.0, avoid="a", queue_id=2)
+    retry = plan.Send(plan.Aim.SAME_QUEUE_ID, 1.0, avoid="a", queue_id=2)
 
     def chosen(start: int) -> list[object]:
         robin = RoundRobin(start)

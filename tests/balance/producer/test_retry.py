@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pocketmq import errors
+from pocketmq.balance.producer import retry
 from pocketmq.balance.producer.plan import (
     Action,
     Aim,
@@ -18,42 +20,20 @@ from pocketmq.balance.producer.plan import (
     SendPlan,
     UpdateFault,
 )
-from pocketmq.balance.producer.retry import (
-    SendAttempts,
-    TryEnded,
-    cancelled,
-    first_step,
-    next_step,
-    no_queues,
-)
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.errors import (
-    BodyMalformed,
-    BrokerNotFound,
-    ConnectFailed,
-    ConnectionLost,
-    InvalidInput,
-    MQError,
-    NameServersUnreachable,
-    RequestTimedOut,
-    RouteNotFound,
-    SendFailed,
-    server_error,
-)
-from pocketmq.model.message import SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus
 
 QUEUE = MessageQueue("T", "a", 3)
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
 
-TIMED_OUT = RequestTimedOut("a:10911", "SEND_MESSAGE_V2", 1.0)
-LOST = ConnectionLost("a:10911", "closed")
-NO_CONNECT = ConnectFailed("a:10911", "refused")
-NO_ADDRESS = BrokerNotFound("a")
-GARBLED = BodyMalformed("send reply", "no queue offset")
-TOO_LARGE = server_error(13)
-NO_TOPIC = server_error(17)
-BUSY = server_error(2)
+TIMED_OUT = errors.RequestTimedOut("a:10911", "SEND_MESSAGE_V2", 1.0)
+LOST = errors.ConnectionLost("a:10911", "closed")
+NO_CONNECT = errors.ConnectFailed("a:10911", "refused")
+NO_ADDRESS = errors.BrokerNotFound("a")
+GARBLED = errors.BodyMalformed("send reply", "no queue offset")
+TOO_LARGE = errors.server_error(13)
+NO_TOPIC = errors.server_error(17)
+BUSY = errors.server_error(2)
 
 
 def receipt(status: SendStatus = SendStatus.SEND_OK) -> SendReceipt:
@@ -71,19 +51,19 @@ def plan(profile: Profile = V5, mode: SendMode = SYNC, **options: object) -> Sen
 
 
 def after(
-    plan: SendPlan, *outcomes: SendReceipt | MQError | None, elapsed: float = 0.5
+    plan: SendPlan, *outcomes: SendReceipt | errors.MQError | None, elapsed: float = 0.5
 ) -> tuple[tuple[Feedback, ...], Action]:
     """Give the decision after the last of some tries that all went to `QUEUE` and took 0.2 s."""
-    attempts = SendAttempts()
+    attempts = retry.SendAttempts()
     for outcome in outcomes:
-        decision = next_step(plan, attempts, TryEnded(QUEUE, 0.2, outcome), elapsed)
+        decision = retry.next_step(plan, attempts, retry.TryEnded(QUEUE, 0.2, outcome), elapsed)
         attempts = decision.attempts
     return decision.feedback, decision.action
 
 
-def gave_up(action: Action) -> SendFailed:
+def gave_up(action: Action) -> errors.SendFailed:
     assert isinstance(action, GiveUp)
-    assert isinstance(action.error, SendFailed)
+    assert isinstance(action.error, errors.SendFailed)
     return action.error
 
 
@@ -109,13 +89,13 @@ END = None  # stands for giving up
     ids=str,
 )
 def test_the_outcome_of_a_synchronous_try_decides(
-    outcome: SendReceipt | MQError,
+    outcome: SendReceipt | errors.MQError,
     blame_4x: tuple[bool, bool],
     blame_5x: tuple[bool, bool],
     blame_detector: tuple[bool, bool],
     then: Action | None,
 ) -> None:
-    refresh = isinstance(outcome, MQError) and outcome.refresh_route
+    refresh = isinstance(outcome, errors.MQError) and outcome.refresh_route
     for made, blame in (
         (plan(V4), blame_4x),
         (plan(V5), blame_5x),
@@ -149,7 +129,7 @@ def test_the_outcome_of_a_synchronous_try_decides(
 @pytest.mark.parametrize("profile", [V4, V5], ids=["4.x", "5.x"])
 def test_an_asynchronous_send_retries_only_what_got_no_answer(
     profile: Profile,
-    outcome: SendReceipt | MQError,
+    outcome: SendReceipt | errors.MQError,
     blame: tuple[bool, bool],
     then: Action | None,
 ) -> None:
@@ -183,14 +163,14 @@ def test_these_refusals_are_worth_asking_another_broker(
     code: int, retried_4x: bool, retried_5x: bool
 ) -> None:
     for profile, retried in ((V4, retried_4x), (V5, retried_5x)):
-        _, action = after(plan(profile), server_error(code))
+        _, action = after(plan(profile), errors.server_error(code))
         assert isinstance(action, Send) is retried
         if not retried:
             assert gave_up(action).code == code
 
 
 def test_further_codes_can_be_made_worth_it() -> None:
-    _, action = after(plan(V4, extra_retry_codes=frozenset({215})), server_error(215))
+    _, action = after(plan(V4, extra_retry_codes=frozenset({215})), errors.server_error(215))
     assert action == RETRY
 
 
@@ -210,7 +190,7 @@ def test_how_often_and_where_each_way_of_sending_tries(
 ) -> None:
     made = plan(V5, mode, pinned=pinned)
     assert made.max_tries == tries
-    action = first_step(made)
+    action = retry.first_step(made)
     assert isinstance(action, Send)
     assert (action.aim, action.avoid, action.restart) == (first, None, False)
     for done in range(1, tries):
@@ -238,11 +218,13 @@ def test_nothing_is_learnt_from_a_queue_the_caller_chose_unless_asynchronously(
     made = plan(V5, mode, pinned=pinned)
     feedback, _ = after(made, TIMED_OUT)
     assert any(isinstance(told, UpdateFault) for told in feedback) is learns
-    assert bool(cancelled(made, QUEUE, 0.2)) is learns
+    assert bool(retry.cancelled(made, QUEUE, 0.2)) is learns
 
 
 def test_a_cancelled_try_is_not_the_brokers_fault() -> None:
-    assert cancelled(plan(), QUEUE, 9.0) == (UpdateFault("a", 9.0, isolate=False, reachable=True),)
+    assert retry.cancelled(plan(), QUEUE, 9.0) == (
+        UpdateFault("a", 9.0, isolate=False, reachable=True),
+    )
 
 
 def test_a_message_sent_one_way_has_no_receipt() -> None:
@@ -259,7 +241,7 @@ def test_an_unsafely_stored_message_is_sent_once_more_if_asked_for() -> None:
 
 
 @pytest.mark.parametrize("later", [[TIMED_OUT, LOST], [TOO_LARGE], [TIMED_OUT, TOO_LARGE]])
-def test_an_earlier_receipt_wins_over_later_errors(later: list[MQError]) -> None:
+def test_an_earlier_receipt_wins_over_later_errors(later: list[errors.MQError]) -> None:
     assert after(plan(retry_another_broker=True), UNSAFE, *later)[1] == Return(UNSAFE)
 
 
@@ -289,14 +271,14 @@ def test_a_try_gets_what_is_left_of_the_time(
     if tries:
         _, action = after(made, *[TIMED_OUT] * tries, elapsed=elapsed)
     else:
-        action = first_step(made, elapsed)
+        action = retry.first_step(made, elapsed)
     assert isinstance(action, Send)
     assert action.timeout == timeout
 
 
 @pytest.mark.parametrize("elapsed", [3.0, 3.1])
 def test_after_the_deadline_nothing_is_sent(elapsed: float) -> None:
-    error = gave_up(first_step(plan(), elapsed))
+    error = gave_up(retry.first_step(plan(), elapsed))
     assert (error.attempts, error.broker, error.last_error) == (0, None, None)
     error = gave_up(after(plan(), NO_CONNECT, elapsed=elapsed)[1])
     assert (error.attempts, error.broker, error.last_error) == (1, "a", NO_CONNECT)
@@ -317,7 +299,7 @@ def test_after_the_deadline_nothing_is_sent(elapsed: float) -> None:
     ],
 )
 def test_a_failed_send_says_whether_any_try_may_have_stored_the_message(
-    outcomes: list[MQError], unknown: bool
+    outcomes: list[errors.MQError], unknown: bool
 ) -> None:
     error = gave_up(after(plan(), *outcomes)[1])
     assert error.outcome_unknown is unknown
@@ -325,7 +307,7 @@ def test_a_failed_send_says_whether_any_try_may_have_stored_the_message(
     assert error.__cause__ is outcomes[-1]
     assert error.retryable is outcomes[-1].retryable
     assert pickle.loads(pickle.dumps(error)).outcome_unknown is unknown
-    assert SendFailed.outcome_unknown is False  # the class itself makes no claim
+    assert errors.SendFailed.outcome_unknown is False  # the class itself makes no claim
 
 
 def test_a_failed_send_tells_the_story_and_what_to_do() -> None:
@@ -341,22 +323,22 @@ def test_a_failed_send_tells_the_story_and_what_to_do() -> None:
         "refused the request: MESSAGE_ILLEGAL (13); "
         "the message was not stored, and resending it unchanged will fail again"
     )
-    assert str(gave_up(first_step(plan(), 3.25))) == (
+    assert str(gave_up(retry.first_step(plan(), 3.25))) == (
         "message to topic 'T' not sent within 3.250 s; the message was not stored and can be resent"
     )
 
 
 def test_input_that_can_never_work_is_raised_as_it_is() -> None:
-    wrong = InvalidInput("too long a property")
+    wrong = errors.InvalidInput("too long a property")
     assert after(plan(), wrong) == ((), GiveUp(wrong))
 
 
 def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
-    known = no_queues("T", ("127.0.0.1:9876",)).error
-    assert isinstance(known, RouteNotFound)
+    known = retry.no_queues("T", ("127.0.0.1:9876",)).error
+    assert isinstance(known, errors.RouteNotFound)
     assert known.topic == "T"
-    alone = no_queues("T", ()).error
-    assert isinstance(alone, NameServersUnreachable)
+    alone = retry.no_queues("T", ()).error
+    assert isinstance(alone, errors.NameServersUnreachable)
     assert str(alone) == "no name server address is configured; set one, such as '127.0.0.1:9876'"
 
 
@@ -370,11 +352,11 @@ def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
     ],
 )
 def test_limits_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(errors.InvalidInput, match=said):
         plan(V5, SYNC, **options)
 
 
-outcomes: st.SearchStrategy[SendReceipt | MQError] = st.sampled_from(
+outcomes: st.SearchStrategy[SendReceipt | errors.MQError] = st.sampled_from(
     [UNSAFE, TIMED_OUT, LOST, NO_CONNECT, NO_ADDRESS, GARBLED, NO_TOPIC, BUSY, TOO_LARGE]
 )
 plans = st.builds(
@@ -400,16 +382,16 @@ plans = st.builds(
 @given(plans, st.data())
 def test_every_send_ends_within_its_tries_and_its_time(made: SendPlan, data: st.DataObject) -> None:
     """No try begins after the deadline, and none is given more time than is left."""
-    attempts, elapsed = SendAttempts(), 0.0
-    action = first_step(made, elapsed)
+    attempts, elapsed = retry.SendAttempts(), 0.0
+    action = retry.first_step(made, elapsed)
     while isinstance(action, Send):
         assert elapsed < made.timeout
         assert 0 < action.timeout <= made.timeout - elapsed
         assert attempts.count < made.max_tries
         took = data.draw(st.floats(0, action.timeout))
         elapsed += took
-        ended = TryEnded(QUEUE, took, data.draw(outcomes))
-        decision = next_step(made, attempts, ended, elapsed)
+        ended = retry.TryEnded(QUEUE, took, data.draw(outcomes))
+        decision = retry.next_step(made, attempts, ended, elapsed)
         attempts, action = decision.attempts, decision.action
     assert attempts.count <= made.max_tries
     assert elapsed <= made.timeout + 1e-9

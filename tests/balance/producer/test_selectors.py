@@ -7,19 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.producer.selectors import (
-    RoundRobin,
-    by_chance,
-    by_function,
-    by_hash,
-    by_machine_room,
-    key_hash,
-    long_hash,
-    pinned,
-)
+from pocketmq.balance.producer import selectors
 from pocketmq.errors import InvalidInput, QueueNotSelected
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 from tests.balance.producer.vectors import TOPIC, named, queues_of
 
 QUEUES = queues_of([("a", 3), ("b", 2)])
@@ -47,31 +37,33 @@ MESSAGE = Message(TOPIC, b"x")
 def test_an_ordering_key_is_hashed_as_java_does(
     key: str | int, hashed: int, picked_of_five: int
 ) -> None:
-    assert key_hash(key) == hashed
-    assert by_hash(QUEUES, key) is QUEUES[picked_of_five]
+    assert selectors.key_hash(key) == hashed
+    assert selectors.by_hash(QUEUES, key) is QUEUES[picked_of_five]
 
 
 def test_javas_long_hash_differs_for_small_negative_numbers() -> None:
-    assert (key_hash(-1), long_hash(-1)) == (-1, 0)
-    assert (key_hash(-7), long_hash(-7)) == (-7, 6)
+    assert (selectors.key_hash(-1), selectors.long_hash(-1)) == (-1, 0)
+    assert (selectors.key_hash(-7), selectors.long_hash(-7)) == (-7, 6)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
 def test_a_number_past_64_bits_is_no_ordering_key(number: int) -> None:
     with pytest.raises(InvalidInput, match="must fit in 64 bits"):
-        by_hash(QUEUES, number)
+        selectors.by_hash(QUEUES, number)
 
 
 @pytest.mark.parametrize("key", [b"bytes", 1.5, None, ("a",)])
 def test_an_ordering_key_is_text_or_a_number(key: object) -> None:
     with pytest.raises(InvalidInput, match="must be str or int, not "):
-        by_hash(QUEUES, key)  # type: ignore[arg-type]
+        selectors.by_hash(QUEUES, key)  # type: ignore[arg-type]
 
 
 @given(st.text() | st.integers(-(2**63), 2**63 - 1), st.integers(1, 20))
 def test_the_index_is_the_absolute_value_of_javas_remainder(key: str | int, n: int) -> None:
-    remainder = math.fmod(key_hash(key), n)  # keeps the sign of the hash, as Java's % does
-    assert by_hash(queues_of([("a", n)]), key).queue_id == abs(remainder)
+    remainder = math.fmod(
+        selectors.key_hash(key), n
+    )  # keeps the sign of the hash, as Java's % does
+    assert selectors.by_hash(queues_of([("a", n)]), key).queue_id == abs(remainder)
 
 
 def test_chance_is_asked_for_one_of_as_many_as_there_are() -> None:
@@ -81,37 +73,37 @@ def test_chance_is_asked_for_one_of_as_many_as_there_are() -> None:
         asked.append(below)
         return 4
 
-    assert named(by_chance(QUEUES, chance)) == ["b", 1]
+    assert named(selectors.by_chance(QUEUES, chance)) == ["b", 1]
     assert asked == [5]
 
 
 def test_without_queues_nothing_is_selected() -> None:
     with pytest.raises(InvalidInput, match="no queues"):
-        by_hash([], "key")
+        selectors.by_hash([], "key")
     with pytest.raises(InvalidInput, match="no queues"):
-        by_chance([], lambda _: 0)
+        selectors.by_chance([], lambda _: 0)
 
 
 def test_queues_of_the_rooms_take_turns() -> None:
     queues = queues_of([("east@b1", 2), ("west@b2", 1), ("b3", 1), ("a@b@c", 1)])
-    robin = RoundRobin(-1)
-    picks = [named(by_machine_room(queues, {"east"}, robin)) for _ in range(3)]
+    robin = selectors.RoundRobin(-1)
+    picks = [named(selectors.by_machine_room(queues, {"east"}, robin)) for _ in range(3)]
     assert picks == [["east@b1", 0], ["east@b1", 1], ["east@b1", 0]]
-    assert named(by_machine_room(queues, {"west", "a"}, robin)) == ["west@b2", 0]
+    assert named(selectors.by_machine_room(queues, {"west", "a"}, robin)) == ["west@b2", 0]
 
 
 def test_a_room_without_brokers_is_said_so() -> None:
     with pytest.raises(QueueNotSelected, match="no broker in these machine rooms: north, south"):
-        by_machine_room(QUEUES, {"south", "north"}, RoundRobin(0))
+        selectors.by_machine_room(QUEUES, {"south", "north"}, selectors.RoundRobin(0))
 
 
 def test_a_pinned_queue_must_be_in_the_route_and_of_the_messages_topic() -> None:
     queue = MessageQueue(TOPIC, "b", 1)
-    assert pinned(frozenset(QUEUES), queue, TOPIC) is queue
+    assert selectors.pinned(frozenset(QUEUES), queue, TOPIC) is queue
     with pytest.raises(QueueNotSelected, match=r"queueId=2.*is not a writable queue of the route"):
-        pinned(QUEUES, MessageQueue(TOPIC, "b", 2), TOPIC)
+        selectors.pinned(QUEUES, MessageQueue(TOPIC, "b", 2), TOPIC)
     with pytest.raises(InvalidInput, match="the message is for topic 'other'"):
-        pinned(QUEUES, queue, "other")
+        selectors.pinned(QUEUES, queue, "other")
 
 
 def test_a_function_chooses_with_the_message_and_its_argument() -> None:
@@ -119,7 +111,7 @@ def test_a_function_chooses_with_the_message_and_its_argument() -> None:
         assert (message, argument) == (MESSAGE, "arg")
         return queues[2]
 
-    assert by_function(QUEUES, MESSAGE, "arg", third) is QUEUES[2]
+    assert selectors.by_function(QUEUES, MESSAGE, "arg", third) is QUEUES[2]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,7 @@ def test_a_function_chooses_with_the_message_and_its_argument() -> None:
 )
 def test_a_function_must_give_one_of_the_queues(gives: object, said: str) -> None:
     with pytest.raises(QueueNotSelected, match=said):
-        by_function(QUEUES, MESSAGE, None, lambda *_: gives)  # type: ignore[arg-type]
+        selectors.by_function(QUEUES, MESSAGE, None, lambda *_: gives)  # type: ignore[arg-type]
 
 
 def test_a_functions_own_error_passes_through() -> None:
@@ -140,7 +132,7 @@ def test_a_functions_own_error_passes_through() -> None:
         raise KeyError("customer")
 
     with pytest.raises(KeyError, match="customer"):
-        by_function(QUEUES, MESSAGE, None, broken)
+        selectors.by_function(QUEUES, MESSAGE, None, broken)
 
 
 brokers = st.lists(
@@ -155,7 +147,7 @@ indexes = st.integers(-(2**31), 2**31 - 1)
 @given(brokers, st.integers(0, 2**31 - 200))
 def test_every_queue_has_its_turn_once_in_a_cycle(brokers: list[tuple[str, int]], at: int) -> None:
     queues = queues_of(brokers)
-    robin = RoundRobin(at)
+    robin = selectors.RoundRobin(at)
     for _ in range(2):
         cycle = [robin.next(queues) for _ in queues]
         assert sorted(map(queues.index, cycle)) == list(range(len(queues)))
@@ -166,7 +158,7 @@ def test_a_turn_never_leaves_the_list_even_past_the_overflow(
     brokers: list[tuple[str, int]], at: int
 ) -> None:
     queues = queues_of(brokers)
-    robin = RoundRobin(at)
+    robin = selectors.RoundRobin(at)
     assert all(robin.next(queues) in queues for _ in range(5))
 
 
@@ -175,7 +167,7 @@ def test_avoiding_a_broker_gives_another_one_if_there_is_one(
     brokers: list[tuple[str, int]], at: int, avoid: str
 ) -> None:
     queues = queues_of(brokers)
-    picked = RoundRobin(at).next_avoiding(queues, avoid)
+    picked = selectors.RoundRobin(at).next_avoiding(queues, avoid)
     alone = {queue.broker_name for queue in queues} == {avoid}
     # At the overflow the turn jumps, and Java too may look at some queues twice and miss others.
     if (at & 0x7FFF_FFFF) < 0x7FFF_FFFF - len(queues):
@@ -184,7 +176,7 @@ def test_avoiding_a_broker_gives_another_one_if_there_is_one(
 
 def test_a_broker_that_is_alone_is_not_avoided_but_costs_turns() -> None:
     queues = queues_of([("a", 3)])
-    robin = RoundRobin(0)
+    robin = selectors.RoundRobin(0)
     assert named(robin.next_avoiding(queues, "a")) == ["a", 1]  # three looks, then the fourth turn
     assert robin.index == 4
 
@@ -200,7 +192,7 @@ def test_a_broker_that_is_alone_is_not_avoided_but_costs_turns() -> None:
     ],
 )
 def test_the_index_wraps_to_zero_after_the_largest_int(start: int, turns: list[int]) -> None:
-    robin = RoundRobin(start)
+    robin = selectors.RoundRobin(start)
     assert [robin.advance() for _ in turns] == turns
 
 
@@ -211,7 +203,7 @@ def test_chance_decides_where_to_begin_and_where_to_restart() -> None:
         asked.append(below)
         return 41
 
-    robin = RoundRobin.begun_by(chance)
+    robin = selectors.RoundRobin.begun_by(chance)
     assert robin.advance() == 42
     robin.restart(chance)
     assert robin.advance() == 42

@@ -2,17 +2,8 @@
 
 import pytest
 
-from pocketmq.balance.producer.transactions import (
-    EndTransaction,
-    branch_state,
-    end_after_branch,
-    end_without_branch,
-    half_properties,
-    runs_local_branch,
-)
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.balance.producer import transactions
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus, TransactionState
 
 QUEUE = MessageQueue("T", "b", 2)
 COMMIT, ROLLBACK, NONE = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.NONE
@@ -41,11 +32,11 @@ def receipt(status: SendStatus = SendStatus.SEND_OK, offset_id: str | None = "OF
 def test_the_local_branch_runs_only_on_a_safely_stored_half_message(
     status: SendStatus, runs: bool
 ) -> None:
-    assert runs_local_branch(receipt(status)) is runs
+    assert transactions.runs_local_branch(receipt(status)) is runs
 
 
 def test_a_half_message_that_is_not_safe_is_rolled_back() -> None:
-    assert end_without_branch(receipt(SendStatus.FLUSH_DISK_TIMEOUT)).state is ROLLBACK
+    assert transactions.end_without_branch(receipt(SendStatus.FLUSH_DISK_TIMEOUT)).state is ROLLBACK
 
 
 @pytest.mark.parametrize(
@@ -62,11 +53,11 @@ def test_a_half_message_that_is_not_safe_is_rolled_back() -> None:
 def test_a_branch_without_a_clear_word_leaves_the_broker_to_ask(
     outcome: TransactionState | Exception | None, state: TransactionState
 ) -> None:
-    assert branch_state(outcome) is state
+    assert transactions.branch_state(outcome) is state
 
 
 def test_the_end_carries_what_the_broker_needs() -> None:
-    assert end_after_branch(receipt(), COMMIT) == EndTransaction(
+    assert transactions.end_after_branch(receipt(), COMMIT) == transactions.EndTransaction(
         queue=QUEUE,
         state=COMMIT,
         message_id="MID",
@@ -77,16 +68,20 @@ def test_the_end_carries_what_the_broker_needs() -> None:
 
 
 def test_an_error_of_the_branch_travels_as_a_remark() -> None:
-    end = end_after_branch(receipt(), ValueError("no money"))
+    end = transactions.end_after_branch(receipt(), ValueError("no money"))
     assert end.state is NONE
     assert end.remark == "executeLocalTransactionBranch exception: ValueError: no money"
 
 
 def test_without_the_brokers_id_the_messages_own_stands_in() -> None:
-    assert end_after_branch(receipt(offset_id=None), COMMIT).id_with_offset == "MID"
+    assert transactions.end_after_branch(receipt(offset_id=None), COMMIT).id_with_offset == "MID"
 
 
 def test_a_half_message_names_its_group_and_loses_its_delay() -> None:
     before = {"KEYS": "k", "DELAY": "3"}
-    assert half_properties(before, "shop") == {"KEYS": "k", "TRAN_MSG": "true", "PGROUP": "shop"}
+    assert transactions.half_properties(before, "shop") == {
+        "KEYS": "k",
+        "TRAN_MSG": "true",
+        "PGROUP": "shop",
+    }
     assert before == {"KEYS": "k", "DELAY": "3"}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 TOPIC = "T"
 PROFILES: dict[str, Profile] = {"4.x": V4, "5.x": V5}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from pocketmq.balance.sticky.scores import member_key, queue_key, scores, topic_key
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 Owners = Mapping[MessageQueue, str | None]
 RETRY = "%RETRY%g"

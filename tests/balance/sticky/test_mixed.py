@@ -9,24 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    Configured,
-    ConsistentHash,
-    MachineRoomNearby,
-    RoomInName,
-    Strategy,
-    allocate,
-)
+from pocketmq.balance import allocation
 from pocketmq.balance.sticky import assign, assign_mixed, divide, minimum_moves
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.balance.sticky.shapes import Group, groups, moves, spreads, topic
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "java-allocation.jsonl"
-PLAIN: list[Strategy] = [Average(), AverageByCircle(), ConsistentHash()]
-JAVA: dict[str, Strategy] = {strategy.name: strategy for strategy in PLAIN} | {
-    "NEARBY": MachineRoomNearby(Average(), RoomInName())
+PLAIN: list[allocation.Strategy] = [
+    allocation.Average(),
+    allocation.AverageByCircle(),
+    allocation.ConsistentHash(),
+]
+JAVA: dict[str, allocation.Strategy] = {strategy.name: strategy for strategy in PLAIN} | {
+    "NEARBY": allocation.MachineRoomNearby(allocation.Average(), allocation.RoomInName())
 }
 
 
@@ -60,14 +55,16 @@ def test_on_javas_vectors_the_foreign_member_keeps_its_share_and_ours_the_rest(n
 @settings(max_examples=40, deadline=None)
 @given(group=groups(), data=st.data())
 def test_foreign_members_have_javas_share_and_ours_divide_the_rest_with_fewest_moves(
-    strategy: Strategy, group: Group, data: st.DataObject
+    strategy: allocation.Strategy, group: Group, data: st.DataObject
 ) -> None:
     foreign = data.draw(st.lists(st.sampled_from(group.members), unique=True))
     ours = [member for member in group.members if member not in foreign]
     owners = assign_mixed(group.topics, ours, foreign, group.previous, strategy=strategy)
     for member in foreign:
         for queues in group.topics.values():
-            share = allocate(strategy, "g", member, queues, group.members) if queues else []
+            share = (
+                allocation.allocate(strategy, "g", member, queues, group.members) if queues else []
+            )
             assert {q for q in queues if owners.get(q) == member} == set(share)
     if not ours:
         return
@@ -108,6 +105,6 @@ def test_what_a_repeated_foreign_id_leaves_in_java_is_taken_by_ours() -> None:
 
 def test_a_queue_that_the_strategy_gives_to_several_is_the_foreign_members() -> None:
     queues = topic("orders", 3)
-    configured = Configured((queues[1], MessageQueue("orders", "elsewhere", 9)))
+    configured = allocation.Configured((queues[1], MessageQueue("orders", "elsewhere", 9)))
     owners = assign_mixed({"orders": queues}, ["a"], ["java"], {}, strategy=configured)
     assert owners == {queues[0]: "a", queues[1]: "java", queues[2]: "a"}

@@ -1,7 +1,7 @@
 """Scores are part of the protocol between members: they must never change."""
 
 from pocketmq.balance.sticky.scores import member_key, queue_key, scores, topic_key
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 MEMBERS = ["10.0.0.1@1@pm1", "10.0.0.2@7@pm1", "日本@\udc80"]
 

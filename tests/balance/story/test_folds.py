@@ -16,7 +16,7 @@ from pocketmq.balance.story.timeline import (
     timeline,
 )
 from pocketmq.balance.what_if.movement import moves_between
-from pocketmq.model.queue import MessageQueue, QueueName
+from pocketmq.model import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 QUEUES = [MessageQueue("orders", broker, number) for broker in "ab" for number in range(2)]

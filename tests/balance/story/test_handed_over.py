@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pocketmq.balance.story.handed_over import MOST_APART, HandedOver, handed_over, on_one_machine
-from pocketmq.model.queue import MessageQueue, QueueName
+from pocketmq.model import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import EVENT_VERSION, Handover, RebalanceEvent
 
 QUEUE = MessageQueue("orders", "a", 1)

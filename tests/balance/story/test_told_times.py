@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pocketmq.balance.story.handed_over import handed_over
 from pocketmq.balance.story.recorded import handovers, rebalances
 from pocketmq.balance.story.timeline import HELD, RELEASED, timeline
-from pocketmq.model.queue import MessageQueue, QueueName
+from pocketmq.model import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import Handover, RebalanceEvent
 
 FIRST, SECOND = MessageQueue("orders", "a", 0), MessageQueue("orders", "a", 1)

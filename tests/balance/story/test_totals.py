@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pocketmq.balance.story.handed_over import MOST_APART
 from pocketmq.balance.story.totals import BOUNDS, OTHER, HandoverCounter, PauseHistogram
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.model.rebalance_event import Handover, RebalanceEvent
 from tests.balance.story.test_handed_over import A, B, gave, told, took
 

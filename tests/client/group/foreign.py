@@ -8,7 +8,7 @@ from pocketmq.client.calls import Fields
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.session import Session
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 from pocketmq.protocol.peers import Language
 
 

@@ -12,10 +12,8 @@ from pocketmq.balance.profile import V5
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.loops import until
 
 BRISK = msgspec.structs.replace(

@@ -1,7 +1,7 @@
 """Queues assigned by the broker instead of by the members (5.x)."""
 
 from pocketmq.balance.allocation import Average, AverageByCircle
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from tests.client.group.groups import cluster, member, members, queues_of, send, shared
 from tests.loops import until
 

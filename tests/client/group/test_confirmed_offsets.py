@@ -11,10 +11,8 @@ from pocketmq.client.questions.offsets import commit, committed
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.sessions import lease_session
-from pocketmq.model.groups import GroupConfig
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.model import GroupConfig, MessageQueue
+from pocketmq.protocol import RequestCode, encode_body
 from tests.client.group.groups import cluster
 
 QUEUE = MessageQueue("orders", "broker-0", 0)

@@ -13,8 +13,8 @@ from pocketmq.balance.profile import JAVA_V5, V5
 from pocketmq.client.group.calls import ListedMembers
 from pocketmq.client.group.fellows import Fellows, judged
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.kinds import MessageModel
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageModel
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection
 from pocketmq.protocol.signature import SigningUser, sign

@@ -2,7 +2,7 @@
 
 from pocketmq.balance.consumer.instructions import AddQueue, DropQueue, RemoveQueue
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.group.groups import cluster, queues_of
 from tests.client.pull.readers import reader
 

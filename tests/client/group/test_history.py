@@ -6,7 +6,7 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory
 from pocketmq.errors import NameInvalid
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.model.rebalance_event import EVENT_VERSION, RebalanceEvent
 from tests.client.group.groups import cluster, member, queues_of, shared
 from tests.loops import until

@@ -12,7 +12,7 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.client import callbacks, tasks
 from pocketmq.client.group import member as shared_member
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.group.groups import Member, cluster, member, queues_of, send, shared
 from tests.loops import until
 

@@ -10,8 +10,7 @@ import pytest
 from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file, pretty
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 from tests.client.group.groups import cluster, member, members, queues_of, send
 from tests.loops import until
 

@@ -9,7 +9,7 @@ from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.group.missing_routes import MissingRoutes
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.consumer import PullConsumer
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from tests.client.group.foreign import NotedRequests
 from tests.client.group.groups import FIRST, cluster, member, send
 from tests.loops import until

@@ -8,11 +8,8 @@ from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.client.group.offsets import RemoteOffsets
 from pocketmq.errors import ResponseCode
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, MessageQueue
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.requests.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,

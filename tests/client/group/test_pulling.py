@@ -14,9 +14,8 @@ from pocketmq.client.group.pulling import AskedPull, read_answer
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.push.pulling import push_template
 from pocketmq.errors import MessagesCutShort
-from pocketmq.model.kinds import OnDamage
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue, OnDamage
+from pocketmq.protocol import Command
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record

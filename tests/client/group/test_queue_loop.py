@@ -11,7 +11,7 @@ from pocketmq.balance.consumer.pulling import PullLater, PullNow, StopPulling, W
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.errors import BrokerNotFound, MQError, NoPermission
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.servers import Directory, session_on
 from tests.loops import leap, leaping, until
 from tests.net.peers import serving

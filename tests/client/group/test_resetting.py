@@ -3,10 +3,8 @@
 from pocketmq.balance.allocation import Average
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.broker_runner import InProcessBroker
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.requests.offsets import ResetOffset, ResetOffsetRequest
 from tests.client.group.groups import cluster, member, queues_of, send, shared
 from tests.client.push.test_steering import member_of

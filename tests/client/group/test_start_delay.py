@@ -9,8 +9,8 @@ from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.profile import JAVA_V5, V5
 from pocketmq.client.pull.consumer import PullConsumer
 from pocketmq.client.questions.offsets import commit_header
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode
 from tests.client.group.groups import FIRST, Member, cluster, member, send
 from tests.loops import until
 

@@ -8,7 +8,7 @@ import pytest
 from pocketmq.balance.allocation import OwnRule, RoomTable, Strategy, StrategySettings
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.group.groups import Member, cluster, member, members, queues_of, shared
 from tests.client.servers import Directory, broker, route, serving
 from tests.loops import until

@@ -10,13 +10,9 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.client.group.warnings import MembershipWatch, Mistake
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import MessageModel
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
-from pocketmq.protocol.requests.membership import Heartbeat
+from pocketmq.model import ConsumerData, MessageModel, Subscription
+from pocketmq.protocol import Command, RequestCode, encode_body
+from pocketmq.protocol.requests import groups, membership
 from tests.client.group.groups import Member, cluster, member, queues_of, shared
 from tests.client.push.test_steering import member_of
 from tests.net.peers import Recorder, dialling
@@ -29,10 +25,10 @@ def own(expression: str = "*") -> dict[str, Subscription]:
     return {"orders": Subscription(topic="orders", sub_string=expression)}
 
 
-def seen(*ids: str, **topics: str) -> ConsumerConnections:
-    return ConsumerConnections(
+def seen(*ids: str, **topics: str) -> groups.ConsumerConnections:
+    return groups.ConsumerConnections(
         connection_set=[
-            ClientConnection(client_id=each, client_addr=f"10.0.0.{number}:5000")
+            groups.ClientConnection(client_id=each, client_addr=f"10.0.0.{number}:5000")
             for number, each in enumerate(ids)
         ],
         message_model=CLUSTERING,
@@ -116,7 +112,7 @@ async def stranger(running: Cluster, client_id: str, data: ConsumerData) -> Asyn
     """A client that has nothing but heartbeats."""
     async with dialling(Recorder(lambda *_: None)) as dialer:
         address = running.brokers["broker-0"].address
-        body = encode_body(Heartbeat(client_id=client_id, consumer_data_set=[data]))
+        body = encode_body(membership.Heartbeat(client_id=client_id, consumer_data_set=[data]))
 
         async def beat() -> None:
             request = Command.request(RequestCode.HEART_BEAT, 0, {}, body)

@@ -7,20 +7,14 @@ from typing import Any
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, decode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.handles import PopQueue, TopicMark, write_message_offsets
 from pocketmq.protocol.handles import write_start_offsets as write_starts
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.pop import (
-    BatchAcks,
-    ChangeInvisibleTimeResponse,
-    PopRequest,
-    PopResponse,
-)
+from pocketmq.protocol.requests import pop
 from tests.client.servers import Directory, broker, route
 from tests.net.peers import Recorder, serving
 
@@ -81,7 +75,7 @@ class Shelf(Recorder):
         together = [
             offset
             for each in self.asked_for(Code.BATCH_ACK_MESSAGE)
-            for ack in decode_body(each.body, BatchAcks).acks
+            for ack in decode_body(each.body, pop.BatchAcks).acks
             for offset in ack.acked_offsets()
         ]
         return alone + together
@@ -99,7 +93,7 @@ class Shelf(Recorder):
                 hidden = int(request.ext["invisibleTime"])
                 answer = _reply(
                     request,
-                    ChangeInvisibleTimeResponse(
+                    pop.ChangeInvisibleTimeResponse(
                         pop_time=POP_TIME + 5, invisible_time=hidden, revive_qid=3
                     ),
                 )
@@ -128,7 +122,7 @@ class Shelf(Recorder):
     def _pop(self, connection: Connection, request: Command) -> Command | None:
         if not self.messages:
             return self._hold(connection, request)
-        header = request.header(PopRequest)
+        header = request.header(pop.PopRequest)
         taken = self.messages[: header.max_msg_nums]
         if self.lost:
             self.lost -= 1
@@ -136,7 +130,7 @@ class Shelf(Recorder):
         self.messages = self.messages[len(taken) :]
         first, self._next = self._next, self._next + len(taken)
         queue = PopQueue(TopicMark.NORMAL, 0)
-        response = PopResponse(
+        response = pop.PopResponse(
             pop_time=POP_TIME,
             invisible_time=header.invisible_time,
             revive_qid=2,

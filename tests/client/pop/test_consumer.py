@@ -4,17 +4,11 @@ import asyncio
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.client.pop import PopConsumer
-from pocketmq.errors import (
-    ClientClosed,
-    InvalidInput,
-    RequestNotSupported,
-    RouteNotFound,
-    TransportError,
-)
+from pocketmq.model import ConsumeFromWhere, ConsumeType
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.pop import PopRequest
 from tests.client.pop.shelves import Shelf, popping, record
 from tests.loops import leap, leaping, until
@@ -119,7 +113,7 @@ async def test_the_error_of_a_lone_broker_is_the_callers() -> None:
     async with popping(shelf, request_timeout=0.2) as consumer:
         shelf.put(record(0))
         shelf.lost = 1000
-        with pytest.raises(TransportError, match="POP_MESSAGE"):
+        with pytest.raises(errors.TransportError, match="POP_MESSAGE"):
             await consumer.receive(timeout=0)
 
 
@@ -129,7 +123,7 @@ async def test_brokers_that_know_no_pops_say_so() -> None:
         for shelf in shelves:
             shelf.refuses.add(Code.POP_MESSAGE)
         async with popping(*shelves) as consumer:
-            with pytest.raises(RequestNotSupported, match="POP_MESSAGE"):
+            with pytest.raises(errors.RequestNotSupported, match="POP_MESSAGE"):
                 await consumer.receive()
 
 
@@ -189,7 +183,7 @@ async def test_an_ordered_pop_whose_answer_was_lost_is_asked_for_again() -> None
     shelf.put(record(0), record(1))
     shelf.lost = 1
     async with popping(shelf, ordered=True, request_timeout=0.2) as consumer:
-        with pytest.raises(TransportError):
+        with pytest.raises(errors.TransportError):
             await consumer.receive(1, timeout=0)
         assert len(await consumer.receive(1)) == 1
         assert len(await consumer.receive(1)) == 1
@@ -216,11 +210,11 @@ async def test_topics_without_a_route_are_named() -> None:
     shelf.put(record(0))
     async with popping(shelf) as consumer:
         consumer.subscribe("nowhere")
-        with pytest.raises(RouteNotFound, match="nowhere"):
+        with pytest.raises(errors.RouteNotFound, match="nowhere"):
             await consumer.receive(topic="nowhere")
         assert len(await consumer.receive()) == 1
         consumer.unsubscribe("nowhere")
-        with pytest.raises(InvalidInput, match="call subscribe"):
+        with pytest.raises(errors.InvalidInput, match="call subscribe"):
             await consumer.receive(topic="nowhere")
 
 
@@ -233,10 +227,10 @@ async def test_names_are_put_into_a_namespace() -> None:
 
 async def test_a_consumer_that_is_not_running_says_so() -> None:
     consumer = PopConsumer("127.0.0.1:1", group="billing").subscribe("orders")
-    with pytest.raises(ClientClosed):
+    with pytest.raises(errors.ClientClosed):
         await consumer.receive()
     await consumer.close()
-    with pytest.raises(ClientClosed):
+    with pytest.raises(errors.ClientClosed):
         await consumer.start()
 
 
@@ -252,7 +246,7 @@ async def test_a_consumer_that_is_not_running_says_so() -> None:
     ],
 )
 def test_settings_that_can_never_work_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(errors.InvalidInput):
         PopConsumer("a:1", group="billing", **settings)  # type: ignore[arg-type]
 
 

@@ -7,9 +7,8 @@ import pytest
 from pocketmq.client.pop import PopConsumer
 from pocketmq.errors import ClientClosed, MQError, TransportError
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol import RequestCode as Code
 from tests.client.pop.shelves import Shelf, popping, record
 from tests.loops import leap, leaping, until
 

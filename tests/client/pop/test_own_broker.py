@@ -9,11 +9,8 @@ from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
-from pocketmq.model.message import Message
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, Message, MessageRequestMode
+from pocketmq.protocol import ReceivedMessage, RequestCode, encode_body
 from pocketmq.protocol.requests.assignment import RequestMode
 from tests.wire_client import WireClient
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from pocketmq.client.pop.popped import batch_acks, handle_of, read_popped, with_handle
 from pocketmq.errors import HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.requests.pop import PopResponse
 from tests.client.pop.shelves import record
 

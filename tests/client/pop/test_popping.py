@@ -7,13 +7,10 @@ from typing import Any
 
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import RetryLater
+from pocketmq.model import MessageQueue, MessageRequestMode
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import Command, ReceivedMessage, encode_body
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.assignment import Assignments, QueueAssignment
 from tests.client.group.groups import BRISK
 from tests.client.pop.shelves import Shelf, record

@@ -13,9 +13,8 @@ from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
-from pocketmq.model.kinds import ConsumeFromWhere
-from pocketmq.model.message import Message
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeFromWhere, Message
+from pocketmq.protocol import ReceivedMessage
 from tests.client.pop.turns import Turns
 from tests.loops import until
 

@@ -8,13 +8,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from pocketmq.client.producer.producer import Producer
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.assignment import RequestMode
-from pocketmq.protocol.requests.pop import PollingInfoRequest, PollingInfoResponse
+from pocketmq.model import Message, MessageQueue, MessageRequestMode
+from pocketmq.protocol import RequestCode, encode_body
+from pocketmq.protocol.requests import assignment, pop
 from tests.loops import until
 from tests.wire_client import WireClient
 
@@ -30,7 +26,7 @@ class Turns:
 
     def push_consumers_pop(self) -> None:
         """Have push consumers of the group pop any queue."""
-        mode = RequestMode(
+        mode = assignment.RequestMode(
             topic=self.name,
             consumer_group=self.name,
             mode=MessageRequestMode.POP,
@@ -43,12 +39,12 @@ class Turns:
 
     def held(self) -> int:
         """Return how many pops the broker holds that holds the fewest."""
-        asked = PollingInfoRequest(consumer_group=self.name, topic=self.name, queue_id=-1)
+        asked = pop.PollingInfoRequest(consumer_group=self.name, topic=self.name, queue_id=-1)
         counts = []
         for address in self.brokers.values():
             with WireClient(address) as client:
                 answer = client.ask(RequestCode.POLLING_INFO, asked)
-                counts.append(answer.header(PollingInfoResponse).polling_num)
+                counts.append(answer.header(pop.PollingInfoResponse).polling_num)
         return min(counts)
 
     async def send(self, name_server: str, turns: int, taken: Callable[[], int]) -> int:

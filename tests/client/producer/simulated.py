@@ -25,8 +25,7 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.tries import SendRule, Tries
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ConnectFailed, RequestTimedOut, SendFailed, server_error
-from pocketmq.model.message import Message, SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 
 BODY = b"42 EUR"
 TIMEOUT = 3.0

@@ -6,13 +6,10 @@ from typing import Any, NamedTuple
 
 from pocketmq.client.producer import Producer
 from pocketmq.client.session import Session
-from pocketmq.model.kinds import PullFlag
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.client.servers import Directory, Scripted, broker, route, serving
 

@@ -11,10 +11,8 @@ import pytest
 from pocketmq.client.producer.adaptive_tries import AdaptiveRule
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import Message, MessageQueue
+from pocketmq.protocol import Command, RequestCode
 from tests.client.producer.stage import Stage, refuses, silent, stage, stores
 from tests.client.servers import broker, route
 from tests.loops import leap, leaping, until

@@ -11,11 +11,9 @@ from pocketmq.client.producer.batches import prepare_batches
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.batch import batch_entry, decode_batch, encode_batch, encode_messages
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties

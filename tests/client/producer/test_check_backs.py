@@ -6,11 +6,9 @@ import logging
 import pytest
 
 from pocketmq.client.producer import check_backs
-from pocketmq.model.kinds import TransactionState
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import TransactionState
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest, EndTransactionRequest
 from tests.client.producer.stage import Stage, stage, stores

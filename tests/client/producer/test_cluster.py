@@ -6,20 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.client.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
-from pocketmq.errors import (
-    InvalidInput,
-    MessageIllegal,
-    NameServersUnreachable,
-    RequestTimedOut,
-    RouteNotFound,
-    SendFailed,
-    TransportError,
-)
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 from tests.client.producer.stage import stored
 from tests.loops import until
 
@@ -77,7 +68,9 @@ async def test_a_topic_is_made_by_its_first_message_if_brokers_do_so() -> None:
         Cluster(config=config) as cluster,
         Producer(cluster.address, group="shop") as producer,
     ):
-        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create the topic"):
+        with pytest.raises(
+            errors.RouteNotFound, match="no route for topic 'fresh'; create the topic"
+        ):
             await producer.send(Message("fresh", b"x"))
 
 
@@ -86,10 +79,10 @@ async def test_what_the_broker_finds_too_large_is_refused_by_it_with_its_reason(
         Cluster(config={"maxMessageSize": 1000}) as cluster,
         Producer(cluster.address, group="shop", compress_from=10_000) as producer,
     ):
-        with pytest.raises(SendFailed, match="will fail again") as caught:
+        with pytest.raises(errors.SendFailed, match="will fail again") as caught:
             await producer.send(Message("orders", b"x" * 2000))
-        assert isinstance(caught.value.last_error, MessageIllegal)
-        with pytest.raises(InvalidInput, match="over the limit of 4194304"):
+        assert isinstance(caught.value.last_error, errors.MessageIllegal)
+        with pytest.raises(errors.InvalidInput, match="over the limit of 4194304"):
             await producer.send(Message("orders", b"x" * 4194305))
 
 
@@ -116,10 +109,10 @@ async def test_with_all_brokers_gone_the_failure_is_quick_and_clear() -> None:
         await producer.send(MESSAGE)
         await cluster.kill("broker-0")
         with pytest.raises(
-            SendFailed, match="the message was not stored and can be resent"
+            errors.SendFailed, match="the message was not stored and can be resent"
         ) as caught:
             await producer.send(MESSAGE)
-        assert isinstance(caught.value.last_error, TransportError)
+        assert isinstance(caught.value.last_error, errors.TransportError)
         assert not caught.value.outcome_unknown
         await cluster.restart("broker-0")
         assert (await producer.send(MESSAGE)).ok
@@ -133,7 +126,7 @@ async def test_known_topics_go_on_while_the_name_server_is_gone() -> None:
             await proxy.refuse()
             proxy.cut()
             assert (await producer.send(MESSAGE)).ok
-            with pytest.raises(NameServersUnreachable, match="no name server answers at"):
+            with pytest.raises(errors.NameServersUnreachable, match="no name server answers at"):
                 await producer.send(Message("fresh", b"x"))
             proxy.accept()
             assert (await producer.send(Message("fresh", b"x"))).ok
@@ -150,15 +143,15 @@ async def test_a_partitioned_broker_costs_one_try_and_its_connection() -> None:
             receipts = await asyncio.gather(*[producer.send(MESSAGE) for _ in range(8)])
             assert {receipt.queue.broker_name for receipt in receipts} == {"broker-1"}
             pinned = MessageQueue("orders", "broker-0", 0)
-            with pytest.raises(SendFailed) as caught:
+            with pytest.raises(errors.SendFailed) as caught:
                 await producer.send(MESSAGE, queue=pinned, timeout=0.2)
-            assert isinstance(caught.value.last_error, TransportError)
+            assert isinstance(caught.value.last_error, errors.TransportError)
             await cluster.heal("broker-0")
 
             async def back() -> bool:
                 try:
                     return (await producer.send(MESSAGE, queue=pinned)).ok
-                except SendFailed:
+                except errors.SendFailed:
                     return False
 
             tries = 0
@@ -177,9 +170,9 @@ async def test_an_answer_that_is_lost_leaves_the_outcome_unknown_and_the_message
             receipt = await producer.send(MESSAGE)
             through(producer, proxy.address)
             proxy.swallow(Way.TO_CLIENT)
-            with pytest.raises(SendFailed) as caught:
+            with pytest.raises(errors.SendFailed) as caught:
                 await producer.send(MESSAGE, timeout=0.3)
-            assert isinstance(caught.value.last_error, RequestTimedOut)
+            assert isinstance(caught.value.last_error, errors.RequestTimedOut)
             assert caught.value.outcome_unknown
             proxy.pass_through()
             proxy.cut()

@@ -3,7 +3,7 @@
 import pytest
 
 from pocketmq.errors import InvalidInput, RequestNotSupported
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.handles import RecallHandle
 from tests.client.producer.stage import stage
 

@@ -6,8 +6,8 @@ import pytest
 
 from pocketmq.balance.profile import V4
 from pocketmq.errors import SendFailed
-from pocketmq.model.message import Message
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import Message
+from pocketmq.protocol import RequestCode
 from tests.client.producer.stage import refuses, silent, stage, stores
 from tests.loops import leap, leaping, until
 

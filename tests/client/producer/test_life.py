@@ -7,20 +7,14 @@ from random import Random
 
 import pytest
 
+from pocketmq import errors
 from pocketmq.client import ClientOptions
 from pocketmq.client.options import ClientSettings, Credentials
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.embedded.aio import Cluster
-from pocketmq.errors import (
-    ClientClosed,
-    ClientForked,
-    GroupTaken,
-    InvalidInput,
-    NameServersUnreachable,
-)
-from pocketmq.model.message import Message
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import Message
+from pocketmq.protocol import RequestCode
 from tests.client.producer.stage import silent, stage
 from tests.loops import until
 
@@ -53,31 +47,33 @@ def test_keywords_are_sorted_into_options() -> None:
     ],
 )
 def test_settings_without_sense_are_named(settings: dict[str, object], reason: str) -> None:
-    with pytest.raises(InvalidInput, match=reason.replace("?", r"\?")):
+    with pytest.raises(errors.InvalidInput, match=reason.replace("?", r"\?")):
         Producer("a:1", group="shop", **settings)  # type: ignore[arg-type]
 
 
 def test_a_group_is_needed_and_checked() -> None:
-    with pytest.raises(InvalidInput, match="it is reserved"):
+    with pytest.raises(errors.InvalidInput, match="it is reserved"):
         Producer("a:1", group="DEFAULT_PRODUCER")
 
 
 async def test_a_producer_that_is_not_running_says_so() -> None:
     producer = Producer("127.0.0.1:1", group="shop")
-    with pytest.raises(ClientClosed, match="producer of group shop"):
+    with pytest.raises(errors.ClientClosed, match="producer of group shop"):
         await producer.send(MESSAGE)
-    with pytest.raises(ClientClosed):
+    with pytest.raises(errors.ClientClosed):
         producer.submit(MESSAGE)
     await producer.close()
-    with pytest.raises(NameServersUnreachable, match=r"no name server answers at 127.0.0.1:1"):
+    with pytest.raises(
+        errors.NameServersUnreachable, match=r"no name server answers at 127.0.0.1:1"
+    ):
         await producer.start()
-    with pytest.raises(NameServersUnreachable):  # it may come up later
+    with pytest.raises(errors.NameServersUnreachable):  # it may come up later
         await producer.start()
 
 
 async def test_without_waiting_for_a_name_server_each_send_says_it_is_missing() -> None:
     async with Producer("127.0.0.1:1", group="shop", start_wait=None) as producer:
-        with pytest.raises(NameServersUnreachable):
+        with pytest.raises(errors.NameServersUnreachable):
             await producer.send(MESSAGE)
 
 
@@ -87,7 +83,7 @@ async def test_starting_and_closing_twice_is_harmless() -> None:
         await on.producer.send(MESSAGE)
         await asyncio.gather(on.producer.close(), on.producer.close())
         await on.producer.close()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(errors.ClientClosed):
             await on.producer.start()
 
 
@@ -113,7 +109,7 @@ async def test_brokers_hear_of_the_group_and_of_its_end() -> None:
 async def test_one_client_has_one_producer_of_a_group() -> None:
     async with stage(instance_name="one") as on:
         address = on.producer.client_options.name_servers
-        with pytest.raises(GroupTaken):
+        with pytest.raises(errors.GroupTaken):
             await Producer(address, group="shop", instance_name="one").start()
         async with Producer(address, group="other", instance_name="one") as other:
             assert other.session is on.producer.session
@@ -150,10 +146,10 @@ async def test_a_fork_cannot_use_its_parents_producer() -> None:
             code = 1
             try:
                 on.producer.submit(MESSAGE)
-            except ClientForked:
+            except errors.ClientForked:
                 try:
                     on.producer.send(MESSAGE).send(None)
-                except ClientForked:
+                except errors.ClientForked:
                     code = 0
             finally:
                 os._exit(code)

@@ -9,8 +9,7 @@ from pocketmq.client.producer.window import LEAST, START, ByteBudget
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.errors import SendFailed
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 from tests.client.producer.test_cluster import through
 from tests.loops import until
 

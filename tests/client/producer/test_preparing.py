@@ -10,8 +10,7 @@ from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, NameInvalid
-from pocketmq.model.kinds import SysFlag
-from pocketmq.model.message import Message
+from pocketmq.model import Message, SysFlag
 from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import UniqueIds, parse_unique_id
 from pocketmq.protocol.property_text import decode_properties

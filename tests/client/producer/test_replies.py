@@ -7,11 +7,10 @@ import pytest
 
 from pocketmq.balance.profile import V4
 from pocketmq.errors import ClientClosed, InvalidInput, RequestTimedOut, SendFailed
-from pocketmq.model.message import Message
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import Message
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
+from pocketmq.protocol.received import revive
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.client_calls import PushReplyRequest
 from tests.client.producer.stage import Stage, refuses, silent, stage, stores

@@ -9,9 +9,9 @@ from pocketmq.client.calls import Fields
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_receipt
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import HeaderMalformed, NoPermission, TopicNotFound
-from pocketmq.model.message import SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command, read_command
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus
+from pocketmq.protocol import Command
+from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType
 from pocketmq.protocol.requests.sending import SendRequestV2
 

@@ -8,16 +8,8 @@ from contextlib import asynccontextmanager
 from pocketmq.client.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.settings import Setting
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.trace_text import (
-    HandledAs,
-    TracedDelivery,
-    TracedHandling,
-    TracedSend,
-    decode_traced,
-)
+from pocketmq.model import Message, TransactionState
+from pocketmq.protocol import ReceivedMessage, trace_text
 from tests.client.group.groups import Member, cluster
 from tests.loops import until
 
@@ -163,14 +155,20 @@ async def test_a_message_is_traced_from_its_producer_to_its_handler() -> None:
         async with member.consumer:
             await until(lambda: {good, bad} <= set(tries), "both messages")
         await until(lambda: len(watcher.got) >= 2, "traces")
-    events = [each for found in watcher.got for each in decode_traced(found.body.decode())]
-    sent = [each for each in events if isinstance(each, TracedSend)]
+    events = [
+        each for found in watcher.got for each in trace_text.decode_traced(found.body.decode())
+    ]
+    sent = [each for each in events if isinstance(each, trace_text.TracedSend)]
     assert {each.message_id for each in sent} == {good, bad}
-    begun = {each.message_id: each for each in events if isinstance(each, TracedDelivery)}
-    ended = {each.message_id: each for each in events if isinstance(each, TracedHandling)}
+    begun = {
+        each.message_id: each for each in events if isinstance(each, trace_text.TracedDelivery)
+    }
+    ended = {
+        each.message_id: each for each in events if isinstance(each, trace_text.TracedHandling)
+    }
     assert begun.keys() == ended.keys() == {good, bad}
-    assert (ended[good].ok, ended[good].handled_as) == (True, HandledAs.SUCCESS)
-    assert (ended[bad].ok, ended[bad].handled_as) == (False, HandledAs.RAISED)
+    assert (ended[good].ok, ended[good].handled_as) == (True, trace_text.HandledAs.SUCCESS)
+    assert (ended[bad].ok, ended[bad].handled_as) == (False, trace_text.HandledAs.RAISED)
     for message_id in (good, bad):
         assert begun[message_id].request_id == ended[message_id].request_id
         assert (begun[message_id].group, begun[message_id].keys) == ("billing", "A17")

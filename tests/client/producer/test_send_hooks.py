@@ -5,7 +5,7 @@ import pytest
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer import SendContext
 from pocketmq.errors import SendFailed, SystemFailure
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from tests.client.producer.stage import refuses, stage, stores
 
 MESSAGE = Message("orders", b"42 EUR", tag="paid")

@@ -7,25 +7,11 @@ from random import Random
 import msgspec
 import pytest
 
+from pocketmq import errors
 from pocketmq.balance.producer.selectors import by_hash
 from pocketmq.balance.profile import V4
-from pocketmq.errors import (
-    ConnectionLost,
-    InvalidInput,
-    MessageIllegal,
-    MQError,
-    NameServersUnreachable,
-    NoPermission,
-    QueueNotSelected,
-    RequestTimedOut,
-    RouteNotFound,
-    SendFailed,
-    SystemBusy,
-)
-from pocketmq.model.message import Message, SendStatus
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.command import Command
+from pocketmq.model import Message, MessageQueue, SendStatus, TopicRoute
+from pocketmq.protocol import Command
 from tests.client.producer.stage import Say, TestBroker, refuses, silent, stage, stores
 from tests.client.servers import route
 from tests.loops import until
@@ -97,21 +83,21 @@ async def test_a_choice_that_is_none_is_refused_and_nothing_is_sent() -> None:
     async with stage() as on:
         gone = MessageQueue("orders", "broker-z", 0)
         other = MessageQueue("other", "broker-a", 0)
-        with pytest.raises(QueueNotSelected, match="is not a writable queue of the route"):
+        with pytest.raises(errors.QueueNotSelected, match="is not a writable queue of the route"):
             await on.producer.send(MESSAGE, queue=gone)
-        with pytest.raises(InvalidInput, match="the queue belongs to 'other'"):
+        with pytest.raises(errors.InvalidInput, match="the queue belongs to 'other'"):
             await on.producer.send(MESSAGE, queue=other)
-        with pytest.raises(QueueNotSelected, match="not one of the queues"):
+        with pytest.raises(errors.QueueNotSelected, match="not one of the queues"):
             await on.producer.send(MESSAGE, selector=lambda queues, _: gone)
         with pytest.raises(ZeroDivisionError):
             await on.producer.send(MESSAGE, selector=lambda queues, _: queues[1 // 0])
-        with pytest.raises(InvalidInput, match="not several"):
+        with pytest.raises(errors.InvalidInput, match="not several"):
             await on.producer.send(MESSAGE, queue=QUEUES[0], ordering_key="k")
-        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(errors.InvalidInput, match="timeout is in seconds"):
             await on.producer.send(MESSAGE, timeout=0.0)
-        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(errors.InvalidInput, match="timeout is in seconds"):
             await on.producer.send(MESSAGE, timeout=float("inf"))
-        with pytest.raises(InvalidInput, match="queue is a MessageQueue"):
+        with pytest.raises(errors.InvalidInput, match="queue is a MessageQueue"):
             await on.producer.send(MESSAGE, queue=3)  # type: ignore[arg-type]
         assert on.asked == {"broker-a": 0, "broker-b": 0}
         assert len(on.producer.sending.window) == 0
@@ -130,18 +116,18 @@ async def test_a_broker_that_cannot_now_is_passed_over(code: int) -> None:
 async def test_4x_does_not_retry_when_a_broker_is_busy() -> None:
     busy = {"broker-a": refuses(2), "broker-b": refuses(2)}
     async with stage(busy, profile=V4) as on:
-        with pytest.raises(SendFailed, match="after 1 try") as caught:
+        with pytest.raises(errors.SendFailed, match="after 1 try") as caught:
             await on.producer.send(MESSAGE)
-        assert isinstance(caught.value.last_error, SystemBusy)
+        assert isinstance(caught.value.last_error, errors.SystemBusy)
 
 
 async def test_a_refusal_for_good_is_not_tried_again() -> None:
     async with stage({"broker-a": refuses(13, "too large"), "broker-b": refuses(13)}) as on:
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE)
         error = caught.value
         assert (error.topic, error.attempts, error.code) == ("orders", 1, 13)
-        assert isinstance(error.__cause__, MessageIllegal)
+        assert isinstance(error.__cause__, errors.MessageIllegal)
         assert (error.retryable, error.outcome_unknown) == (False, False)
         assert "resending it unchanged will fail again" in str(error)
         assert sum(on.asked.values()) == 1
@@ -149,11 +135,11 @@ async def test_a_refusal_for_good_is_not_tried_again() -> None:
 
 async def test_after_all_tries_the_failure_tells_the_whole_story() -> None:
     async with stage({"broker-a": refuses(16), "broker-b": refuses(16)}) as on:
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE)
         error = caught.value
         assert error.attempts == 3
-        assert isinstance(error.last_error, NoPermission)
+        assert isinstance(error.last_error, errors.NoPermission)
         assert error.outcome_unknown is False
         assert "not acknowledged after 3 tries" in str(error)
         assert f"last by broker {error.broker!r}" in str(error)
@@ -163,7 +149,7 @@ async def test_after_all_tries_the_failure_tells_the_whole_story() -> None:
 
 async def test_a_pinned_queue_is_tried_once() -> None:
     async with stage({"broker-a": refuses(1), "broker-b": stores}) as on:
-        with pytest.raises(SendFailed, match="after 1 try"):
+        with pytest.raises(errors.SendFailed, match="after 1 try"):
             await on.producer.send(MESSAGE, queue=QUEUES[0])
         assert on.asked == {"broker-a": 1, "broker-b": 0}
 
@@ -172,11 +158,11 @@ async def test_a_silent_broker_costs_the_whole_deadline_and_leaves_the_outcome_o
     async with stage({"broker-a": silent}) as on:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE, timeout=0.15)
         assert 0.14 <= loop.time() - began < 2.0
         error = caught.value
-        assert isinstance(error.last_error, RequestTimedOut)
+        assert isinstance(error.last_error, errors.RequestTimedOut)
         assert (error.attempts, error.outcome_unknown) == (1, True)
         assert "resend it only if consumers are idempotent" in str(error)
         assert len(on.producer.sending.window) == 0
@@ -196,10 +182,10 @@ async def test_a_connection_that_breaks_is_tried_elsewhere_and_remembered_as_dou
         for name, each in on.brokers.items():
             each.say = drops(each) if name == "broker-a" else refuses(13)
         await on.begin_with(0)
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE)
         assert caught.value.attempts == 2
-        assert isinstance(caught.value.last_error, MessageIllegal)
+        assert isinstance(caught.value.last_error, errors.MessageIllegal)
         assert caught.value.outcome_unknown  # the first broker may have stored it
         assert on.asked == {"broker-a": 1, "broker-b": 1}
 
@@ -208,9 +194,9 @@ async def test_all_connections_breaking_is_a_failure_with_unknown_outcome() -> N
     async with stage() as on:
         for each in on.brokers.values():
             each.say = drops(each)
-        with pytest.raises(SendFailed) as caught:
+        with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE)
-        assert isinstance(caught.value.last_error, ConnectionLost)
+        assert isinstance(caught.value.last_error, errors.ConnectionLost)
         assert (caught.value.attempts, caught.value.outcome_unknown) == (3, True)
 
 
@@ -229,7 +215,7 @@ async def test_what_is_stored_less_safely_is_stored(retry: bool, tries: int) -> 
 
 async def test_an_answer_nobody_understands_may_mean_stored() -> None:
     async with stage({"broker-a": lambda request: request.reply(0)}, retries=0) as on:
-        with pytest.raises(SendFailed, match="malformed header") as caught:
+        with pytest.raises(errors.SendFailed, match="malformed header") as caught:
             await on.producer.send(MESSAGE)
         assert caught.value.outcome_unknown
 
@@ -249,14 +235,18 @@ async def test_a_topic_that_is_not_there_is_sent_as_the_template_says() -> None:
 async def test_without_a_template_an_unknown_topic_is_named() -> None:
     async with stage() as on:
         del on.directory.routes["TBW102"]
-        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create the topic"):
+        with pytest.raises(
+            errors.RouteNotFound, match="no route for topic 'fresh'; create the topic"
+        ):
             await on.producer.send(Message("fresh", b"x"))
         assert len(on.producer.sending.window) == 0
 
 
 async def test_a_topic_nobody_may_write_says_so() -> None:
     async with stage(perm=4) as on:
-        with pytest.raises(QueueNotSelected, match="lets it be written to; see its permissions"):
+        with pytest.raises(
+            errors.QueueNotSelected, match="lets it be written to; see its permissions"
+        ):
             await on.producer.send(MESSAGE)
 
 
@@ -275,7 +265,7 @@ async def test_a_changed_route_is_used_at_once() -> None:
 
 async def test_a_refused_topic_has_its_route_asked_for_again() -> None:
     async with stage({"broker-a": refuses(17)}, retries=0) as on:
-        with pytest.raises(SendFailed):
+        with pytest.raises(errors.SendFailed):
             await on.producer.send(MESSAGE)
         await until(
             lambda: on.directory.topics_asked().count("orders") >= 2, "the route to be asked for"
@@ -286,7 +276,7 @@ async def test_a_name_server_that_stays_silent_is_not_taken_for_a_doubtful_send(
     async with stage() as on:
         on.directory.script.clear()
         on.directory.script[105] = lambda _: None
-        with pytest.raises(NameServersUnreachable) as caught:
+        with pytest.raises(errors.NameServersUnreachable) as caught:
             await on.producer.send(Message("fresh", b"x"), timeout=0.1)
         assert caught.value.outcome_unknown is False
 
@@ -294,7 +284,7 @@ async def test_a_name_server_that_stays_silent_is_not_taken_for_a_doubtful_send(
 async def test_a_route_without_sense_is_an_error_of_its_own() -> None:
     async with stage() as on:
         on.directory.routes["mad"] = TopicRoute(order_topic_conf="broker-a:x")
-        with pytest.raises(MQError, match="order configuration"):
+        with pytest.raises(errors.MQError, match="order configuration"):
             await on.producer.send(Message("mad", b"x"))
 
 
@@ -319,7 +309,7 @@ async def test_one_way_to_nobody_fails() -> None:
         for name in ("orders", "TBW102"):
             on.directory.routes.pop(name)
         on.producer.session.addresses.keep_only([])
-        with pytest.raises(SendFailed, match="no master address for broker"):
+        with pytest.raises(errors.SendFailed, match="no master address for broker"):
             await on.producer.send_oneway(MESSAGE)
 
 
@@ -360,9 +350,9 @@ async def test_a_4x_broker_is_not_asked_for_what_it_cannot(old: bool) -> None:
         await on.producer.send(MESSAGE)
         assert await on.producer.session.heartbeats.beat()
         if old:
-            with pytest.raises(InvalidInput, match=r"is on a 4\.x broker.*use delay_level"):
+            with pytest.raises(errors.InvalidInput, match=r"is on a 4\.x broker.*use delay_level"):
                 await on.producer.send(MESSAGE, delay=1.0)
-            with pytest.raises(InvalidInput, match=r"is on a 4\.x broker"):
+            with pytest.raises(errors.InvalidInput, match=r"is on a 4\.x broker"):
                 await on.producer.submit(MESSAGE, deliver_at=1.0)
         else:
             assert (await on.producer.send(MESSAGE, delay=1.0)).ok
@@ -374,7 +364,7 @@ async def test_a_4x_broker_is_not_asked_for_what_it_cannot(old: bool) -> None:
 
 async def test_a_4x_client_does_as_one() -> None:
     async with stage({"broker-a": stores}, profile=V4) as on:
-        with pytest.raises(InvalidInput, match=r"is on a 4\.x broker"):
+        with pytest.raises(errors.InvalidInput, match=r"is on a 4\.x broker"):
             await on.producer.send(MESSAGE, delay=1.0)
         await on.producer.send_batch([MESSAGE, MESSAGE])
         assert "UNIQ_KEY" not in on.brokers["broker-a"].sends[-1].ext["i"]

@@ -6,9 +6,8 @@ import pytest
 
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.errors import ClientClosed, InvalidInput, SendFailed, SystemFailure
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
+from pocketmq.model import Message, MessageQueue, SendReceipt
+from pocketmq.protocol import Command
 from tests.client.producer.stage import Say, TestBroker, refuses, silent, stage, stores
 from tests.loops import until
 

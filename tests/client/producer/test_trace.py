@@ -3,17 +3,8 @@
 import pytest
 
 from pocketmq.errors import SendFailed
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.trace_text import (
-    Traced,
-    TracedEnd,
-    TracedKind,
-    TracedSend,
-    decode_traced,
-)
+from pocketmq.model import Message, TransactionState
+from pocketmq.protocol import Command, ReceivedMessage, trace_text
 from tests.client.producer.stage import Say, Stage, refuses, stage
 from tests.client.producer.test_check_backs import ask
 from tests.client.producer.test_transactions import PLACE, ends, keeps
@@ -23,11 +14,11 @@ MESSAGE = Message("orders", b"42 EUR", tag="paid", keys=["A17", "B18"])
 TRACES = "RMQ_SYS_TRACE_TOPIC"
 
 
-async def told(on: Stage, topic: str = TRACES) -> list[Traced]:
+async def told(on: Stage, topic: str = TRACES) -> list[trace_text.Traced]:
     """Everything in the trace; closes the producer."""
     await on.producer.close()
     messages = [each for each in on.brokers["broker-a"].sends if each.ext["b"] == topic]
-    return [event for each in messages for event in decode_traced(each.body.decode())]
+    return [event for each in messages for event in trace_text.decode_traced(each.body.decode())]
 
 
 async def test_a_send_is_told_with_its_place() -> None:
@@ -35,8 +26,8 @@ async def test_a_send_is_told_with_its_place() -> None:
         receipt = await on.producer.send(MESSAGE)
         address = on.producer.session.addresses.master("broker-a")
         (event,) = await told(on)
-    assert isinstance(event, TracedSend)
-    assert event == TracedSend(
+    assert isinstance(event, trace_text.TracedSend)
+    assert event == trace_text.TracedSend(
         time_ms=event.time_ms,
         region="DefaultRegion",
         group="shop",
@@ -72,7 +63,7 @@ async def test_every_message_of_a_batch_is_told_by_its_own_id() -> None:
     assert [
         (each.message_id, each.offset_message_id, each.tag, each.body_size)
         for each in events
-        if isinstance(each, TracedSend)
+        if isinstance(each, trace_text.TracedSend)
     ] == [
         (message_id, f"{n:032X}", f"t{n + 1}", n + 1)
         for n, message_id in enumerate(receipt.message_id.split(","))
@@ -88,8 +79,8 @@ async def test_kinds_of_messages_are_told_apart() -> None:
         await producer.send(MESSAGE, delay=2.0)
         await producer.send_in_transaction(MESSAGE, lambda _, __: TransactionState.ROLLBACK)
         events = await told(on)
-    assert [each.kind for each in events if not isinstance(each, TracedEnd)] == [  # type: ignore[union-attr]
-        TracedKind.NORMAL, TracedKind.DELAYED, TracedKind.DELAYED, TracedKind.HALF,
+    assert [each.kind for each in events if not isinstance(each, trace_text.TracedEnd)] == [  # type: ignore[union-attr]
+        trace_text.TracedKind.NORMAL, trace_text.TracedKind.DELAYED, trace_text.TracedKind.DELAYED, trace_text.TracedKind.HALF,
     ]  # fmt: skip
 
 
@@ -100,10 +91,10 @@ async def test_the_end_of_a_transaction_is_told() -> None:
         )
         address = on.producer.session.addresses.master("broker-a")
         half, end = await told(on)
-    assert isinstance(half, TracedSend)
+    assert isinstance(half, trace_text.TracedSend)
     assert (half.group, half.topic) == ("shop", "orders")
-    assert isinstance(end, TracedEnd)
-    assert end == TracedEnd(
+    assert isinstance(end, trace_text.TracedEnd)
+    assert end == trace_text.TracedEnd(
         time_ms=end.time_ms,
         region="DefaultRegion",
         group="shop",
@@ -125,7 +116,7 @@ async def test_what_a_check_came_to_is_told() -> None:
         await ask(on)
         await ends(on)
         (end,) = await told(on)
-    assert isinstance(end, TracedEnd)
+    assert isinstance(end, trace_text.TracedEnd)
     assert (end.state, end.from_check) == (TransactionState.UNKNOWN, True)
     assert (end.message_id, end.transaction_id, end.tag) == ("M1111", "M1111", "paid")
 
@@ -150,7 +141,7 @@ async def test_the_region_is_the_brokers() -> None:
     async with stage({"broker-a": region}, trace=True) as on:
         await on.producer.send(MESSAGE)
         (event,) = await told(on)
-    assert isinstance(event, TracedSend)
+    assert isinstance(event, trace_text.TracedSend)
     assert event.region == "eu"
 
 

@@ -9,10 +9,8 @@ import pytest
 
 from pocketmq.client.producer.transactions import LocalTransaction
 from pocketmq.errors import ClientClosed, SendFailed
-from pocketmq.model.kinds import SysFlag, TransactionState
-from pocketmq.model.message import Message, SendStatus
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import Message, SendStatus, SysFlag, TransactionState
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.requests.sending import EndTransactionRequest
 from tests.client.producer.stage import Stage, refuses, stage, stores

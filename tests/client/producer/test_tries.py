@@ -15,8 +15,7 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.tries import Outcome, SendRule, Tries, Try
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ConnectionLost, InvalidInput, SendFailed, server_error
-from pocketmq.model.message import Message, SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from tests.client.producer.stage import stage
 
 MESSAGE = Message("orders", b"42 EUR")

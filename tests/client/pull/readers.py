@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from pocketmq.client.pull import PullConsumer
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import BRISK, FIRST, IP
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 from tests.client.group.groups import cluster, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import leap, leaping, until

@@ -8,7 +8,7 @@ import pytest
 from pocketmq.balance.consumer.limits import LitePullLimits, QueueLimits
 from pocketmq.client.pull import PullConsumer
 from pocketmq.errors import ClientClosed
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import cluster, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import until

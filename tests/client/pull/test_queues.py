@@ -10,10 +10,8 @@ from pocketmq.client.filters import by_sql
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.pull import PullConsumer
 from pocketmq.errors import GroupTaken, InvalidInput, RouteNotFound, ServerError
-from pocketmq.model.kinds import ConsumeType
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeType, Message, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import IP, cluster, queues_of, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import until

@@ -16,15 +16,11 @@ from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.push.orderly import OrderlyWork
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageModel, MessageQueue, Subscription
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 

@@ -10,9 +10,8 @@ from pocketmq.client.push.handlers import Consumed, TopicHandler
 from pocketmq.client.push.running_info import stacks
 from pocketmq.client.push.stats import CounterWindow, HandlingStats
 from pocketmq.errors import SystemFailure
-from pocketmq.model.kinds import ConsumeResult
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import ConsumeResult
+from pocketmq.protocol import ReceivedMessage, decode_body, encode_body
 from pocketmq.protocol.requests.client_calls import ConsumeStatus, RunningInfo
 from tests.client.push.stands import GROUP, QUEUE, messages, stand
 from tests.loops import leap, leaping, until

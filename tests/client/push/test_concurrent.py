@@ -11,20 +11,10 @@ from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeContext
 from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.received import ReceivedMessage
-from tests.client.push.stands import (
-    BROADCASTING,
-    GROUP,
-    QUEUE,
-    LoopClock,
-    Stand,
-    Taker,
-    messages,
-    stand,
-)
+from tests.client.push import stands
 from tests.loops import leap, leaping, until
 
 
@@ -53,11 +43,11 @@ kinds = pytest.mark.parametrize("kind", [plain, coroutine, waiting])
 @kinds
 async def test_all_messages_are_handled_and_the_offset_passes_them(kind: Any) -> None:
     seen: list[bytes] = []
-    async with stand(kind(lambda message: seen.append(message.body))) as (one, _):
+    async with stands.stand(kind(lambda message: seen.append(message.body))) as (one, _):
         held = one.hold()
-        one.arrive(held, messages(100))
-        one.arrive(held, messages(20, first=100))
-        await until(lambda: one.offsets.get(QUEUE) == 120, "all to be done")
+        one.arrive(held, stands.messages(100))
+        one.arrive(held, stands.messages(20, first=100))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 120, "all to be done")
     assert sorted(map(int, seen)) == list(range(120))
     assert (held.process.count, held.process.size) == (0, 0)
 
@@ -65,12 +55,14 @@ async def test_all_messages_are_handled_and_the_offset_passes_them(kind: Any) ->
 @kinds
 async def test_lists_are_as_long_as_asked_for(kind: Any) -> None:
     sizes: list[int] = []
-    async with stand(kind(lambda given: sizes.append(len(given))), batch=True, handler_batch=8) as (
+    async with stands.stand(
+        kind(lambda given: sizes.append(len(given))), batch=True, handler_batch=8
+    ) as (
         one,
         _,
     ):
-        one.arrive(one.hold(), messages(20))
-        await until(lambda: one.offsets.get(QUEUE) == 20, "all to be done")
+        one.arrive(one.hold(), stands.messages(20))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 20, "all to be done")
     assert sorted(sizes) == [4, 8, 8]
 
 
@@ -87,13 +79,13 @@ async def test_a_message_under_a_handler_holds_the_offset(kind: Any) -> None:
         if message.queue_offset == 3:
             await until(release.is_set, "the release")
 
-    async with stand(handler if kind is plain else hanging) as (one, _):
+    async with stands.stand(handler if kind is plain else hanging) as (one, _):
         held = one.hold()
-        one.arrive(held, messages(10))
+        one.arrive(held, stands.messages(10))
         await until(lambda: held.process.count == 1, "the others to be done")
-        assert one.offsets[QUEUE] == 3
+        assert one.offsets[stands.QUEUE] == 3
         release.set()
-        await until(lambda: one.offsets[QUEUE] == 10, "the last to be done")
+        await until(lambda: one.offsets[stands.QUEUE] == 10, "the last to be done")
 
 
 @kinds
@@ -103,12 +95,12 @@ async def test_a_failed_message_is_sent_back_as_java_does(kind: Any, profile: An
         if message.queue_offset == 1:
             raise ValueError("no")
 
-    async with stand(kind(handler), profile=profile) as (one, taker):
-        one.arrive(one.hold(), messages(3))
-        await until(lambda: one.offsets.get(QUEUE) == 3, "all to be settled")
+    async with stands.stand(kind(handler), profile=profile) as (one, taker):
+        one.arrive(one.hold(), stands.messages(3))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 3, "all to be settled")
         assert taker.sent_back() == [
             {
-                "offset": "1001", "group": GROUP, "delayLevel": "0", "originMsgId": "ID1",
+                "offset": "1001", "group": stands.GROUP, "delayLevel": "0", "originMsgId": "ID1",
                 "originTopic": "orders", "unitMode": "false", "maxReconsumeTimes": "16",
                 "bname": "broker-a",
             }
@@ -118,32 +110,37 @@ async def test_a_failed_message_is_sent_back_as_java_does(kind: Any, profile: An
 
 async def test_a_retry_topic_not_known_yet_is_looked_for_when_a_message_goes_back() -> None:
     """Its broker makes it then, at the latest, and the next look at all routes may be far."""
-    async with stand(lambda message: RetryLater()) as (one, taker):
-        routes, retry = one.session.routes, f"%RETRY%{GROUP}"
+    async with stands.stand(lambda message: RetryLater()) as (one, taker):
+        routes, retry = one.session.routes, f"%RETRY%{stands.GROUP}"
         await routes.poll(["orders"])  # forgets all others
         assert routes.cached(retry) is None
-        one.arrive(one.hold(), messages(1))
+        one.arrive(one.hold(), stands.messages(1))
         await until(lambda: routes.cached(retry) is not None, "the route of the retry topic")
         assert len(taker.sent_back()) == 1
 
 
 @kinds
 async def test_the_handlers_own_delay_level_and_limit_travel(kind: Any) -> None:
-    async with stand(kind(lambda message: RetryLater(-1)), max_reconsume_times=2) as (one, taker):
-        one.arrive(one.hold(), messages(1))
-        await until(lambda: one.offsets.get(QUEUE) == 1, "it to be settled")
+    async with stands.stand(kind(lambda message: RetryLater(-1)), max_reconsume_times=2) as (
+        one,
+        taker,
+    ):
+        one.arrive(one.hold(), stands.messages(1))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 1, "it to be settled")
         (sent,) = taker.sent_back()
     assert (sent["delayLevel"], sent["maxReconsumeTimes"]) == ("-1", "2")
 
 
 @kinds
 async def test_of_a_list_only_what_is_not_done_comes_again(kind: Any) -> None:
-    async with stand(kind(lambda given: RetryLater(done=2)), batch=True, handler_batch=5) as (
+    async with stands.stand(
+        kind(lambda given: RetryLater(done=2)), batch=True, handler_batch=5
+    ) as (
         one,
         taker,
     ):
-        one.arrive(one.hold(), messages(5))
-        await until(lambda: one.offsets.get(QUEUE) == 5, "it to be settled")
+        one.arrive(one.hold(), stands.messages(5))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 5, "it to be settled")
         assert sorted(sent["offset"] for sent in taker.sent_back()) == ["1002", "1003", "1004"]
         stats = one.work.stats.of("orders")
         assert (stats.ok.value, stats.failed.value) == (2, 3)
@@ -151,21 +148,24 @@ async def test_of_a_list_only_what_is_not_done_comes_again(kind: Any) -> None:
 
 @kinds
 async def test_a_failed_broadcast_is_given_up(kind: Any) -> None:
-    async with stand(kind(lambda message: Consumed.RETRY), model=BROADCASTING) as (one, taker):
-        one.arrive(one.hold(), messages(3))
-        await until(lambda: one.offsets.get(QUEUE) == 3, "it to be settled")
+    async with stands.stand(kind(lambda message: Consumed.RETRY), model=stands.BROADCASTING) as (
+        one,
+        taker,
+    ):
+        one.arrive(one.hold(), stands.messages(3))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 3, "it to be settled")
         assert taker.requests == []
 
 
 async def test_a_copy_goes_to_the_retry_topic_if_the_broker_takes_nothing_back() -> None:
-    taker = Taker()
+    taker = stands.Taker()
     taker.refuse(RequestCode.CONSUMER_SEND_MSG_BACK)
-    async with stand(lambda message: Consumed.RETRY, taker=taker) as (one, _):
-        one.arrive(one.hold(), messages(1, first=7, reconsume_times=2, TRAN_MSG="true"))
-        await until(lambda: one.offsets.get(QUEUE) == 8, "it to be settled")
+    async with stands.stand(lambda message: Consumed.RETRY, taker=taker) as (one, _):
+        one.arrive(one.hold(), stands.messages(1, first=7, reconsume_times=2, TRAN_MSG="true"))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 8, "it to be settled")
     (copy,) = taker.copies()
     properties = decode_properties(copy.ext["i"].encode())
-    assert (copy.ext["a"], copy.ext["b"]) == ("CLIENT_INNER_PRODUCER", f"%RETRY%{GROUP}")
+    assert (copy.ext["a"], copy.ext["b"]) == ("CLIENT_INNER_PRODUCER", f"%RETRY%{stands.GROUP}")
     assert (copy.ext["j"], copy.ext["l"], copy.body) == ("3", "16", b"7")
     assert properties == {
         "UNIQ_KEY": "ID7", "RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "ID7", "DELAY": "5",
@@ -184,19 +184,19 @@ async def test_what_cannot_be_sent_anywhere_is_handled_again_here() -> None:
         counts.append(message.reconsume_times)
         return Consumed.RETRY if len(counts) < 3 else None
 
-    taker = Taker()
+    taker = stands.Taker()
     taker.refuse(RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2)
-    async with stand(handler, taker=taker) as (one, _):
+    async with stands.stand(handler, taker=taker) as (one, _):
         held = one.hold()
-        one.arrive(held, messages(3))
+        one.arrive(held, stands.messages(3))
         for tries in (1, 2):
             await until(lambda n=tries: len(taker.copies()) == n * 3, "all ways to be tried")  # type: ignore[misc]
             await until(lambda: held.process.count == 1, "the others to be settled")
-            assert one.offsets[QUEUE] == 1
+            assert one.offsets[stands.QUEUE] == 1
             await leap(4.9)
             assert len(counts) == tries
             await leap(0.2)
-        await until(lambda: one.offsets[QUEUE] == 3, "the third try")
+        await until(lambda: one.offsets[stands.QUEUE] == 3, "the third try")
     assert counts == [0, 1, 2]
     assert [copy.ext["j"] for copy in taker.copies()] == ["1"] * 3 + ["2"] * 3
 
@@ -216,9 +216,9 @@ async def test_a_lost_queues_call_finishes_but_counts_for_nothing(kind: Any) -> 
         await until(release.is_set, "the release")
         seen.append(message.queue_offset)
 
-    async with stand(handler if kind is plain else coro, threads=1) as (one, taker):
+    async with stands.stand(handler if kind is plain else coro, threads=1) as (one, taker):
         held = one.hold()
-        one.arrive(held, messages(3))
+        one.arrive(held, stands.messages(3))
         await until(began.is_set, "the first call")
         one.drop(held)
         release.set()
@@ -233,13 +233,13 @@ async def test_messages_of_a_retry_topic_go_to_the_handler_of_their_own() -> Non
     def of(name: str) -> Callable[[list[ReceivedMessage]], None]:
         return lambda given: seen.append((name, [one.queue_offset for one in given]))
 
-    async with stand(batch=True, handler_batch=4) as (one, taker):
+    async with stands.stand(batch=True, handler_batch=4) as (one, taker):
         for topic in ("orders", "refunds"):
             one.handlers[topic] = TopicHandler(topic, of(topic), True)
-        queue = MessageQueue(f"%RETRY%{GROUP}", "broker-a", 0)
+        queue = MessageQueue(f"%RETRY%{stands.GROUP}", "broker-a", 0)
         held = one.hold(queue)
         topics = ["orders", "orders", "refunds", "orders", "gone"]
-        given = [m.with_topic(t) for m, t in zip(messages(5), topics, strict=True)]
+        given = [m.with_topic(t) for m, t in zip(stands.messages(5), topics, strict=True)]
         one.arrive(held, given)
         await until(lambda: one.offsets.get(queue) == 5, "all to be settled")
         (sent,) = taker.sent_back()
@@ -270,11 +270,11 @@ async def test_no_more_calls_at_once_than_allowed(kind: Any) -> None:
         await until(gate.is_set, "the gate")
         enter(-1)
 
-    async with stand(handler if kind is plain else coro, threads=3) as (one, _):
-        one.arrive(one.hold(), messages(10))
+    async with stands.stand(handler if kind is plain else coro, threads=3) as (one, _):
+        one.arrive(one.hold(), stands.messages(10))
         await until(lambda: running == 3, "as many as allowed to begin")
         gate.set()
-        await until(lambda: one.offsets.get(QUEUE) == 10, "all to be done")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 10, "all to be done")
     assert max(at_once) == 3
 
 
@@ -287,16 +287,16 @@ async def test_a_stuck_call_does_not_hold_up_quick_ones() -> None:
             release.wait(10)
         done.append(message.queue_offset)
 
-    async with stand(handler, threads=2) as (one, _):
+    async with stands.stand(handler, threads=2) as (one, _):
         held = one.hold()
-        one.arrive(held, messages(50))
-        await until(lambda: one.offsets.get(QUEUE) == 50, "quick ones")
-        one.arrive(held, messages(1, first=50))
+        one.arrive(held, stands.messages(50))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 50, "quick ones")
+        one.arrive(held, stands.messages(1, first=50))
         await until(lambda: bool(list(one.work.under_way())), "it to be stuck")
-        one.arrive(held, messages(1, first=51))
+        one.arrive(held, stands.messages(1, first=51))
         await until(lambda: done[-1] == 51, "the one behind")
         release.set()
-        await until(lambda: one.offsets[QUEUE] == 52, "the stuck one")
+        await until(lambda: one.offsets[stands.QUEUE] == 52, "the stuck one")
 
 
 async def test_a_handler_has_a_task_of_its_own() -> None:
@@ -318,9 +318,9 @@ async def test_a_handler_has_a_task_of_its_own() -> None:
             group.create_task(asyncio.sleep(0))
         seen.append(message.queue_offset)
 
-    async with stand(handler, threads=2) as (one, taker):
-        one.arrive(one.hold(), messages(6))
-        await until(lambda: one.offsets.get(QUEUE) == 6, "all to be settled")
+    async with stands.stand(handler, threads=2) as (one, taker):
+        one.arrive(one.hold(), stands.messages(6))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 6, "all to be settled")
         sent = sorted(back["offset"] for back in taker.sent_back())
     assert (sorted(seen), sent) == ([3, 4, 5], ["1000", "1001", "1002"])
 
@@ -331,9 +331,9 @@ async def test_quick_coroutines_let_the_loop_have_its_turn() -> None:
     async def handler(message: ReceivedMessage) -> None:
         sum(range(2000))
 
-    async with stand(handler) as (one, _):
-        one.arrive(one.hold(), messages(2000))
-        while one.offsets.get(QUEUE) != 2000:
+    async with stands.stand(handler) as (one, _):
+        one.arrive(one.hold(), stands.messages(2000))
+        while one.offsets.get(stands.QUEUE) != 2000:
             await asyncio.sleep(0)
             turns += 1
     assert turns > 5
@@ -348,14 +348,14 @@ async def test_stopping_lets_calls_finish_and_begins_no_more() -> None:
         release.wait(10)
         seen.append(message.queue_offset)
 
-    async with stand(handler, threads=1) as (one, _):
-        one.arrive(one.hold(), messages(5))
+    async with stands.stand(handler, threads=1) as (one, _):
+        one.arrive(one.hold(), stands.messages(5))
         await until(began.is_set, "the first call")
         stopping = asyncio.create_task(one.work.stop(10.0))
         await asyncio.sleep(0)
         release.set()
         await stopping
-        assert (seen, one.offsets) == ([0], {QUEUE: 1})
+        assert (seen, one.offsets) == ([0], {stands.QUEUE: 1})
 
 
 async def test_stopping_waits_no_longer_than_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -371,11 +371,11 @@ async def test_stopping_waits_no_longer_than_told(caplog: pytest.LogCaptureFixtu
             cancelled.append(True)
             raise
 
-    async with stand(lambda message: release.wait(10) and None) as (one, _):
+    async with stands.stand(lambda message: release.wait(10) and None) as (one, _):
         one.handlers["refunds"] = TopicHandler("refunds", coro)
         held = one.hold()
-        one.arrive(held, messages(1))
-        one.arrive(one.hold(MessageQueue("refunds", "broker-a", 0)), messages(1))
+        one.arrive(held, stands.messages(1))
+        one.arrive(one.hold(MessageQueue("refunds", "broker-a", 0)), stands.messages(1))
         await hung.wait()
         await until(lambda: len(list(one.work.under_way())) == 2, "both to hang")
         await asyncio.wait_for(one.work.stop(0.01), 5)
@@ -393,12 +393,12 @@ async def test_overdue_messages_are_sent_back_and_hold_nothing_up() -> None:
         if message.queue_offset < 2:
             await release.wait()
 
-    async with stand(handler, consume_timeout=20.0) as (one, taker):
+    async with stands.stand(handler, consume_timeout=20.0) as (one, taker):
         held = one.hold()
-        one.session.clock = LoopClock()
-        one.arrive(held, messages(5))
+        one.session.clock = stands.LoopClock()
+        one.arrive(held, stands.messages(5))
         await until(lambda: held.process.count == 2, "the others to be done")
-        assert one.offsets[QUEUE] == 0
+        assert one.offsets[stands.QUEUE] == 0
         await leap(19.0)
         assert taker.sent_back() == []
         await leap(2.0)
@@ -424,7 +424,7 @@ class Watching:
     def tell(self, when: str, context: ConsumeContext) -> None:
         offsets = [message.queue_offset for message in context.messages]
         outcome = context.outcome.name if context.outcome else None
-        assert (context.group, context.queue) == (GROUP, QUEUE)
+        assert (context.group, context.queue) == (stands.GROUP, stands.QUEUE)
         self.told.append((when, offsets, context.success, outcome))
 
 
@@ -436,10 +436,10 @@ async def test_hooks_are_told_before_and_after(kind: Any) -> None:
         return Consumed.RETRY if message.queue_offset == 2 else None
 
     watching = Watching()
-    async with stand(kind(handler), threads=1) as (one, _):
+    async with stands.stand(kind(handler), threads=1) as (one, _):
         one.work.add_hook(watching)
-        one.arrive(one.hold(), messages(3))
-        await until(lambda: one.offsets.get(QUEUE) == 3, "all to be settled")
+        one.arrive(one.hold(), stands.messages(3))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 3, "all to be settled")
     assert watching.told == [
         ("before", [0], False, None),
         ("after", [0], True, "SUCCESS"),
@@ -456,7 +456,7 @@ def test_the_room_is_what_the_seam_says() -> None:
 
     def accept(work: Work, consuming: Consuming) -> None: ...
 
-    def both(one: Stand, first: ConcurrentWork, second: OrderlyWork) -> None:
+    def both(one: stands.Stand, first: ConcurrentWork, second: OrderlyWork) -> None:
         accept(first, one)
         accept(second, one)
 

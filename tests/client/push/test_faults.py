@@ -11,10 +11,8 @@ from pocketmq.client.filters import by_sql
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import GroupTaken, NameServersUnreachable, ServerError
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Message, MessageQueue
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from tests.client.group.groups import BRISK, Member, cluster, member, queues_of, send, shared
 from tests.client.push.test_steering import member_of
 from tests.loops import leap, leaping, until

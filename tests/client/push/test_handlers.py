@@ -10,16 +10,9 @@ from typing import Any
 import pytest
 
 from pocketmq.client.group.listeners import is_coroutine_function
-from pocketmq.client.push.handlers import (
-    Consumed,
-    Failure,
-    Handler,
-    RetryLater,
-    TopicHandler,
-    understood,
-)
+from pocketmq.client.push import handlers
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.client.push.stands import messages
 
 
@@ -66,26 +59,28 @@ def test_coroutine_functions_are_known_in_every_wrapping(
 
 def test_only_what_can_be_called_is_a_handler() -> None:
     with pytest.raises(InvalidInput, match="a handler is a function"):
-        TopicHandler("orders", "print")  # type: ignore[arg-type]
+        handlers.TopicHandler("orders", "print")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("answer", [None, Consumed.OK])
-def test_none_and_ok_mean_done(answer: Consumed | None) -> None:
-    assert Handler(lambda message: answer).call(messages(1)) is None
-    assert understood(answer) is None
+@pytest.mark.parametrize("answer", [None, handlers.Consumed.OK])
+def test_none_and_ok_mean_done(answer: handlers.Consumed | None) -> None:
+    assert handlers.Handler(lambda message: answer).call(messages(1)) is None
+    assert handlers.understood(answer) is None
 
 
 def test_retry_and_its_details_mean_again() -> None:
-    assert understood(Consumed.RETRY) == Failure("handler returned RETRY")
-    later = understood(RetryLater(3, wait=0.5, done=2))
-    assert later == Failure("handler requested a retry (RetryLater)", None, 3, 0.5, 2)
+    assert handlers.understood(handlers.Consumed.RETRY) == handlers.Failure(
+        "handler returned RETRY"
+    )
+    later = handlers.understood(handlers.RetryLater(3, wait=0.5, done=2))
+    assert later == handlers.Failure("handler requested a retry (RetryLater)", None, 3, 0.5, 2)
 
 
 def test_an_answer_may_be_raised() -> None:
     def handler(message: ReceivedMessage) -> None:
-        raise RetryLater(4)
+        raise handlers.RetryLater(4)
 
-    assert Handler(handler).call(messages(1)) == Failure(
+    assert handlers.Handler(handler).call(messages(1)) == handlers.Failure(
         "handler requested a retry (RetryLater)", delay_level=4
     )
 
@@ -96,7 +91,9 @@ def test_an_error_means_again_and_is_kept() -> None:
     def handler(message: ReceivedMessage) -> None:
         raise mistake
 
-    assert Handler(handler).call(messages(1)) == Failure("handler raised ValueError: bad", mistake)
+    assert handlers.Handler(handler).call(messages(1)) == handlers.Failure(
+        "handler raised ValueError: bad", mistake
+    )
 
 
 class Unshowable(Exception):
@@ -120,18 +117,18 @@ async def test_nothing_a_handler_does_reaches_its_caller() -> None:
         async def coro(message: ReceivedMessage, error: BaseException = error) -> None:
             raise error
 
-        failure = Handler(handler).call(messages(1))
+        failure = handlers.Handler(handler).call(messages(1))
         assert failure is not None
         reasons.append(failure.reason)
         if not isinstance(error, GeneratorExit | asyncio.CancelledError):
-            assert await Handler(coro).call_async(messages(1)) == failure
+            assert await handlers.Handler(coro).call_async(messages(1)) == failure
     assert reasons == [
         "handler raised Unshowable: something that cannot be shown",
         "handler raised Rare: x",
         "handler raised GeneratorExit: ",
         "handler raised CancelledError: ",
     ]
-    failure = Handler(lambda message: Unshowable()).call(messages(1))
+    failure = handlers.Handler(lambda message: Unshowable()).call(messages(1))
     assert failure is not None
     assert "something that cannot be shown" in failure.reason
 
@@ -139,20 +136,20 @@ async def test_nothing_a_handler_does_reaches_its_caller() -> None:
 def test_an_answer_that_makes_no_sense_is_an_error_of_the_handler() -> None:
     for wrong in ({"delay_level": "3"}, {"wait": -1.0}, {"wait": float("nan")}, {"done": -1}):
         with pytest.raises(InvalidInput):
-            RetryLater(**wrong)
+            handlers.RetryLater(**wrong)
 
 
 @pytest.mark.parametrize("answer", [0, False, True, "OK", 17, object()])
 def test_what_is_no_answer_means_again_and_says_what_to_return(answer: object) -> None:
     """A wrong answer must not count as done: the message would be lost."""
-    failure = Handler(lambda message: answer).call(messages(1))
+    failure = handlers.Handler(lambda message: answer).call(messages(1))
     assert failure is not None
     assert failure.reason.startswith("handler returned ")
     assert "Consumed.OK" in failure.reason
 
 
 def test_a_coroutine_that_nobody_awaits_is_closed_and_explained() -> None:
-    failure = Handler(forwards).call(messages(1))  # warnings are errors here
+    failure = handlers.Handler(forwards).call(messages(1))  # warnings are errors here
     assert failure is not None
     assert "async def" in failure.reason
 
@@ -165,8 +162,8 @@ def test_one_message_or_a_list_of_its_own() -> None:
         given.clear()
 
     three = messages(3)
-    Handler(seen.append).call(three[:1])
-    Handler(emptying, batch=True).call(three)
+    handlers.Handler(seen.append).call(three[:1])
+    handlers.Handler(emptying, batch=True).call(three)
     assert seen == [three[0], three]
     assert len(three) == 3
 
@@ -174,16 +171,18 @@ def test_one_message_or_a_list_of_its_own() -> None:
 async def test_coroutines_answer_alike() -> None:
     async def done(message: ReceivedMessage) -> None: ...
 
-    async def again(message: ReceivedMessage) -> Consumed:
-        return Consumed.RETRY
+    async def again(message: ReceivedMessage) -> handlers.Consumed:
+        return handlers.Consumed.RETRY
 
     async def fails(message: ReceivedMessage) -> None:
         raise OSError("gone")
 
     async def later(message: ReceivedMessage) -> None:
-        raise RetryLater(5)
+        raise handlers.RetryLater(5)
 
-    answers = [await Handler(f).call_async(messages(1)) for f in (done, again, fails, later)]
+    answers = [
+        await handlers.Handler(f).call_async(messages(1)) for f in (done, again, fails, later)
+    ]
     reasons = [None if answer is None else answer.reason for answer in answers]
     assert reasons == [
         None, "handler returned RETRY", "handler raised OSError: gone", "handler requested a retry (RetryLater)",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pocketmq.client.producer.producer import Producer
-from pocketmq.model.message import Message
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Message
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import Member, cluster
 from tests.loops import until
 

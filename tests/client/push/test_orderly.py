@@ -12,19 +12,10 @@ from pocketmq.balance.profile import V4, V5
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.calls import LONG_ENOUGH, MOST_CALLS, Pace
 from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.received import ReceivedMessage
-from tests.client.push.stands import (
-    BROADCASTING,
-    GROUP,
-    QUEUE,
-    LoopClock,
-    Taker,
-    messages,
-    stand,
-)
+from tests.client.push import stands
 from tests.loops import leap, leaping, until
 
 
@@ -62,13 +53,13 @@ async def test_each_queue_is_handled_in_order_and_one_call_at_a_time(kind: Any) 
         seen[message.queue_id].append(message.queue_offset)
         running.remove(message.queue_id)
 
-    async with stand(kind(handler), orderly=True) as (one, _):
+    async with stands.stand(kind(handler), orderly=True) as (one, _):
         first, second = one.hold(), one.hold(OTHER)
         for start in range(0, 300, 50):
-            one.arrive(first, messages(50, start))
-            one.arrive(second, messages(50, start, queue_id=1))
+            one.arrive(first, stands.messages(50, start))
+            one.arrive(second, stands.messages(50, start, queue_id=1))
             await asyncio.sleep(0)
-        await until(lambda: one.offsets == {QUEUE: 300, OTHER: 300}, "all to be done")
+        await until(lambda: one.offsets == {stands.QUEUE: 300, OTHER: 300}, "all to be done")
     assert seen == {0: list(range(300)), 1: list(range(300))}
     assert (first.process.count, first.at_work) == (0, 0)
 
@@ -76,14 +67,14 @@ async def test_each_queue_is_handled_in_order_and_one_call_at_a_time(kind: Any) 
 @kinds
 async def test_lists_are_cut_in_order(kind: Any) -> None:
     seen: list[list[int]] = []
-    async with stand(
+    async with stands.stand(
         kind(lambda given: seen.append([one.queue_offset for one in given])),
         batch=True,
         handler_batch=4,
         orderly=True,
     ) as (one, _):
-        one.arrive(one.hold(), messages(10))
-        await until(lambda: one.offsets.get(QUEUE) == 10, "all to be done")
+        one.arrive(one.hold(), stands.messages(10))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 10, "all to be done")
     assert seen == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
@@ -96,16 +87,16 @@ async def test_a_failed_message_waits_in_place_and_those_behind_it_wait_too() ->
         if message.queue_offset == 2 and message.reconsume_times < 2:
             raise ValueError("not yet")
 
-    async with stand(handler, orderly=True, suspend_queue=1.0) as (one, taker):
-        one.arrive(one.hold(), messages(4))
+    async with stands.stand(handler, orderly=True, suspend_queue=1.0) as (one, taker):
+        one.arrive(one.hold(), stands.messages(4))
         await until(lambda: len(seen) == 3, "the first failure")
-        await until(lambda: one.offsets.get(QUEUE) == 2, "what is before it to be noted")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 2, "what is before it to be noted")
         await leap(0.9)
         assert len(seen) == 3
         await leap(0.2)
         await until(lambda: len(seen) == 4, "the second")
         await leap(1.1)
-        await until(lambda: one.offsets.get(QUEUE) == 4, "all to be done")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 4, "all to be done")
         assert taker.requests == []
     assert seen == [(0, 0), (1, 0), (2, 0), (2, 1), (2, 2), (3, 0)]
 
@@ -119,13 +110,13 @@ async def test_a_handler_may_say_how_long_its_queue_rests(wish: float, rest: flo
         seen.append(message.reconsume_times)
         return RetryLater(wait=wish) if len(seen) == 1 else None
 
-    async with stand(handler, orderly=True) as (one, _):
-        one.arrive(one.hold(), messages(1))
+    async with stands.stand(handler, orderly=True) as (one, _):
+        one.arrive(one.hold(), stands.messages(1))
         await until(lambda: one.work.stats.of("orders").failed.value == 1, "the failure")
         await leap(rest * 0.9)
         before = len(seen)
         await leap(rest * 0.2)
-        await until(lambda: one.offsets.get(QUEUE) == 1, "the second try")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 1, "the second try")
     assert (before if rest > 0.01 else 1, seen) == (1, [0, 1])
 
 
@@ -141,22 +132,22 @@ async def test_a_message_that_failed_too_often_is_set_aside(
         seen.append((message.queue_offset, message.reconsume_times))
         return Consumed.RETRY if message.queue_offset == 1 else None
 
-    async with stand(
+    async with stands.stand(
         kind(handler), orderly=True, suspend_queue=0.01, max_reconsume_times=2, profile=profile
     ) as (one, taker):
-        one.arrive(one.hold(), messages(3))
-        await until(lambda: one.offsets.get(QUEUE) == 3, "all to be settled")
+        one.arrive(one.hold(), stands.messages(3))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 3, "all to be settled")
         (copy,) = taker.copies()
         assert taker.sent_back() == []
     assert seen == [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0)]
     properties = decode_properties(copy.ext["i"].encode())
-    assert (copy.ext["b"], copy.ext["j"], copy.ext["l"]) == (f"%RETRY%{GROUP}", counted, "2")
+    assert (copy.ext["b"], copy.ext["j"], copy.ext["l"]) == (f"%RETRY%{stands.GROUP}", counted, "2")
     assert (properties["RETRY_TOPIC"], properties["DELAY"]) == ("orders", "5")
 
 
 async def test_what_cannot_be_set_aside_is_tried_on() -> None:
     seen: list[int] = []
-    taker = Taker()
+    taker = stands.Taker()
 
     def handler(message: ReceivedMessage) -> Consumed:
         seen.append(message.reconsume_times)
@@ -166,11 +157,11 @@ async def test_what_cannot_be_set_aside_is_tried_on() -> None:
 
     accept = taker.script[RequestCode.SEND_MESSAGE_V2]
     taker.refuse(RequestCode.SEND_MESSAGE_V2)
-    async with stand(
+    async with stands.stand(
         handler, orderly=True, suspend_queue=0.01, max_reconsume_times=1, taker=taker
     ) as (one, _):
-        one.arrive(one.hold(), messages(1))
-        await until(lambda: one.offsets.get(QUEUE) == 1, "it to be set aside")
+        one.arrive(one.hold(), stands.messages(1))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 1, "it to be set aside")
     assert seen == [0, 1, 2, 3]
 
 
@@ -182,11 +173,11 @@ async def test_nothing_is_handled_without_the_lock() -> None:
     async def handler(message: ReceivedMessage) -> None:
         seen.append(message.queue_offset)
 
-    async with stand(handler, orderly=True) as (one, _):
+    async with stands.stand(handler, orderly=True) as (one, _):
         held = one.hold()
         held.process.locked = False
         one.locks = [False, True]
-        one.arrive(held, messages(2))
+        one.arrive(held, stands.messages(2))
         await leap(0.05)
         assert one.lock_calls == 0
         await leap(0.1)
@@ -197,20 +188,20 @@ async def test_nothing_is_handled_without_the_lock() -> None:
         await leap(0.2)
         assert (one.lock_calls, seen) == (2, [])
         await leap(0.02)
-        await until(lambda: one.offsets.get(QUEUE) == 2, "all to be done")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 2, "all to be done")
 
 
 @leaping
 async def test_an_old_lock_is_none() -> None:
-    async with stand(coroutine(lambda message: None), orderly=True) as (one, _):
+    async with stands.stand(coroutine(lambda message: None), orderly=True) as (one, _):
         held = one.hold()
         await leap(31.0)
-        one.arrive(held, messages(1))
+        one.arrive(held, stands.messages(1))
         await leap(0.05)
         assert one.offsets == {}
         await leap(0.2)
         await leap(0.2)
-        await until(lambda: one.offsets.get(QUEUE) == 1, "it to be done under a new lock")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 1, "it to be done under a new lock")
         assert one.lock_calls == 1
 
 
@@ -225,12 +216,12 @@ async def test_a_lost_lock_stops_the_queue_at_once(kind: Any) -> None:
         if message.queue_offset == 25:
             holder[0].process.locked = False
 
-    async with stand(kind(handler), orderly=True) as (one, _):
+    async with stands.stand(kind(handler), orderly=True) as (one, _):
         held = one.hold()
         holder.append(held)
         one.locks = [False] * 100
-        one.arrive(held, messages(100))
-        await until(lambda: one.offsets.get(QUEUE) == 26, "what is done to be noted")
+        one.arrive(held, stands.messages(100))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 26, "what is done to be noted")
         await until(lambda: one.lock_calls == 1, "the lock to be asked for")
         assert (seen, held.process.count) == (list(range(26)), 74)
 
@@ -245,10 +236,10 @@ async def test_a_lost_queue_stops_at_once_and_counts_for_nothing(kind: Any) -> N
         if message.queue_offset == 25:
             holder[0].enter(HoldState.DROPPED)
 
-    async with stand(kind(handler), orderly=True) as (one, _):
+    async with stands.stand(kind(handler), orderly=True) as (one, _):
         held = one.hold()
         holder.append(held)
-        one.arrive(held, messages(100))
+        one.arrive(held, stands.messages(100))
         await until(lambda: held.dropped and held.at_work == 0, "it to be idle")
         assert await held.until_idle(1.0)
         one.drop(held)
@@ -272,33 +263,33 @@ async def test_a_queue_taken_again_waits_for_the_handler_of_its_last_holding(kin
         if len(entered) == 1:
             await async_gate.wait()
 
-    async with stand(handler if kind is plain else async_handler, orderly=True) as (one, _):
+    async with stands.stand(handler if kind is plain else async_handler, orderly=True) as (one, _):
         first = one.hold()
-        one.arrive(first, messages(3))
+        one.arrive(first, stands.messages(3))
         await until(lambda: entered == [0], "the first call")
         for _ in range(2):  # the last of several holdings goes on
             one.drop(first)
             first = one.hold()
-            one.arrive(first, messages(2))
-            one.arrive(first, messages(1, 2))
+            one.arrive(first, stands.messages(2))
+            one.arrive(first, stands.messages(1, 2))
         await asyncio.sleep(0.05)  # time in which a second call would begin
         assert entered == [0]
         gate.set()
         async_gate.set()
-        await until(lambda: one.offsets == {QUEUE: 3}, "the rest")
+        await until(lambda: one.offsets == {stands.QUEUE: 3}, "the rest")
         assert entered == [0, 0, 1, 2]
 
 
 async def test_a_queue_is_busy_as_long_as_its_handler_is() -> None:
     release = threading.Event()
-    async with stand(lambda message: release.wait(10) and None, orderly=True) as (one, _):
+    async with stands.stand(lambda message: release.wait(10) and None, orderly=True) as (one, _):
         held = one.hold()
-        one.arrive(held, messages(1))
+        one.arrive(held, stands.messages(1))
         await until(lambda: held.at_work == 1, "the call")
         assert not await held.until_idle(0.01)
         release.set()
         assert await held.until_idle(5.0)
-        assert one.offsets == {QUEUE: 1}
+        assert one.offsets == {stands.QUEUE: 1}
 
 
 @leaping
@@ -312,7 +303,7 @@ async def test_long_work_makes_a_break_for_other_queues() -> None:
         asyncio.get_running_loop().ahead += 25.0  # type: ignore[attr-defined]
 
     profile = msgspec.structs.replace(V5, lock_max_age=1000.0)
-    async with stand(handler, orderly=True, profile=profile) as (one, _):
+    async with stands.stand(handler, orderly=True, profile=profile) as (one, _):
         later = one.work.later
 
         def noting(held: HeldQueue, after: float, callback: Callable[[], None]) -> None:
@@ -320,18 +311,20 @@ async def test_long_work_makes_a_break_for_other_queues() -> None:
             later(held, after, callback)
 
         one.work.later = noting  # type: ignore[method-assign]
-        one.session.clock = LoopClock()
-        one.arrive(one.hold(), messages(8))
-        await until(lambda: one.offsets.get(QUEUE) == 8, "all to be done", 1000)
+        one.session.clock = stands.LoopClock()
+        one.arrive(one.hold(), stands.messages(8))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 8, "all to be done", 1000)
     assert breaks == [(3, 0.01), (6, 0.01)]
 
 
 async def test_broadcasting_needs_no_lock() -> None:
-    async with stand(coroutine(lambda message: None), orderly=True, model=BROADCASTING) as (one, _):
+    async with stands.stand(
+        coroutine(lambda message: None), orderly=True, model=stands.BROADCASTING
+    ) as (one, _):
         held = one.hold()
         held.process.locked = False
-        one.arrive(held, messages(3))
-        await until(lambda: one.offsets.get(QUEUE) == 3, "all to be done")
+        one.arrive(held, stands.messages(3))
+        await until(lambda: one.offsets.get(stands.QUEUE) == 3, "all to be done")
         assert one.lock_calls == 0
 
 
@@ -341,12 +334,12 @@ async def test_retried_messages_go_to_the_handler_of_their_own_topic_in_order() 
     def of(name: str) -> Callable[[list[ReceivedMessage]], None]:
         return lambda given: seen.append((name, [one.queue_offset for one in given]))
 
-    async with stand(handler_batch=4, orderly=True) as (one, _):
+    async with stands.stand(handler_batch=4, orderly=True) as (one, _):
         for topic in ("orders", "refunds"):
             one.handlers[topic] = TopicHandler(topic, of(topic), True)
-        queue = MessageQueue(f"%RETRY%{GROUP}", "broker-a", 0)
+        queue = MessageQueue(f"%RETRY%{stands.GROUP}", "broker-a", 0)
         topics = ["orders", "orders", "refunds", "orders"]
-        given = [m.with_topic(t) for m, t in zip(messages(4), topics, strict=True)]
+        given = [m.with_topic(t) for m, t in zip(stands.messages(4), topics, strict=True)]
         one.arrive(one.hold(queue), given)
         await until(lambda: one.offsets.get(queue) == 4, "all to be done")
     assert seen == [("orders", [0, 1]), ("refunds", [2]), ("orders", [3])]
@@ -354,11 +347,11 @@ async def test_retried_messages_go_to_the_handler_of_their_own_topic_in_order() 
 
 async def test_a_topic_without_a_handler_waits_for_one() -> None:
     seen: list[int] = []
-    async with stand(orderly=True, suspend_queue=0.01) as (one, _):
-        one.arrive(one.hold(), messages(2))
+    async with stands.stand(orderly=True, suspend_queue=0.01) as (one, _):
+        one.arrive(one.hold(), stands.messages(2))
         await until(lambda: one.work.stats.of("orders").failed.value >= 2, "some tries")
         one.handlers["orders"] = TopicHandler("orders", lambda m: seen.append(m.queue_offset))
-        await until(lambda: one.offsets.get(QUEUE) == 2, "all to be done")
+        await until(lambda: one.offsets.get(stands.QUEUE) == 2, "all to be done")
     assert seen == [0, 1]
 
 
@@ -371,14 +364,14 @@ async def test_stopping_lets_the_call_finish_and_notes_it() -> None:
         release.wait(10)
         seen.append(message.queue_offset)
 
-    async with stand(handler, orderly=True) as (one, _):
-        one.arrive(one.hold(), messages(5))
+    async with stands.stand(handler, orderly=True) as (one, _):
+        one.arrive(one.hold(), stands.messages(5))
         await until(began.is_set, "the first call")
         stopping = asyncio.create_task(one.work.stop(10.0))
         await asyncio.sleep(0)
         release.set()
         await stopping
-        assert (seen, one.offsets) == ([0], {QUEUE: 1})
+        assert (seen, one.offsets) == ([0], {stands.QUEUE: 1})
 
 
 def test_a_pace_grows_with_quick_calls_and_shrinks_with_slow_ones() -> None:

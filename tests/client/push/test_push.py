@@ -10,95 +10,88 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import RetryLater
 from pocketmq.errors import ClientClosed, FilterSyntaxError, InvalidInput, NameInvalid
+from pocketmq.model import Message, MessageQueue
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
-from tests.client.group.groups import (
-    BRISK,
-    FIRST,
-    Member,
-    cluster,
-    member,
-    queues_of,
-    send,
-    shared,
-)
+from pocketmq.protocol import ReceivedMessage
+from tests.client.group import groups
 from tests.loops import until
 
 AVG = Average()
 
 
 async def test_only_messages_with_the_tags_come() -> None:
-    async with cluster() as running:
+    async with groups.cluster() as running:
         async with Producer(running.address, group="senders") as producer:
             for tag in ("paid", "open", "refunded", None):
                 await producer.send(Message("orders", str(tag).encode(), tag=tag))
-        async with member(running.address, expression="paid || refunded") as one:
+        async with groups.member(running.address, expression="paid || refunded") as one:
             await until(lambda: len(one.got) == 2, "two of four")
-            await send(running.address, 1, tag="paid")
+            await groups.send(running.address, 1, tag="paid")
             await until(lambda: len(one.got) == 3, "another one")
             assert sorted(one.bodies) == [b"0", b"paid", b"refunded"]
 
 
 async def test_a_tag_with_the_same_hash_code_is_taken_out_by_the_client() -> None:
     assert java_hash("Aa") == java_hash("BB")
-    async with cluster(1, 1) as running:
+    async with groups.cluster(1, 1) as running:
         async with Producer(running.address, group="senders") as producer:
             for tag in ("Aa", "BB", "Aa"):
                 await producer.send(Message("orders", tag.encode(), tag=tag))
-        async with member(running.address, expression=by_tags("BB")) as one:
+        async with groups.member(running.address, expression=by_tags("BB")) as one:
             await until(lambda: one.bodies == [b"BB"], "one of three")
             joined = one.consumer._life.member
             assert joined is not None
-            queue = queues_of(1, 1)[0]
+            queue = groups.queues_of(1, 1)[0]
             # The last one is passed with the next answer, which the broker holds back for a while.
             await until(lambda: joined.noted_offset(queue) == 2, "the offset to pass two of them")
 
 
 async def test_sql_selects_by_properties() -> None:
-    async with cluster(config={"enablePropertyFilter": True}) as running:
+    async with groups.cluster(config={"enablePropertyFilter": True}) as running:
         async with Producer(running.address, group="senders") as producer:
             for price in (5, 15, 25):
                 message = Message("orders", str(price).encode(), properties={"price": str(price)})
                 await producer.send(message)
-        async with member(running.address, expression=by_sql("price > 10")) as one:
+        async with groups.member(running.address, expression=by_sql("price > 10")) as one:
             await until(lambda: len(one.got) == 2, "two of three")
             assert sorted(one.bodies) == [b"15", b"25"]
 
 
 async def test_a_new_expression_holds_from_then_on() -> None:
-    async with cluster(1, 1) as running, member(running.address, expression="a") as one:
-        await shared([one], queues_of(1, 1), AVG)
-        await send(running.address, 1, tag="a")
+    async with (
+        groups.cluster(1, 1) as running,
+        groups.member(running.address, expression="a") as one,
+    ):
+        await groups.shared([one], groups.queues_of(1, 1), AVG)
+        await groups.send(running.address, 1, tag="a")
         await until(lambda: len(one.got) == 1, "a message with the first tag")
         one.consumer.subscribe("orders", "b")
         joined = one.consumer._life.member
         assert joined is not None
         await joined.announce()
-        await send(running.address, 1, tag="a")
-        await send(running.address, 1, tag="b")
+        await groups.send(running.address, 1, tag="a")
+        await groups.send(running.address, 1, tag="b")
         await until(lambda: len(one.got) == 2, "a message with the second tag")
         assert [message.tag for message in one.got] == ["a", "b"]
 
 
 async def test_namespaces_are_not_seen_by_handlers() -> None:
     async with (
-        cluster(1, 2, "shop%orders") as running,
+        groups.cluster(1, 2, "shop%orders") as running,
         Producer(running.address, group="senders", namespace="shop") as producer,
-        member(running.address, namespace="shop") as one,
+        groups.member(running.address, namespace="shop") as one,
     ):
         await producer.send(Message("orders", b"inside"))
         await until(lambda: one.bodies == [b"inside"], "the message")
         assert [message.topic for message in one.got] == ["orders"]
-        assert one.queues() == tuple(queues_of(1, 2))
+        assert one.queues() == tuple(groups.queues_of(1, 2))
         await one.consumer.seek(MessageQueue("orders", "broker-0", one.got[0].queue_id), 0)
         await until(lambda: len(one.got) == 2, "the message again")
         assert one.consumer.history[-1].group == "shop%billing"
 
 
 async def test_a_message_that_failed_comes_back_under_its_own_topic() -> None:
-    async with cluster(1, 2) as running:
+    async with groups.cluster(1, 2) as running:
         tries: list[ReceivedMessage] = []
 
         async def handle(message: ReceivedMessage) -> None:
@@ -107,10 +100,10 @@ async def test_a_message_that_failed_comes_back_under_its_own_topic() -> None:
                 raise RetryLater(delay_level=1)
 
         async with PushConsumer(
-            running.address, group="billing", profile=BRISK, consume_from=FIRST
+            running.address, group="billing", profile=groups.BRISK, consume_from=groups.FIRST
         ) as consumer:
             consumer.subscribe("orders", "paid", handle)
-            await send(running.address, 1, tag="paid")
+            await groups.send(running.address, 1, tag="paid")
             await until(lambda: len(tries) == 2, "a second try", 20)
         first, second = tries
         assert (first.topic, second.topic) == ("orders", "orders")
@@ -120,14 +113,14 @@ async def test_a_message_that_failed_comes_back_under_its_own_topic() -> None:
 
 
 async def test_batches_go_to_handlers_that_want_them() -> None:
-    async with cluster(1, 1) as running:
-        await send(running.address, 25)
+    async with groups.cluster(1, 1) as running:
+        await groups.send(running.address, 25)
         batches: list[list[ReceivedMessage]] = []
 
         async def handle(messages: list[ReceivedMessage]) -> None:
             batches.append(messages)
 
-        one = Member(running.address, "a", handler_batch=10)
+        one = groups.Member(running.address, "a", handler_batch=10)
         one.consumer.subscribe("orders", "*", handle)
         async with one.consumer:
             await until(lambda: sum(map(len, batches)) == 25, "everything")
@@ -155,7 +148,7 @@ def test_what_can_never_work_is_refused_before_the_start() -> None:
 
 
 async def test_a_closed_consumer_cannot_start_again() -> None:
-    async with cluster() as running, member(running.address) as one:
+    async with groups.cluster() as running, groups.member(running.address) as one:
         assert await one.consumer.start() is one.consumer
         await one.consumer.close()
         with pytest.raises(ClientClosed):
@@ -163,7 +156,7 @@ async def test_a_closed_consumer_cannot_start_again() -> None:
 
 
 async def test_handlers_at_work_may_finish_when_the_consumer_is_closed() -> None:
-    async with cluster(1, 1) as running:
+    async with groups.cluster(1, 1) as running:
         began, gate, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def handle(message: ReceivedMessage) -> None:
@@ -171,18 +164,18 @@ async def test_handlers_at_work_may_finish_when_the_consumer_is_closed() -> None
             await gate.wait()
             done.set()
 
-        one = Member(running.address, "a", stop_wait=10.0)
+        one = groups.Member(running.address, "a", stop_wait=10.0)
         one.consumer.subscribe("orders", "*", handle)
         await one.consumer.start()
-        await send(running.address, 1)
+        await groups.send(running.address, 1)
         await began.wait()
         closing = asyncio.create_task(one.consumer.close())
         await until(lambda: not one.consumer.running, "the end to begin")
         gate.set()
         await closing
         assert done.is_set()
-        async with member(running.address, "b") as other:
-            await shared([other], queues_of(1, 1), AVG)
-            await send(running.address, 1)
+        async with groups.member(running.address, "b") as other:
+            await groups.shared([other], groups.queues_of(1, 1), AVG)
+            await groups.send(running.address, 1)
             await until(lambda: len(other.got) == 1, "the next message alone")
             assert other.got[0].queue_offset == 1

@@ -11,7 +11,7 @@ import pytest
 
 from pocketmq.client.push.handlers import Consumed, RetryLater
 from pocketmq.embedded.aio import Cluster
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import Member, cluster, member, send
 from tests.loops import until
 

@@ -13,9 +13,8 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.member import PushMember
 from pocketmq.errors import ClientClosed, InvalidInput
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Message, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from tests.client.group.groups import BRISK, Member, cluster, member, queues_of, send, shared
 from tests.loops import until
 

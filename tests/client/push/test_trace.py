@@ -12,19 +12,12 @@ from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
 from pocketmq.client.push.trace import HandlingTrace
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, trace_text
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
+from pocketmq.protocol.received import revive
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.trace_text import (
-    HandledAs,
-    Traced,
-    TracedDelivery,
-    TracedHandling,
-    decode_traced,
-)
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -51,9 +44,13 @@ class Tracing:
     async def _send(self, message: Message) -> None:
         self.messages.append(message)
 
-    async def told(self) -> list[Traced]:
+    async def told(self) -> list[trace_text.Traced]:
         await self.tracer.close()
-        return [each for message in self.messages for each in decode_traced(message.body.decode())]
+        return [
+            each
+            for message in self.messages
+            for each in trace_text.decode_traced(message.body.decode())
+        ]
 
 
 def context(*messages: ReceivedMessage) -> ConsumeContext:
@@ -76,8 +73,8 @@ async def test_a_call_is_told_before_and_after() -> None:
     end(call, ConsumeReturnType.SUCCESS)
     tracing.hook.after_consume(call)
     first, second, *after = await tracing.told()
-    assert isinstance(first, TracedDelivery)
-    assert first == TracedDelivery(
+    assert isinstance(first, trace_text.TracedDelivery)
+    assert first == trace_text.TracedDelivery(
         time_ms=1794707172146,
         region="eu",
         group="billing",
@@ -88,9 +85,9 @@ async def test_a_call_is_told_before_and_after() -> None:
     )
     assert second == msgspec.structs.replace(first, message_id="M2", retries=0, keys=None)
     assert len(first.request_id) == 32
-    assert isinstance(after[0], TracedHandling)
+    assert isinstance(after[0], trace_text.TracedHandling)
     assert after == [
-        TracedHandling(
+        trace_text.TracedHandling(
             request_id=first.request_id,
             message_id=message_id,
             cost_ms=250,  # each has its share
@@ -106,14 +103,14 @@ async def test_a_call_is_told_before_and_after() -> None:
 @pytest.mark.parametrize(
     ("outcome", "handled_as"),
     [
-        (ConsumeReturnType.TIME_OUT, HandledAs.TIMED_OUT),
-        (ConsumeReturnType.EXCEPTION, HandledAs.RAISED),
-        (ConsumeReturnType.RETURNNULL, HandledAs.RETURNED_NOTHING),
-        (ConsumeReturnType.FAILED, HandledAs.FAILED),
+        (ConsumeReturnType.TIME_OUT, trace_text.HandledAs.TIMED_OUT),
+        (ConsumeReturnType.EXCEPTION, trace_text.HandledAs.RAISED),
+        (ConsumeReturnType.RETURNNULL, trace_text.HandledAs.RETURNED_NOTHING),
+        (ConsumeReturnType.FAILED, trace_text.HandledAs.FAILED),
     ],
 )
 async def test_how_a_handler_failed_is_told(
-    outcome: ConsumeReturnType, handled_as: HandledAs
+    outcome: ConsumeReturnType, handled_as: trace_text.HandledAs
 ) -> None:
     tracing = Tracing()
     call = context(received(UNIQ_KEY="M1", MSG_REGION="eu"))
@@ -121,7 +118,7 @@ async def test_how_a_handler_failed_is_told(
     end(call, outcome)
     tracing.hook.after_consume(call)
     _, after = await tracing.told()
-    assert isinstance(after, TracedHandling)
+    assert isinstance(after, trace_text.TracedHandling)
     assert (after.ok, after.handled_as) == (False, handled_as)
 
 
@@ -129,7 +126,7 @@ async def test_a_message_that_names_no_region_is_of_the_usual_one() -> None:
     tracing = Tracing()
     tracing.hook.before_consume(context(received(UNIQ_KEY="M1")))
     (told,) = await tracing.told()
-    assert isinstance(told, TracedDelivery)
+    assert isinstance(told, trace_text.TracedDelivery)
     assert told.region == "DefaultRegion"
 
 
@@ -156,4 +153,7 @@ async def test_handlers_in_threads_are_traced_too() -> None:
         tracing.hook.after_consume(call)
 
     await asyncio.to_thread(handle)
-    assert [type(each) for each in await tracing.told()] == [TracedDelivery, TracedHandling]
+    assert [type(each) for each in await tracing.told()] == [
+        trace_text.TracedDelivery,
+        trace_text.TracedHandling,
+    ]

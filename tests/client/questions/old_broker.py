@@ -5,13 +5,12 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from pocketmq.client.questions.asking import Ask
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command
+from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.peers import version_number
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.offsets import GetMaxOffsetResponse
-from pocketmq.protocol.requests.reading import PullRequest, PullResponse
+from pocketmq.protocol.requests import offsets, reading
 from tests.client.servers import Scripted
 
 QUEUE = MessageQueue("orders", "old", 0)
@@ -44,13 +43,13 @@ class OldBroker(Scripted):
         return self.script[asked.code](Command.request(asked.code, 1, asked.header)) or _never()
 
     def _offset(self, request: Command, offset: int) -> Command:
-        return _as_old(request.reply(0, ext=GetMaxOffsetResponse(offset=offset)))
+        return _as_old(request.reply(0, ext=offsets.GetMaxOffsetResponse(offset=offset)))
 
     def _pull(self, request: Command) -> Command:
-        asked = request.header(PullRequest)
+        asked = request.header(reading.PullRequest)
         first, end = self._first, self._first + len(self._times)
         at = asked.queue_offset
-        told = PullResponse(
+        told = reading.PullResponse(
             suggest_which_broker_id=0,
             next_begin_offset=at + 1 if at < end else end,
             min_offset=first,

@@ -14,7 +14,7 @@ from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client import ClientOptions
 from pocketmq.client.questions.asking import run_blocking
 from pocketmq.client.questions.offsets import near_offset, offset_at
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol import RequestCode as Code
 from tests.client.pull.readers import reader
 from tests.client.questions.old_broker import QUEUE, OldBroker
 from tests.client.servers import Directory, broker, route, serving

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pocketmq.balance.allocation.strategy import check_input, may_own, seats
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Average(msgspec.Struct, frozen=True):

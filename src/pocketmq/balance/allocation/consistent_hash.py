@@ -16,7 +16,7 @@ import msgspec
 
 from pocketmq.balance.allocation.strategy import check_input, may_own
 from pocketmq.errors import AllocationInputInvalid
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 try:  # CPython's own MD5: hashlib's goes through OpenSSL, which takes four times as long to set up
     from _md5 import md5 as _md5  # type: ignore[import-not-found]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol, TypeGuard
 
 from pocketmq.balance.allocation.strategy import Strategy
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class GroupStrategy(Strategy, Protocol):

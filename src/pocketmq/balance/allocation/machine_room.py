@@ -9,18 +9,10 @@ from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.allocation.strategy import (
-    Configured,
-    OwnRule,
-    Strategy,
-    check_input,
-    first_claims,
-    may_own,
-    seats,
-)
+from pocketmq.balance.allocation import strategy
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue
 from pocketmq.model.java_strings import java_sorted, java_split
-from pocketmq.model.queue import MessageQueue
 
 
 class MachineRoom(msgspec.Struct, frozen=True):
@@ -44,7 +36,7 @@ class MachineRoom(msgspec.Struct, frozen=True):
         members: Sequence[str],
     ) -> list[MessageQueue]:
         """Return one member's block, and one of the queues left over by equal blocks."""
-        if not may_own(member, queues, members):
+        if not strategy.may_own(member, queues, members):
             return []
         kept = [queues[index] for index in self._inside(queues)]
         position = members.index(member)
@@ -61,10 +53,10 @@ class MachineRoom(msgspec.Struct, frozen=True):
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
         """Return every queue's owner; queues outside the rooms have none."""
-        check_input(queues, members)
+        strategy.check_input(queues, members)
         inside = self._inside(queues)
         size, rest = divmod(len(inside), len(members))
-        row = seats(members)
+        row = strategy.seats(members)
         dealt = [seat for seat in row for _ in range(size)] + row[:rest]
         owners: list[str | None] = [None] * len(queues)
         for index, seat in zip(inside, dealt, strict=True):
@@ -132,7 +124,7 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
     member, as Java does: one unknown room stops the whole group's rebalance.
     """
 
-    inner: Strategy
+    inner: strategy.Strategy
     resolver: RoomResolver
 
     @property
@@ -144,7 +136,7 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> list[MessageQueue]:
         """Return the share of the member's own room, then those of deserted rooms by name."""
-        if not may_own(member, queues, members):
+        if not strategy.may_own(member, queues, members):
             return []
         queue_rooms, member_rooms = self._queue_rooms(queues), self._member_rooms(members)
         own_room = self.resolver.room_of_member(member) or ""
@@ -161,10 +153,10 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
     ) -> list[str | None]:
         """Return every queue's owner, room by room."""
-        check_input(queues, members)
-        if isinstance(self.inner, Configured | OwnRule):
+        strategy.check_input(queues, members)
+        if isinstance(self.inner, strategy.Configured | strategy.OwnRule):
             # These may return queues of other rooms than the one they were offered.
-            return first_claims(self, group, queues, members)
+            return strategy.first_claims(self, group, queues, members)
         queue_rooms, member_rooms = self._queue_rooms(queues), self._member_rooms(members)
         owners: list[str | None] = [None] * len(queues)
         for room, indices in queue_rooms.items():

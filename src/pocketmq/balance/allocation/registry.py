@@ -2,17 +2,12 @@
 
 import msgspec
 
+from pocketmq.balance.allocation import machine_room
 from pocketmq.balance.allocation.average import Average, AverageByCircle
 from pocketmq.balance.allocation.consistent_hash import JAVA_VIRTUAL_NODES, ConsistentHash
-from pocketmq.balance.allocation.machine_room import (
-    MachineRoom,
-    MachineRoomNearby,
-    RoomInName,
-    RoomResolver,
-)
 from pocketmq.balance.allocation.strategy import Configured, Strategy
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 NEARBY = "MACHINE_ROOM_NEARBY"
 _PLAIN_NAMES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM")
@@ -24,7 +19,7 @@ class StrategySettings(msgspec.Struct, frozen=True):
 
     virtual_nodes: int = JAVA_VIRTUAL_NODES
     rooms: frozenset[str] = frozenset()
-    resolver: RoomResolver = RoomInName()
+    resolver: machine_room.RoomResolver = machine_room.RoomInName()
     queues: tuple[MessageQueue, ...] = ()
     mixed: str = "AVG"
     """STICKY: the strategy of foreign members, which do not know STICKY."""
@@ -46,12 +41,14 @@ def java_strategy_by_name(
     """
     wanted = name.upper()
     if wanted == NEARBY:
-        return MachineRoomNearby(Average(), settings.resolver)
+        return machine_room.MachineRoomNearby(Average(), settings.resolver)
     inner_name = wanted.removeprefix(NEARBY + "-")
     if inner_name not in _PLAIN_NAMES:
         raise StrategyUnknown(name, known, _nearest(wanted, known))
     inner = _plain(inner_name, settings)
-    return inner if inner_name == wanted else MachineRoomNearby(inner, settings.resolver)
+    return (
+        inner if inner_name == wanted else machine_room.MachineRoomNearby(inner, settings.resolver)
+    )
 
 
 def _plain(name: str, settings: StrategySettings) -> Strategy:
@@ -69,7 +66,7 @@ def _plain(name: str, settings: StrategySettings) -> Strategy:
                 raise AllocationInputInvalid(
                     "MACHINE_ROOM needs `rooms`: the machine rooms whose queues are allocated"
                 )
-            return MachineRoom(settings.rooms)
+            return machine_room.MachineRoom(settings.rooms)
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
@@ -84,4 +81,4 @@ def by_position(strategy: Strategy) -> bool:
 
     Groups that differ in the names of topics and members alone then have equal shares.
     """
-    return isinstance(strategy, Average | AverageByCircle | MachineRoom)
+    return isinstance(strategy, Average | AverageByCircle | machine_room.MachineRoom)

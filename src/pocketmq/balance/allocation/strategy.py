@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 # (group, member, queues, members) -> that member's queues; None means none.
 AllocationFunction = Callable[

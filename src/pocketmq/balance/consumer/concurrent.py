@@ -17,8 +17,7 @@ import msgspec
 from pocketmq.balance.consumer.instructions import UpdateOffset
 from pocketmq.balance.consumer.process_queue import M, ProcessQueue
 from pocketmq.balance.profile import Profile
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 
 ACK_ALL = 2**31 - 1
 DEFAULT_MAX_RECONSUME = 16

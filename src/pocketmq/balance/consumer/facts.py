@@ -8,18 +8,11 @@ from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.consumer.instructions import (
-    AssignQueues,
-    BumpSubscription,
-    Instruction,
-    NotifyListener,
-    SendHeartbeats,
-)
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.limits import PullLimits, spread_topic_limits
 from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
-from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode
 
 
 class Allocator(Protocol):
@@ -140,20 +133,22 @@ class QueueChange(msgspec.Struct, frozen=True):
 
 def follow_change(
     profile: Profile, consume_type: ConsumeType, limits: PullLimits, change: QueueChange
-) -> tuple[Instruction, ...]:
+) -> tuple[instructions.Instruction, ...]:
     """Return what to do after a change, in Java's order.
 
     A push consumer gives its subscription a new version and announces it, so that brokers do not
     serve pulls from an older subscription; a pull consumer only changes its assignment.
     """
-    notify = NotifyListener(change.topic, change.queues, change.mine)
+    notify = instructions.NotifyListener(change.topic, change.queues, change.mine)
     if consume_type is ConsumeType.CONSUME_ACTIVELY:
-        return AssignQueues(change.topic, change.mine, change.start_delay), notify
-    steps: list[Instruction] = [BumpSubscription(change.topic, int(change.now * 1000))]
+        return instructions.AssignQueues(change.topic, change.mine, change.start_delay), notify
+    steps: list[instructions.Instruction] = [
+        instructions.BumpSubscription(change.topic, int(change.now * 1000))
+    ]
     new_limits = spread_topic_limits(limits, change.owned_count)
     if new_limits is not None:
         steps.append(new_limits)
-    steps.append(SendHeartbeats())
+    steps.append(instructions.SendHeartbeats())
     if profile.push_listener:
         steps.append(notify)
     return tuple(steps)

@@ -9,8 +9,7 @@ from enum import Enum
 
 import msgspec
 
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, MessageRequestMode
 
 
 class Instruction(msgspec.Struct, frozen=True):

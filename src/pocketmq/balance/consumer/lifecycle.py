@@ -14,8 +14,8 @@ import msgspec
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.schedule import FetchRoutes
 from pocketmq.balance.profile import Profile
+from pocketmq.model import ConsumeType, MessageModel
 from pocketmq.model.groups import TAG
-from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.names import retry_topic
 
 

@@ -6,22 +6,12 @@ empties a queue's cache and restarts its task.
 
 import msgspec
 
+from pocketmq.balance.consumer import pulling
 from pocketmq.balance.consumer.instructions import Instruction, ReadOffset, UpdateOffset
 from pocketmq.balance.consumer.limits import LitePullLimits
 from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN
-from pocketmq.balance.consumer.pulling import (
-    RETRY_AFTER_ERROR,
-    RETRY_WHEN_BROKER_BUSY,
-    RETRY_WHEN_FULL,
-    RETRY_WHEN_PAUSED,
-    CacheMessages,
-    PullLater,
-    PullStatus,
-    StopPulling,
-    WaitReason,
-)
 from pocketmq.errors import InvalidInput, ResponseCode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 LITE_PULL_BATCH = 10
 LITE_BROKER_SUSPEND = 20.0
@@ -79,7 +69,7 @@ class SetPullOffset(Instruction, frozen=True):
     offset: int
 
 
-BeforeLitePull = StopPulling | PullLater | PullFrom | ReadOffset
+BeforeLitePull = pulling.StopPulling | pulling.PullLater | PullFrom | ReadOffset
 
 
 def before_lite_pull(facts: LitePullFacts) -> BeforeLitePull:
@@ -89,21 +79,21 @@ def before_lite_pull(facts: LitePullFacts) -> BeforeLitePull:
     or take `lite_start_failed`.
     """
     if facts.cancelled:
-        return StopPulling()
+        return pulling.StopPulling()
     state = facts.state
     if state is None or state.paused:  # a queue that is not assigned counts as paused, as in Java
-        return PullLater(RETRY_WHEN_PAUSED, WaitReason.PAUSED)
+        return pulling.PullLater(pulling.RETRY_WHEN_PAUSED, pulling.WaitReason.PAUSED)
     if facts.dropped:
-        return StopPulling()
+        return pulling.StopPulling()
     limits = facts.limits
     if facts.cached_batches * facts.pull_batch > limits.total:
-        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_MESSAGES)
+        return pulling.PullLater(pulling.RETRY_WHEN_FULL, pulling.WaitReason.TOO_MANY_MESSAGES)
     if limits.queue.too_many(facts.count, 0):
-        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_MESSAGES)
+        return pulling.PullLater(pulling.RETRY_WHEN_FULL, pulling.WaitReason.TOO_MANY_MESSAGES)
     if limits.queue.too_many(0, facts.size):
-        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_BYTES)
+        return pulling.PullLater(pulling.RETRY_WHEN_FULL, pulling.WaitReason.TOO_MANY_BYTES)
     if facts.span > limits.queue.span:
-        return PullLater(RETRY_WHEN_FULL, WaitReason.SPAN_TOO_LONG)
+        return pulling.PullLater(pulling.RETRY_WHEN_FULL, pulling.WaitReason.SPAN_TOO_LONG)
     if state.seek_offset != NONE:
         sought = state.seek_offset
         moved = msgspec.structs.replace(state, consume_offset=sought, seek_offset=NONE)
@@ -120,14 +110,16 @@ def lite_start_failed(queue: MessageQueue, stored: int) -> ScheduleTask:
     not return the queue's end costs three seconds.
     """
     unreadable = stored <= OFFSET_UNKNOWN
-    return ScheduleTask(queue, RETRY_AFTER_ERROR if unreadable else RETRY_AFTER_OFFSET_ERROR)
+    return ScheduleTask(
+        queue, pulling.RETRY_AFTER_ERROR if unreadable else RETRY_AFTER_OFFSET_ERROR
+    )
 
 
 class LitePullAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What came back to a pull task, and the queue's state by then."""
 
     queue: MessageQueue
-    status: PullStatus
+    status: pulling.PullStatus
     next_offset: int
     found: int
     """Messages left after those of other tags were taken out."""
@@ -139,11 +131,11 @@ class LitePullAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def after_lite_pull(answer: LitePullAnswer) -> tuple[Instruction, ...]:
     """Return what follows an answer. A seek meanwhile makes it void, an illegal offset does not."""
     if answer.cancelled or answer.dropped:
-        return (StopPulling(),)
+        return (pulling.StopPulling(),)
     steps: list[Instruction] = []
     if answer.seek_offset == NONE:
-        if answer.status is PullStatus.FOUND and answer.found:
-            steps.append(CacheMessages(answer.queue))
+        if answer.status is pulling.PullStatus.FOUND and answer.found:
+            steps.append(pulling.CacheMessages(answer.queue))
         steps.append(SetPullOffset(answer.queue, answer.next_offset))
     return (*steps, ScheduleTask(answer.queue))
 
@@ -151,7 +143,9 @@ def after_lite_pull(answer: LitePullAnswer) -> tuple[Instruction, ...]:
 def after_lite_pull_error(queue: MessageQueue, code: int | None) -> ScheduleTask:
     """Return when to try again after a refusal with `code`, or no answer at all."""
     busy = code == ResponseCode.FLOW_CONTROL
-    return ScheduleTask(queue, RETRY_WHEN_BROKER_BUSY if busy else RETRY_AFTER_ERROR)
+    return ScheduleTask(
+        queue, pulling.RETRY_WHEN_BROKER_BUSY if busy else pulling.RETRY_AFTER_ERROR
+    )
 
 
 class AutoCommit(msgspec.Struct, frozen=True):

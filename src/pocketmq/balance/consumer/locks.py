@@ -28,8 +28,7 @@ from pocketmq.balance.consumer.instructions import (
     UnlockQueue,
 )
 from pocketmq.balance.profile import Profile
-from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode
 
 
 def lock_plan(owned: Iterable[OwnedQueue]) -> tuple[LockBatch, ...]:

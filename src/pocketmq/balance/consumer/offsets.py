@@ -11,25 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from pocketmq.balance.consumer.instructions import (
-    AskMaxOffset,
-    ClearQueue,
-    DropQueue,
-    Instruction,
-    ReadOffset,
-    ReleaseQueue,
-    RemoveQueue,
-    SearchOffset,
-    SkipQueue,
-    SkipReason,
-    UpdateOffset,
-    UseOffset,
-)
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.profile import Profile
 from pocketmq.errors import ResponseCode
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
+from pocketmq.model import ConsumeFromWhere, ConsumeType, MessageQueue
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
 
 NO_OFFSET = -1
 """The store answered that this group has no offset for the queue."""
@@ -57,12 +43,19 @@ class StartRule(msgspec.Struct, frozen=True):
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
 
 
-StartStep = UseOffset | AskMaxOffset | SearchOffset | SkipQueue
+StartStep = (
+    instructions.UseOffset
+    | instructions.AskMaxOffset
+    | instructions.SearchOffset
+    | instructions.SkipQueue
+)
 
 
-def read_step(queue: MessageQueue, rule: StartRule) -> ReadOffset:
+def read_step(queue: MessageQueue, rule: StartRule) -> instructions.ReadOffset:
     """Return how to read the group's offset: pull consumers look in memory first."""
-    return ReadOffset(queue, memory_first=rule.consume_type is ConsumeType.CONSUME_ACTIVELY)
+    return instructions.ReadOffset(
+        queue, memory_first=rule.consume_type is ConsumeType.CONSUME_ACTIVELY
+    )
 
 
 def offset_after_refusal(profile: Profile, code: int) -> int:
@@ -79,27 +72,33 @@ def offset_after_refusal(profile: Profile, code: int) -> int:
 def start_step(queue: MessageQueue, stored: int, rule: StartRule) -> StartStep:
     """Decide from the stored offset (or `NO_OFFSET`, `OFFSET_UNKNOWN`) where the queue starts."""
     if rule.consume_type is ConsumeType.CONSUME_ACTIVELY and rule.consume_from in _DEPRECATED:
-        return SkipQueue(
-            queue, SkipReason.OFFSET_UNKNOWN
+        return instructions.SkipQueue(
+            queue, instructions.SkipReason.OFFSET_UNKNOWN
         )  # Java's pull consumer knows three values
     if stored >= 0:
-        return UseOffset(queue, stored)
+        return instructions.UseOffset(queue, stored)
     if stored != NO_OFFSET:
-        return SkipQueue(queue, SkipReason.OFFSET_UNKNOWN)
+        return instructions.SkipQueue(queue, instructions.SkipReason.OFFSET_UNKNOWN)
     retry = is_retry_topic(queue.topic)
     if rule.consume_from in _LAST:
-        return UseOffset(queue, 0) if retry else AskMaxOffset(queue)
+        return instructions.UseOffset(queue, 0) if retry else instructions.AskMaxOffset(queue)
     if rule.consume_from is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
-        return AskMaxOffset(queue) if retry else SearchOffset(queue, rule.timestamp_ms)
+        return (
+            instructions.AskMaxOffset(queue)
+            if retry
+            else instructions.SearchOffset(queue, rule.timestamp_ms)
+        )
     # From the first message: if the queue starts later, the broker corrects the first pull.
-    return UseOffset(queue, 0)
+    return instructions.UseOffset(queue, 0)
 
 
-def after_answer(queue: MessageQueue, offset: int | None) -> UseOffset | SkipQueue:
+def after_answer(
+    queue: MessageQueue, offset: int | None
+) -> instructions.UseOffset | instructions.SkipQueue:
     """Decide from the broker's answer to `AskMaxOffset` or `SearchOffset`; `None` = none came."""
     if offset is None or offset < 0:
-        return SkipQueue(queue, SkipReason.OFFSET_ANSWER_FAILED)
-    return UseOffset(queue, offset)
+        return instructions.SkipQueue(queue, instructions.SkipReason.OFFSET_ANSWER_FAILED)
+    return instructions.UseOffset(queue, offset)
 
 
 class NotedOffsets:
@@ -166,35 +165,35 @@ class NotedOffsets:
         return {q: offset for q, offset in self._offsets.items() if wanted in (None, q.topic)}
 
 
-class PauseConsumer(Instruction, frozen=True):
+class PauseConsumer(instructions.Instruction, frozen=True):
     """Stop pulling and rebalancing."""
 
 
-class ResumeConsumer(Instruction, frozen=True):
+class ResumeConsumer(instructions.Instruction, frozen=True):
     """Pull and rebalance again, starting with a rebalance now."""
 
 
 def begin_reset(
     topic: str, offsets: Mapping[MessageQueue, int], owned: Iterable[MessageQueue]
-) -> tuple[Instruction, ...]:
+) -> tuple[instructions.Instruction, ...]:
     """Return what to do before the wait of `SETTLE_TIME`."""
-    steps: list[Instruction] = [PauseConsumer()]
+    steps: list[instructions.Instruction] = [PauseConsumer()]
     for queue in _touched(topic, offsets, owned):
-        steps += (DropQueue(queue), ClearQueue(queue))
+        steps += (instructions.DropQueue(queue), instructions.ClearQueue(queue))
     return tuple(steps)
 
 
 def finish_reset(
     topic: str, offsets: Mapping[MessageQueue, int], owned: Iterable[MessageQueue]
-) -> tuple[Instruction, ...]:
+) -> tuple[instructions.Instruction, ...]:
     """Return what to do after the wait, with the queues owned by then.
 
     The queue leaves the table even if its release has to wait for a handler.
     """
-    steps: list[Instruction] = []
+    steps: list[instructions.Instruction] = []
     for queue in _touched(topic, offsets, owned):
-        note = UpdateOffset(queue, offsets[queue], increase_only=False)
-        steps += (note, ReleaseQueue(queue), RemoveQueue(queue))
+        note = instructions.UpdateOffset(queue, offsets[queue], increase_only=False)
+        steps += (note, instructions.ReleaseQueue(queue), instructions.RemoveQueue(queue))
     return (*steps, ResumeConsumer())
 
 

@@ -13,8 +13,7 @@ import msgspec
 from pocketmq.balance.consumer.handling import RetriedMessage
 from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
 from pocketmq.balance.profile import Profile
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 
 UNLIMITED_RECONSUME = 2**31 - 1
 SUSPEND_DEFAULT = 1.0

@@ -6,15 +6,7 @@ the broker then redelivers it. Ages and delays are seconds.
 
 import msgspec
 
-from pocketmq.balance.consumer.pulling import (
-    RETRY_AFTER_ERROR,
-    RETRY_WHEN_FULL,
-    RETRY_WHEN_PAUSED,
-    PullLater,
-    PullNow,
-    StopPulling,
-    WaitReason,
-)
+from pocketmq.balance.consumer import pulling
 
 POP_INVISIBLE = 60.0
 POP_BATCH = 32
@@ -39,19 +31,19 @@ class PopFacts(msgspec.Struct, frozen=True, kw_only=True):
     subscribed: bool = True
 
 
-def before_pop(facts: PopFacts) -> PullNow | StopPulling | PullLater:
+def before_pop(facts: PopFacts) -> pulling.PullNow | pulling.StopPulling | pulling.PullLater:
     """Decide whether a queue is popped now."""
     if facts.dropped:
-        return StopPulling()
+        return pulling.StopPulling()
     if not facts.running:
-        return PullLater(RETRY_AFTER_ERROR, WaitReason.NOT_RUNNING)
+        return pulling.PullLater(pulling.RETRY_AFTER_ERROR, pulling.WaitReason.NOT_RUNNING)
     if facts.paused:
-        return PullLater(RETRY_WHEN_PAUSED, WaitReason.PAUSED)
+        return pulling.PullLater(pulling.RETRY_WHEN_PAUSED, pulling.WaitReason.PAUSED)
     if facts.waiting > facts.limit:
-        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_MESSAGES)
+        return pulling.PullLater(pulling.RETRY_WHEN_FULL, pulling.WaitReason.TOO_MANY_MESSAGES)
     if not facts.subscribed:
-        return PullLater(RETRY_AFTER_ERROR, WaitReason.NOT_SUBSCRIBED)
-    return PullNow()
+        return pulling.PullLater(pulling.RETRY_AFTER_ERROR, pulling.WaitReason.NOT_SUBSCRIBED)
+    return pulling.PullNow()
 
 
 def hide_again(reconsume_times: int, delay_level: int = 0) -> float:

@@ -9,22 +9,11 @@ from enum import Enum
 
 import msgspec
 
-from pocketmq.balance.consumer.instructions import (
-    DropQueue,
-    FreezeOffset,
-    Instruction,
-    PersistOffset,
-    ReadOffset,
-    RebalanceAgain,
-    ReleaseQueue,
-    RemoveQueue,
-    UpdateOffset,
-)
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.limits import QueueLimits
 from pocketmq.balance.profile import Profile
 from pocketmq.errors import ResponseCode
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 
 PULL_BATCH = 32
 PULL_BYTES = 256 * 1024
@@ -62,22 +51,22 @@ class WaitReason(Enum):
     NOT_SUBSCRIBED = "the topic's subscription is missing"
 
 
-class PullNow(Instruction, frozen=True):
+class PullNow(instructions.Instruction, frozen=True):
     """Pull."""
 
 
-class StopPulling(Instruction, frozen=True):
+class StopPulling(instructions.Instruction, frozen=True):
     """End the queue's pull request."""
 
 
-class PullLater(Instruction, frozen=True):
+class PullLater(instructions.Instruction, frozen=True):
     """Check again in `after` seconds."""
 
     after: float
     reason: WaitReason
 
 
-class PullAgain(Instruction, frozen=True):
+class PullAgain(instructions.Instruction, frozen=True):
     """Pull from this offset in `after` seconds."""
 
     queue: MessageQueue
@@ -85,13 +74,13 @@ class PullAgain(Instruction, frozen=True):
     after: float = 0.0
 
 
-class CacheMessages(Instruction, frozen=True):
+class CacheMessages(instructions.Instruction, frozen=True):
     """Put what was found into the process queue and submit it to the handlers."""
 
     queue: MessageQueue
 
 
-class ReportOddOffsets(Instruction, frozen=True):
+class ReportOddOffsets(instructions.Instruction, frozen=True):
     """Log that a broker returned offsets before the requested one."""
 
     queue: MessageQueue
@@ -100,7 +89,7 @@ class ReportOddOffsets(Instruction, frozen=True):
     first_offset: int | None
 
 
-class CorrectOffset(Instruction, frozen=True):
+class CorrectOffset(instructions.Instruction, frozen=True):
     """In `after` seconds carry out `offset_correction` for this queue."""
 
     queue: MessageQueue
@@ -143,7 +132,7 @@ class PullAnswer(msgspec.Struct, frozen=True, kw_only=True):
     pull_interval: float = 0.0
 
 
-BeforePull = PullNow | StopPulling | PullLater | ReadOffset
+BeforePull = PullNow | StopPulling | PullLater | instructions.ReadOffset
 
 
 def before_pull(facts: PullFacts) -> BeforePull:
@@ -169,7 +158,7 @@ def before_pull(facts: PullFacts) -> BeforePull:
     if facts.orderly and not facts.locked:
         return PullLater(facts.retry_after_error, WaitReason.NOT_LOCKED)
     if (facts.orderly and not facts.start_checked) or facts.delayed:
-        return ReadOffset(facts.queue)
+        return instructions.ReadOffset(facts.queue)
     if not facts.subscribed:
         return PullLater(facts.retry_after_error, WaitReason.NOT_SUBSCRIBED)
     return PullNow()
@@ -231,7 +220,7 @@ def choose_broker(
     return BrokerChoice(address, broker_id != 0)
 
 
-def after_pull(profile: Profile, answer: PullAnswer) -> tuple[Instruction, ...]:
+def after_pull(profile: Profile, answer: PullAnswer) -> tuple[instructions.Instruction, ...]:
     """Return what a broker's answer to a pull leads to."""
     queue, next_offset = answer.queue, answer.next_offset
     again = PullAgain(queue, next_offset)
@@ -244,25 +233,33 @@ def after_pull(profile: Profile, answer: PullAnswer) -> tuple[Instruction, ...]:
             return CacheMessages(queue), spaced, *odd
         case PullStatus.NO_NEW_MSG | PullStatus.NO_MATCHED_MSG:
             if answer.cached_count == 0:  # nothing unfinished: what did not match is behind us
-                return UpdateOffset(queue, next_offset, increase_only=True), again
+                return instructions.UpdateOffset(queue, next_offset, increase_only=True), again
             return (again,)
         case PullStatus.OFFSET_ILLEGAL:
             correct = CorrectOffset(queue, next_offset, profile.offset_illegal_delay)
-            return DropQueue(queue), correct
+            return instructions.DropQueue(queue), correct
 
 
 def offset_correction(
     profile: Profile, queue: MessageQueue, offset: int
-) -> tuple[Instruction, ...]:
+) -> tuple[instructions.Instruction, ...]:
     """Return how to correct a queue that was pulled outside the offsets its broker has.
 
     The queue is released with the broker's offset committed; a later rebalance takes it again.
     """
-    note: Instruction = UpdateOffset(queue, offset, increase_only=False)
+    note: instructions.Instruction = instructions.UpdateOffset(queue, offset, increase_only=False)
     if profile.offset_illegal_freezes:  # a handler that finishes late must not undo it
-        note = FreezeOffset(queue, offset)
-    steps = (note, PersistOffset(queue), RemoveQueue(queue), DropQueue(queue), ReleaseQueue(queue))
-    return (*steps, RebalanceAgain(0.0)) if profile.offset_illegal_rebalances else steps
+        note = instructions.FreezeOffset(queue, offset)
+    steps = (
+        note,
+        instructions.PersistOffset(queue),
+        instructions.RemoveQueue(queue),
+        instructions.DropQueue(queue),
+        instructions.ReleaseQueue(queue),
+    )
+    return (
+        (*steps, instructions.RebalanceAgain(0.0)) if profile.offset_illegal_rebalances else steps
+    )
 
 
 def after_pull_error(
@@ -273,7 +270,7 @@ def after_pull_error(
     return PullAgain(queue, asked, RETRY_WHEN_BROKER_BUSY if busy else retry_after)
 
 
-def _odd_offsets(answer: PullAnswer) -> tuple[Instruction, ...]:
+def _odd_offsets(answer: PullAnswer) -> tuple[instructions.Instruction, ...]:
     first = answer.first_offset
     if answer.next_offset >= answer.asked and (first is None or first >= answer.asked):
         return ()

@@ -28,10 +28,9 @@ from pocketmq.balance.consumer.instructions import (
     SubscribePopRetry,
     UnsubscribePopRetry,
 )
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
 from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 
 class KeepReason(Enum):

@@ -17,29 +17,12 @@ assigned in one round, and must not be taken again before its old process queue 
 
 import msgspec
 
+from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.facts import OwnedQueue, QueueChange, RebalanceFacts, follow_change
-from pocketmq.balance.consumer.instructions import (
-    AddQueue,
-    DropQueue,
-    ForgetOffset,
-    Instruction,
-    LockQueue,
-    RebalanceAgain,
-    RemoveQueue,
-    RevokeQueue,
-    SkipQueue,
-    SkipReason,
-    StartPopping,
-    StartPulling,
-    SubscribePopRetry,
-    UnsubscribePopRetry,
-    UseOffset,
-)
 from pocketmq.balance.consumer.locks import ReleaseFacts, ReleaseStep, begin_release, finish_release
 from pocketmq.balance.consumer.offsets import StartStep, after_answer, read_step, start_step
 from pocketmq.balance.consumer.rebalance import RebalanceDecision
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageRequestMode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeFromWhere, ConsumeType, MessageQueue, MessageRequestMode
 
 
 class QueueIdled(msgspec.Struct, frozen=True):
@@ -81,7 +64,7 @@ class RoundOutcome(msgspec.Struct, frozen=True):
     released: tuple[MessageQueue, ...]
     acquired: dict[MessageQueue, int]
     """New queues with their start offsets."""
-    skipped: dict[MessageQueue, SkipReason]
+    skipped: dict[MessageQueue, instructions.SkipReason]
 
 
 class RebalanceRound:
@@ -96,29 +79,29 @@ class RebalanceRound:
         }
         self._releasing: dict[MessageQueue, ReleaseFacts] = {}
         self._taking: set[MessageQueue] = set()
-        self._released: list[RevokeQueue] = []
+        self._released: list[instructions.RevokeQueue] = []
         self._acquired: dict[MessageQueue, int] = {}
-        self._skipped: dict[MessageQueue, SkipReason] = {}
+        self._skipped: dict[MessageQueue, instructions.SkipReason] = {}
 
     @property
     def finished(self) -> bool:
         """Whether every queue is settled and `outcome` is set."""
         return self.outcome is not None
 
-    def begin(self) -> list[Instruction]:
+    def begin(self) -> list[instructions.Instruction]:
         """Return the first instructions."""
         if self.decision.keep_reason is not None:
             self.outcome = RoundOutcome(
                 changed=False, balanced=self.decision.balanced, released=(), acquired={}, skipped={}
             )
             return list(self.decision.instructions)
-        modes = (SubscribePopRetry, UnsubscribePopRetry)
-        steps: list[Instruction] = []
+        modes = (instructions.SubscribePopRetry, instructions.UnsubscribePopRetry)
+        steps: list[instructions.Instruction] = []
         steps += (step for step in self.decision.instructions if isinstance(step, modes))
         steps += self._revoke()
         return steps if self._releasing else [*steps, *self._take()]
 
-    def handle(self, event: RoundEvent) -> list[Instruction]:
+    def handle(self, event: RoundEvent) -> list[instructions.Instruction]:
         """Return what follows from an event; events of queues that are settled change nothing."""
         if isinstance(event, QueueIdled):
             return self._idled(event)
@@ -128,16 +111,16 @@ class RebalanceRound:
         if isinstance(event, LockAnswered):
             if event.granted:
                 return self._look_up(queue)
-            steps = self._step(SkipQueue(queue, SkipReason.LOCK_DENIED))
+            steps = self._step(instructions.SkipQueue(queue, instructions.SkipReason.LOCK_DENIED))
         elif isinstance(event, OffsetRead):
             steps = self._step(start_step(queue, event.offset, self._facts.member.start))
         else:
             steps = self._step(after_answer(queue, event.offset))
         return steps if self._taking else [*steps, *self._conclude()]
 
-    def _revoke(self) -> list[Instruction]:
+    def _revoke(self) -> list[instructions.Instruction]:
         profile = self._facts.member.profile
-        drops = [DropQueue(item.queue, item.mode) for item in self.decision.revoked]
+        drops = [instructions.DropQueue(item.queue, item.mode) for item in self.decision.revoked]
         releases = [self._release(item) for item in self.decision.revoked]
         # A release may wait for a handler. 5.x marks every revoked queue dropped before the first
         # such wait, so that no other one is pulled or committed meanwhile although its new owner
@@ -148,10 +131,10 @@ class RebalanceRound:
             step for drop, steps in zip(drops, releases, strict=True) for step in (drop, *steps)
         ]
 
-    def _release(self, item: RevokeQueue) -> list[Instruction]:
+    def _release(self, item: instructions.RevokeQueue) -> list[instructions.Instruction]:
         if item.mode is MessageRequestMode.POP:
             self._released.append(item)
-            return [RemoveQueue(item.queue, item.mode)]
+            return [instructions.RemoveQueue(item.queue, item.mode)]
         facts = self._release_facts(self._owned[item.queue])
         step = begin_release(self._facts.member.profile, facts)
         if step.released is None:
@@ -171,7 +154,9 @@ class RebalanceRound:
             now=self._facts.now,
         )
 
-    def _after_release(self, queue: MessageQueue, step: ReleaseStep) -> list[Instruction]:
+    def _after_release(
+        self, queue: MessageQueue, step: ReleaseStep
+    ) -> list[instructions.Instruction]:
         steps = list(step.instructions)
         if step.released:
             self._released += [
@@ -180,10 +165,10 @@ class RebalanceRound:
                 if item.queue == queue and item.mode is MessageRequestMode.PULL
             ]
             del self._owned[queue]
-            steps.append(RemoveQueue(queue))
+            steps.append(instructions.RemoveQueue(queue))
         return steps
 
-    def _idled(self, event: QueueIdled) -> list[Instruction]:
+    def _idled(self, event: QueueIdled) -> list[instructions.Instruction]:
         facts = self._releasing.pop(event.queue, None)
         if facts is None:
             return []
@@ -191,52 +176,57 @@ class RebalanceRound:
         steps = self._after_release(event.queue, step)
         return steps if self._releasing else [*steps, *self._take()]
 
-    def _take(self) -> list[Instruction]:
+    def _take(self) -> list[instructions.Instruction]:
         locks = self._facts.member.locks
-        steps: list[Instruction] = []
+        steps: list[instructions.Instruction] = []
         for queue in self.decision.assigned:
             if queue in self._owned:
-                self._skipped[queue] = SkipReason.STILL_OWNED
+                self._skipped[queue] = instructions.SkipReason.STILL_OWNED
                 continue
             self._taking.add(queue)
-            steps += [LockQueue(queue)] if locks else self._look_up(queue)
+            steps += [instructions.LockQueue(queue)] if locks else self._look_up(queue)
         return steps if self._taking else [*steps, *self._conclude()]
 
-    def _look_up(self, queue: MessageQueue) -> list[Instruction]:
+    def _look_up(self, queue: MessageQueue) -> list[instructions.Instruction]:
         # What this client noted of the queue is from the last time it owned the queue: another
         # member may have committed further since.
-        return [ForgetOffset(queue), read_step(queue, self._facts.member.start)]
+        return [instructions.ForgetOffset(queue), read_step(queue, self._facts.member.start)]
 
-    def _step(self, step: StartStep) -> list[Instruction]:
+    def _step(self, step: StartStep) -> list[instructions.Instruction]:
         queue = step.queue
-        if isinstance(step, UseOffset):
+        if isinstance(step, instructions.UseOffset):
             self._taking.discard(queue)
             self._acquired[queue] = step.offset
-            return [AddQueue(queue)]
-        if isinstance(step, SkipQueue):
+            return [instructions.AddQueue(queue)]
+        if isinstance(step, instructions.SkipQueue):
             self._taking.discard(queue)
             self._skipped[queue] = step.reason
         return [step]
 
-    def _conclude(self) -> list[Instruction]:
+    def _conclude(self) -> list[instructions.Instruction]:
         member, decision = self._facts.member, self.decision
         profile = member.profile
-        steps: list[Instruction] = []
+        steps: list[instructions.Instruction] = []
         again = profile.lock_denied_interval
-        denied = {q for q, why in self._skipped.items() if why is SkipReason.LOCK_DENIED}
+        denied = {
+            q for q, why in self._skipped.items() if why is instructions.SkipReason.LOCK_DENIED
+        }
         if denied and again is not None:
             # A prompt owner unlocks a queue about now. If it has not at the second try, a handler
             # is at work or the owner is dead, and brokers log every refusal.
             pause = None if denied <= self._facts.denied else self._facts.pause
-            steps.append(RebalanceAgain(again if pause is None else min(pause, again)))
+            steps.append(instructions.RebalanceAgain(again if pause is None else min(pause, again)))
         acquired = {q: self._acquired[q] for q in decision.assigned if q in self._acquired}
         delay = self._facts.start_delay
         if member.consume_type is ConsumeType.CONSUME_PASSIVELY:
-            steps += [StartPulling(queue, offset, delay) for queue, offset in acquired.items()]
+            steps += [
+                instructions.StartPulling(queue, offset, delay)
+                for queue, offset in acquired.items()
+            ]
         from_first = member.start.consume_from is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
         for queue in decision.assigned_pop:
-            steps.append(AddQueue(queue, MessageRequestMode.POP))
-            steps.append(StartPopping(queue, from_first, delay))
+            steps.append(instructions.AddQueue(queue, MessageRequestMode.POP))
+            steps.append(instructions.StartPopping(queue, from_first, delay))
         changed = bool(self._released or acquired or decision.assigned_pop)
         if changed:
             owned_count = len(self._owned) + len(acquired)

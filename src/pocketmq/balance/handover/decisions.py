@@ -14,7 +14,7 @@ from pocketmq.balance.handover.stay import Phase, Stay, drop
 from pocketmq.balance.handover.table import Told, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
 from pocketmq.balance.handover.targets import forget_return, update_target
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _CLAIM_LASTS = 5.0
 _MOST_CLAIMED = 1000

@@ -9,7 +9,7 @@ from pocketmq.balance.handover.instructions import Warn
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Stay, Step
 from pocketmq.balance.handover.table import Table
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Draft:

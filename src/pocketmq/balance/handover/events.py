@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from pocketmq.balance.handover.messages import BusMessage
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Part(Enum):

@@ -67,7 +67,7 @@ def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
 
 
 def release(stay: Stay, kind: HandoverKind, now: float) -> Step:
-    """Stop a queue that no member claimed: drain, commit and unlock it, if it can be stopped now."""
+    """Stop an unclaimed queue: drain, commit and unlock it, if it can be stopped now."""
     if stay.phase in (Phase.WANTED, Phase.CLAIMED):
         return Step(None)
     if can_release(stay):

@@ -7,7 +7,7 @@ from pocketmq.balance.handover.events import Part
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Stay
 from pocketmq.balance.handover.table import Table
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class OpenClaim(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from enum import Enum
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover.events import Part
 from pocketmq.balance.handover.messages import BusMessage
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 RUN = frozenset({Part.RUN})
 TAIL = frozenset({Part.TAIL})

@@ -7,49 +7,18 @@ member's own messages, the locks and the stored offset.
 
 from msgspec.structs import replace
 
+from pocketmq.balance.handover import events, messages, upkeep
 from pocketmq.balance.handover import table as tables
 from pocketmq.balance.handover.decisions import decide, first_in_rank
 from pocketmq.balance.handover.draft import Draft
-from pocketmq.balance.handover.events import (
-    Connected,
-    Disconnected,
-    HandoverEvent,
-    Heard,
-    Listed,
-    Renewed,
-    Routed,
-    Started,
-    Stopping,
-    TimerElapsed,
-)
 from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
 from pocketmq.balance.handover.instructions import Tell, WakeAt
 from pocketmq.balance.handover.leases import fence
-from pocketmq.balance.handover.messages import (
-    Bye,
-    Claim,
-    Give,
-    Hello,
-    State,
-    is_ours,
-    lock_owner,
-)
 from pocketmq.balance.handover.queue import answer
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
-from pocketmq.balance.handover.upkeep import (
-    LONGEST_AWAY,
-    ask_members,
-    greet,
-    leave_if_empty,
-    next_wake,
-    note_changes,
-    renew,
-    run_timers,
-    take_renewal,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _ASK_AGAIN = 1.0
 _MOST_LATER = 100
@@ -60,41 +29,41 @@ def new_group(settings: HandoverSettings) -> HandoverGroup:
     return HandoverGroup(settings=settings)
 
 
-def advance(group: HandoverGroup, event: HandoverEvent, now: float) -> Advanced:
+def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Advanced:
     """Return the group after an event, and what to do now."""
     draft = Draft(group, now)
     if group.left:
         return draft.finish(None)
     match event:
-        case Started():
+        case events.Started():
             _start(draft)
-        case Listed():
+        case events.Listed():
             _list(draft, event)
-        case Routed(queues=queues):
+        case events.Routed(queues=queues):
             _route(draft, queues)
-        case Heard():
+        case events.Heard():
             _hear(draft, event)
-        case Renewed():
-            take_renewal(draft, event)
-        case Connected(broker=broker):
+        case events.Renewed():
+            upkeep.take_renewal(draft, event)
+        case events.Connected(broker=broker):
             draft.down -= {broker}
-            renew(draft, broker)
+            upkeep.renew(draft, broker)
             draft.decide_soon()
-        case Disconnected(broker=broker):
+        case events.Disconnected(broker=broker):
             draft.down |= {broker}
             for queue, stay in list(draft.stays.items()):
                 if queue.broker_name == broker:
                     draft.apply(queue, fence(stay, now))
-        case Stopping(wait=wait):
+        case events.Stopping(wait=wait):
             _stop(draft, wait)
-        case TimerElapsed():
-            run_timers(draft)
+        case events.TimerElapsed():
+            upkeep.run_timers(draft)
         case _:
             asked = draft.stays.get(event.queue)
             if asked is not None:
                 draft.apply(event.queue, answer(asked, event, draft.settings, now))
                 draft.decide_soon()
-    return _finish(draft, decided=isinstance(event, TimerElapsed))
+    return _finish(draft, decided=isinstance(event, events.TimerElapsed))
 
 
 def _finish(draft: Draft, *, decided: bool) -> Advanced:
@@ -103,9 +72,9 @@ def _finish(draft: Draft, *, decided: bool) -> Advanced:
         again = decide(draft)
         if draft.decide_at is None:
             draft.decide_at = again
-    note_changes(draft)
-    leave_if_empty(draft)
-    wake_at = next_wake(draft)
+    upkeep.note_changes(draft)
+    upkeep.leave_if_empty(draft)
+    wake_at = upkeep.next_wake(draft)
     if wake_at is not None and (decided or wake_at != draft.group.wake_at):
         draft.add(WakeAt(wake_at))
     return draft.finish(wake_at)
@@ -117,12 +86,12 @@ def _start(draft: Draft) -> None:
         draft.started = draft.now
         draft.beacon_at = draft.now + times.beacon
         draft.renew_at = draft.now + times.renew_every
-    greet(draft)
-    ask_members(draft)
+    upkeep.greet(draft)
+    upkeep.ask_members(draft)
     draft.decide_soon()
 
 
-def _list(draft: Draft, event: Listed) -> None:
+def _list(draft: Draft, event: events.Listed) -> None:
     settings = draft.settings
     me = settings.client_id
     draft.table = tables.listed(draft.table, settings, event, draft.now)
@@ -153,7 +122,7 @@ def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
         if queue.topic in topics and queue.broker_name not in brokers:
             absent[queue] = until
     draft.queues, draft.absent = queues, absent
-    greet(draft)
+    upkeep.greet(draft)
     draft.decide_soon()
 
 
@@ -162,38 +131,42 @@ def _stop(draft: Draft, wait: float) -> None:
         return
     draft.stop_at = draft.now + max(0.0, wait)
     for broker in draft.brokers:
-        draft.add(Tell(broker, Bye(min(draft.settings.return_within, LONGEST_AWAY))))
+        draft.add(
+            Tell(broker, messages.Bye(min(draft.settings.return_within, upkeep.LONGEST_AWAY)))
+        )
     draft.decide_soon()
 
 
-def _hear(draft: Draft, event: Heard) -> None:
+def _hear(draft: Draft, event: events.Heard) -> None:
     settings, now, sender = draft.settings, draft.now, event.sender
     own = sender == settings.client_id
-    if not is_ours(sender) or (own and event.boot == settings.boot):
+    if not messages.is_ours(sender) or (own and event.boot == settings.boot):
         return
     known = sender in draft.table.since
     match event.message:
-        case Hello():
+        case messages.Hello():
             draft.table = tables.hello(draft.table, sender, event.boot, now)
             draft.tell_table |= first_in_rank(draft, sender)
             draft.tell_soon(now + settings.times.gather)
             known = False
             if own and len(draft.later) < _MOST_LATER:
                 draft.later |= {event.boot}
-        case State():
+        case messages.State():
             if own and event.boot not in draft.later:
                 draft.twin = now
                 known = False
             _hear_state(draft, event.boot, sender, event.message)
-        case Claim(to=to, queues=queues, number=number) if to == settings.client_id and not own:
+        case messages.Claim(to=to, queues=queues, number=number) if (
+            to == settings.client_id and not own
+        ):
             for queue in queues:
                 if queue in draft.queues:
                     draft.claims[queue] = OpenClaim(sender, number, now)
-        case Give(to=to, queue=queue) as give if to == settings.client_id:
+        case messages.Give(to=to, queue=queue) as give if to == settings.client_id:
             stay = draft.stays.get(queue)
             if stay is not None:
                 draft.apply(queue, given(stay, sender, give, settings, now))
-        case Bye(back_within=back_within):
+        case messages.Bye(back_within=back_within):
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
         # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
@@ -201,8 +174,8 @@ def _hear(draft: Draft, event: Heard) -> None:
     draft.decide_soon()
 
 
-def _hear_state(draft: Draft, boot: str, sender: str, message: State) -> None:
-    owner = lock_owner(sender, boot)
+def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -> None:
+    owner = messages.lock_owner(sender, boot)
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.told for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 BUS_TOPIC = "POCKETMQ_BALANCE"
 PROTOCOL_VERSION = 1

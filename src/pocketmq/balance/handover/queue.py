@@ -2,16 +2,7 @@
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import (
-    Drained,
-    HoleFilled,
-    Locked,
-    OffsetRead,
-    OffsetStored,
-    Overtaken,
-    StartingStopped,
-    Unlocked,
-)
+from pocketmq.balance.handover import events
 from pocketmq.balance.handover.giving import drained, starting_stopped, unlocked, watch_drain
 from pocketmq.balance.handover.instructions import HandoverKind
 from pocketmq.balance.handover.leases import lease_ends
@@ -40,37 +31,37 @@ from pocketmq.balance.handover.taking import (
 _NEVER = float("inf")
 
 QueueEvent = (
-    Locked
-    | Unlocked
-    | OffsetRead
-    | OffsetStored
-    | Overtaken
-    | StartingStopped
-    | Drained
-    | HoleFilled
+    events.Locked
+    | events.Unlocked
+    | events.OffsetRead
+    | events.OffsetStored
+    | events.Overtaken
+    | events.StartingStopped
+    | events.Drained
+    | events.HoleFilled
 )
 
 
 def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float) -> Step:
     """Go on with an answer of the shell; one that was not asked for is ignored."""
     match event:
-        case Locked(granted=granted):
+        case events.Locked(granted=granted):
             return locked(stay, granted, settings, now)
-        case Unlocked(owner=owner) if owner in stay.freeing:
+        case events.Unlocked(owner=owner) if owner in stay.freeing:
             return freed(stay, owner, settings, now)
-        case Unlocked(owner=owner, done=done) if owner == settings.owner:
+        case events.Unlocked(owner=owner, done=done) if owner == settings.owner:
             return unlocked(stay, settings, now, done=done)
-        case OffsetRead(offset=offset, stored=stored):
+        case events.OffsetRead(offset=offset, stored=stored):
             return offset_read(stay, offset, settings, now, stored=stored)
-        case OffsetStored(done=done):
+        case events.OffsetStored(done=done):
             return offset_stored(stay, settings, now, done=done)
-        case StartingStopped(offset=offset):
+        case events.StartingStopped(offset=offset):
             return starting_stopped(stay, offset, settings, now)
-        case Drained(stored=stored):
+        case events.Drained(stored=stored):
             return drained(stay, settings, now, stored=stored)
-        case HoleFilled() if Pending.FILL in stay.pending:
+        case events.HoleFilled() if Pending.FILL in stay.pending:
             return hole_filled(stay, now)
-        case Overtaken() if stay.phase in IN_SHELL:
+        case events.Overtaken() if stay.phase in IN_SHELL:
             return drop(stay, settings, now, HandoverKind.LOST)
     return Step(stay)
 

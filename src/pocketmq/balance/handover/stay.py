@@ -33,7 +33,7 @@ from pocketmq.balance.handover.instructions import (
 )
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 NONE: frozenset[Part] = frozenset()
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pocketmq.balance.handover.events import Listed
 from pocketmq.balance.handover.messages import State, is_ours, lock_owner
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 SUPERSEDED = 0.5
 """How much older than what a member said a list may be."""

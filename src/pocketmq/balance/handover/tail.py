@@ -11,14 +11,8 @@ are finished, and if it died they would be lost. The barrier ends in one of two 
 import msgspec
 from msgspec.structs import replace
 
+from pocketmq.balance.handover import instructions
 from pocketmq.balance.handover.events import Part
-from pocketmq.balance.handover.instructions import (
-    TAIL,
-    FillHole,
-    LiftBarrier,
-    Recheck,
-    Unlock,
-)
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
     Pending,
@@ -45,7 +39,7 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
         return Step(replace(stay, retry_at=None))
     if stay.barrier is None and now >= stay.recheck_at:
         checked = replace(stay, recheck_at=now + settings.times.recheck)
-        return Step(checked, (Recheck(stay.queue),))
+        return Step(checked, (instructions.Recheck(stay.queue),))
     if stay.retry_at is None or now < stay.retry_at:
         return Step(stay)
     if stay.pending or stay.freeing:  # their answers go on from here
@@ -58,9 +52,11 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
     # first refusal where it has finished, since then the lock is usually free.
     names = others.gone
     if names and stay.tries % 2 == (stay.barrier is None):
-        unlocks = tuple(Unlock(stay.queue, TAIL, name) for name in sorted(names))
+        unlocks = tuple(
+            instructions.Unlock(stay.queue, instructions.TAIL, name) for name in sorted(names)
+        )
         return Step(replace(stay, freeing=names, tries=stay.tries + 1, retry_at=None), unlocks)
-    return ask_locks(stay, TAIL, now)
+    return ask_locks(stay, instructions.TAIL, now)
 
 
 def tail_locked(
@@ -68,12 +64,17 @@ def tail_locked(
 ) -> Step:
     """Go on with the answer to the request for the tail's lock."""
     if granted is not None and Part.TAIL in granted:
-        stay = replace(stay, locks=stay.locks | TAIL, releasing=stay.releasing - TAIL, tries=0)
+        stay = replace(
+            stay,
+            locks=stay.locks | instructions.TAIL,
+            releasing=stay.releasing - instructions.TAIL,
+            tries=0,
+        )
         # The offset is read after the lock is granted: what the giver stored before it let go is
         # seen, so its messages are not handled again.
         return read_offset(stay) if stay.barrier is not None else Step(stay)
     if granted is None:
-        stay = replace(stay, releasing=stay.releasing | TAIL)
+        stay = replace(stay, releasing=stay.releasing | instructions.TAIL)
     pause = backoff(settings.times, stay.tries)
     return Step(replace(stay, tries=stay.tries + 1, retry_at=now + pause))
 
@@ -90,13 +91,13 @@ def barrier_read(
     has_tail = Part.TAIL in stay.locks
     if offset >= barrier and (stored or has_tail):
         lifted = replace(stay, barrier=None, peer=None, tries=0, retry_at=None if has_tail else now)
-        return Step(lifted, (LiftBarrier(stay.queue),))
+        return Step(lifted, (instructions.LiftBarrier(stay.queue),))
     if not has_tail:
         return Step(replace(stay, retry_at=now + settings.times.poll_barrier))
     filling = replace(
         stay, barrier=None, peer=None, retry_at=None, pending=stay.pending | {Pending.FILL}
     )
-    return Step(filling, (FillHole(stay.queue, offset, barrier),))
+    return Step(filling, (instructions.FillHole(stay.queue, offset, barrier),))
 
 
 def hole_filled(stay: Stay, now: float) -> Step:

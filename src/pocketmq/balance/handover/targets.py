@@ -15,7 +15,7 @@ from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import Told, leaving, living, silent, waiting_for
 from pocketmq.balance.sticky import assign, divide, minimum_moves
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 def our_members(draft: Draft, words: Mapping[str, Told]) -> frozenset[str]:

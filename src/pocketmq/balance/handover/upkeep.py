@@ -15,7 +15,7 @@ from pocketmq.balance.handover.table import (
     silent,
 )
 from pocketmq.balance.handover.tail import Others
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 LONGEST_AWAY = 3600.0
 _RENEW_AGAIN = 1.0

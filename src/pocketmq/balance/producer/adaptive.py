@@ -20,25 +20,10 @@ State that threads may share (see `broker_record`); clock and chance are argumen
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from pocketmq.balance.producer.broker_record import (
-    LEAST,
-    BrokerQueues,
-    BrokerRecord,
-    LatencyBound,
-    TopicBrokers,
-)
+from pocketmq import errors
+from pocketmq.balance.producer import broker_record
 from pocketmq.balance.producer.fault_table import BrokerHealth
-from pocketmq.errors import (
-    BrokerNotFound,
-    ConnectFailed,
-    ConnectionLost,
-    MQError,
-    ProtocolError,
-    RequestTimedOut,
-    ResponseCode,
-    ServerError,
-)
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 Draw = Callable[[], float]
 """Returns a number from 0 up to, but not including, 1, as `random.random` does."""
@@ -66,11 +51,11 @@ BYTES_PER_SECOND = 1 << 20
 _FLOOR_AGE = 0.1  # seconds for which the floor is taken to be the same
 _SICK = frozenset(
     {
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.FLOW_CONTROL,
-        ResponseCode.GO_AWAY,
+        errors.ResponseCode.SYSTEM_ERROR,
+        errors.ResponseCode.SYSTEM_BUSY,
+        errors.ResponseCode.SERVICE_NOT_AVAILABLE,
+        errors.ResponseCode.FLOW_CONTROL,
+        errors.ResponseCode.GO_AWAY,
     }
 )
 """Refusals that are the broker's fault; others are about the message or the topic."""
@@ -80,21 +65,24 @@ class Fleet:
     """The brokers of one producer, for all its topics."""
 
     def __init__(self, draw: Draw) -> None:
-        self.bound = LatencyBound()
+        self.bound = broker_record.LatencyBound()
         self.version = 0
         """Changes whenever a broker is avoided or taken into use again."""
         self._draw = draw
-        self._records: dict[str, BrokerRecord] = {}
-        self._floor = LEAST
-        self._same = LEAST + MARGIN
+        self._records: dict[str, broker_record.BrokerRecord] = {}
+        self._floor = broker_record.LEAST
+        self._same = broker_record.LEAST + MARGIN
         self._floor_at = float("-inf")
         self._untested = 0  # messages since the last one that tested a slow broker
 
     # The route
 
     def topic(
-        self, queues: Iterable[MessageQueue], now: float, before: TopicBrokers | None = None
-    ) -> TopicBrokers:
+        self,
+        queues: Iterable[MessageQueue],
+        now: float,
+        before: broker_record.TopicBrokers | None = None,
+    ) -> broker_record.TopicBrokers:
         """Return the brokers of a topic's queues, whose turns go on from those `before`.
 
         A new broker starts at the median of the others: neither flooded nor left out.
@@ -107,11 +95,11 @@ class Fleet:
         for name, own in by_broker.items():
             record = self._records.get(name)
             if record is None:
-                record = self._records[name] = BrokerRecord(name, self._median(), now)
+                record = self._records[name] = broker_record.BrokerRecord(name, self._median(), now)
             turn = turns.get(name)
             turn = int(self._draw() * len(own)) if turn is None else turn % len(own)
-            places.append(BrokerQueues(record, tuple(own), turn))
-        return TopicBrokers(places)
+            places.append(broker_record.BrokerQueues(record, tuple(own), turn))
+        return broker_record.TopicBrokers(places)
 
     def keep_only(self, brokers: Collection[str]) -> None:
         """Forget brokers that no topic has any more."""
@@ -121,10 +109,13 @@ class Fleet:
     # The choice
 
     def choose(
-        self, topic: TopicBrokers, now: float, tried: Sequence[BrokerRecord] = ()
-    ) -> BrokerQueues:
+        self,
+        topic: broker_record.TopicBrokers,
+        now: float,
+        tried: Sequence[broker_record.BrokerRecord] = (),
+    ) -> broker_record.BrokerQueues:
         """Choose a broker; those `tried` for this message only if there is no other in use."""
-        places: Sequence[BrokerQueues] = topic.choose_from(self.version)
+        places: Sequence[broker_record.BrokerQueues] = topic.choose_from(self.version)
         if tried or places[0].record.avoided_since is not None:
             places = _best_left(topic.all, tried)
         count = len(places)
@@ -147,7 +138,7 @@ class Fleet:
             return worse
         return better
 
-    def _is_untested(self, record: BrokerRecord, now: float) -> bool:
+    def _is_untested(self, record: broker_record.BrokerRecord, now: float) -> bool:
         """Return whether a broker gets no messages because it was slow, and may be quick again."""
         return (
             record.latency > self._same
@@ -158,20 +149,22 @@ class Fleet:
     def _find_floor(self, now: float) -> float:
         records = list(self._records.values())  # in one step: routes change on another thread
         used = [each for each in records if each.avoided_since is None]
-        self._floor = floor = max(LEAST, min((each.latency for each in used), default=LEAST))
+        self._floor = floor = max(
+            broker_record.LEAST, min((each.latency for each in used), default=broker_record.LEAST)
+        )
         self._same = max(floor * SAME, floor + MARGIN)
         self._floor_at = now
         return floor
 
     def _median(self) -> float:
         known = sorted(each.latency for each in self._records.values())
-        return known[len(known) // 2] if known else LEAST
+        return known[len(known) // 2] if known else broker_record.LEAST
 
     def patience(  # noqa: PLR0917 - for each message: keywords would cost
         self,
-        topic: TopicBrokers,
-        place: BrokerQueues,
-        tried: Sequence[BrokerRecord],
+        topic: broker_record.TopicBrokers,
+        place: broker_record.BrokerQueues,
+        tried: Sequence[broker_record.BrokerRecord],
         left: float,
         tries: int,
         size: int,
@@ -198,7 +191,7 @@ class Fleet:
 
     # What became of a try
 
-    def answered(self, record: BrokerRecord, latency: float, now: float) -> None:
+    def answered(self, record: broker_record.BrokerRecord, latency: float, now: float) -> None:
         """Note that a broker has stored a message, or refused it for what the message is."""
         self.bound.sample(latency)
         if record.fresh:
@@ -213,24 +206,32 @@ class Fleet:
         if record.avoided_since is not None:
             self.use_again(record, now)
 
-    def failed(self, record: BrokerRecord, error: MQError, latency: float, now: float) -> None:
+    def failed(
+        self, record: broker_record.BrokerRecord, error: errors.MQError, latency: float, now: float
+    ) -> None:
         """Note that a try got an error."""
-        if isinstance(error, ServerError) and error.code not in _SICK:
+        if isinstance(error, errors.ServerError) and error.code not in _SICK:
             self.answered(record, latency, now)
             return
-        if isinstance(error, RequestTimedOut) and error.outcome_unknown:
+        if isinstance(error, errors.RequestTimedOut) and error.outcome_unknown:
             record.unanswered += 1
             if latency < min(SHORTEST_TRY, 10 * self.bound.seconds):
                 record.sample(latency, now)  # the caller's own haste proves little
                 return
         record.failures += 1
-        alone_enough = isinstance(error, RequestTimedOut | ConnectFailed | BrokerNotFound)
-        counts = isinstance(error, ServerError | ConnectionLost | ProtocolError)
+        alone_enough = isinstance(
+            error, errors.RequestTimedOut | errors.ConnectFailed | errors.BrokerNotFound
+        )
+        counts = isinstance(
+            error, errors.ServerError | errors.ConnectionLost | errors.ProtocolError
+        )
         on_trial = now - record.back_at < TRIAL and record.reason
         if alone_enough or (counts and (on_trial or record.failures >= FAILURES)):
             self.avoid(record, str(error), now, silent=alone_enough)
 
-    def avoid(self, record: BrokerRecord, reason: str, now: float, *, silent: bool) -> None:
+    def avoid(
+        self, record: broker_record.BrokerRecord, reason: str, now: float, *, silent: bool
+    ) -> None:
         """Leave a broker alone until it is reached by a probe."""
         record.tested = False
         if record.avoided_since is not None:
@@ -242,7 +243,7 @@ class Fleet:
         record.reason = reason
         self.version += 1
 
-    def use_again(self, record: BrokerRecord, now: float) -> None:
+    def use_again(self, record: broker_record.BrokerRecord, now: float) -> None:
         """Take a broker into use again, as quick as the best one until it shows otherwise."""
         if record.avoided_since is None:
             return
@@ -256,7 +257,7 @@ class Fleet:
 
     # Probes and the view
 
-    def next_probe(self, record: BrokerRecord, now: float) -> float | None:
+    def next_probe(self, record: broker_record.BrokerRecord, now: float) -> float | None:
         """Return the seconds until a broker is to be probed; None if it need not be (any more)."""
         if record.avoided_since is None or self._records.get(record.name) is not record:
             return None
@@ -269,8 +270,8 @@ class Fleet:
 
 
 def _best_left(
-    places: Sequence[BrokerQueues], tried: Sequence[BrokerRecord]
-) -> Sequence[BrokerQueues]:
+    places: Sequence[broker_record.BrokerQueues], tried: Sequence[broker_record.BrokerRecord]
+) -> Sequence[broker_record.BrokerQueues]:
     """Return the brokers for a retry, or for a message while all are avoided.
 
     In use and not tried yet; in use; not tried yet, the least bad of them. A broker that refused a
@@ -284,7 +285,7 @@ def _best_left(
     return [min(left, key=_badness)]
 
 
-def _badness(place: BrokerQueues) -> tuple[bool, float]:
+def _badness(place: broker_record.BrokerQueues) -> tuple[bool, float]:
     """Rank brokers that are avoided: rather one that answers, then the one that did so last."""
     record = place.record
     return record.silent, -(record.avoided_since or 0.0)

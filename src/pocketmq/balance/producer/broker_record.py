@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import exp
 
 from pocketmq.balance.producer.fault_table import BrokerHealth
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 TAU = 1.0
 """Seconds in which a past latency loses two thirds of its weight, with or without new ones."""

@@ -10,7 +10,7 @@ from pocketmq.balance.producer.fault_table import FaultTable
 from pocketmq.balance.producer.plan import Aim, Send
 from pocketmq.balance.producer.selectors import Chance, RoundRobin
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _OVERFLOW = 1 << 31
 

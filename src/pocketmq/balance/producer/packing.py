@@ -11,8 +11,8 @@ import msgspec
 
 from pocketmq.balance.profile import COMPRESS_FROM
 from pocketmq.errors import InvalidInput
+from pocketmq.model import Message
 from pocketmq.model import properties as names
-from pocketmq.model.message import Message
 from pocketmq.model.names import is_retry_topic
 
 REPLY = "reply"

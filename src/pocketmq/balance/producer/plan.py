@@ -9,7 +9,7 @@ from pocketmq.errors import (
     InvalidInput,
     MQError,
 )
-from pocketmq.model.message import SendReceipt
+from pocketmq.model import SendReceipt
 
 
 class SendMode(Enum):

@@ -14,6 +14,7 @@ Where we differ from Java on purpose:
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.balance.producer.plan import (
     Action,
     Aim,
@@ -27,18 +28,7 @@ from pocketmq.balance.producer.plan import (
     UpdateFault,
 )
 from pocketmq.balance.profile import rules_of
-from pocketmq.errors import (
-    InvalidInput,
-    MQError,
-    NameServersUnreachable,
-    ProtocolError,
-    RouteNotFound,
-    SendFailed,
-    ServerError,
-    TransportError,
-)
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt
 
 
 class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +41,7 @@ class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """The queue id of the first try, which asynchronous retries keep."""
     receipt: SendReceipt | None = None
     """The last receipt, kept while another broker is tried."""
-    error: MQError | None = None
+    error: errors.MQError | None = None
     outcome_unknown: bool = False
     """Whether any try may have stored the message although no receipt came."""
 
@@ -61,7 +51,7 @@ class TryEnded(msgspec.Struct, frozen=True):
 
     queue: MessageQueue
     latency: float
-    outcome: SendReceipt | MQError | None
+    outcome: SendReceipt | errors.MQError | None
 
 
 class SendDecision(msgspec.Struct, frozen=True):
@@ -79,7 +69,9 @@ too, so that a try that had all the time there was may end a little before it is
 
 def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
     """Return the error of a topic without queues: no name server to ask, or no route."""
-    return GiveUp(RouteNotFound(topic) if name_servers else NameServersUnreachable(()))
+    return GiveUp(
+        errors.RouteNotFound(topic) if name_servers else errors.NameServersUnreachable(())
+    )
 
 
 def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
@@ -96,7 +88,7 @@ def next_step(
     `GiveUp` carries is a `SendFailed`, unless the input itself was wrong.
     """
     outcome = ended.outcome
-    error = outcome if isinstance(outcome, MQError) else None
+    error = outcome if isinstance(outcome, errors.MQError) else None
     receipt = outcome if isinstance(outcome, SendReceipt) else attempts.receipt
     after = SendAttempts(
         count=attempts.count + 1,
@@ -108,7 +100,7 @@ def next_step(
     )
     feedback = _feedback(plan, ended)
     action: Action
-    if isinstance(error, InvalidInput):
+    if isinstance(error, errors.InvalidInput):
         action = GiveUp(error)
     elif error is None and not _unsafe(plan, outcome):
         action = Return(receipt)
@@ -148,7 +140,7 @@ def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
     if attempts.receipt is not None:
         return Return(attempts.receipt)
     return GiveUp(
-        SendFailed(
+        errors.SendFailed(
             plan.topic,
             attempts.queue.broker_name if attempts.queue else None,
             attempts.count,
@@ -159,7 +151,7 @@ def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
     )
 
 
-def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
+def _unsafe(plan: SendPlan, outcome: SendReceipt | errors.MQError | None) -> bool:
     """Return whether a stored message is sent to another broker, too."""
     return (
         isinstance(outcome, SendReceipt)
@@ -170,26 +162,26 @@ def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
     )
 
 
-def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
+def _worth_retrying(plan: SendPlan, error: errors.MQError) -> bool:
     """Return whether another try makes sense, tries and time permitting."""
-    if isinstance(error, TransportError | ProtocolError):
+    if isinstance(error, errors.TransportError | errors.ProtocolError):
         return True
     if plan.mode is SendMode.ASYNC and not plan.retry_refusals:
         return False
-    if isinstance(error, ServerError):
+    if isinstance(error, errors.ServerError):
         codes = rules_of(plan.profile).retry_codes
         return error.code in codes or error.code in plan.extra_retry_codes
     return error.retryable
 
 
-def _may_be_stored(error: MQError) -> bool:
-    return error.outcome_unknown or isinstance(error, ProtocolError)  # an unreadable answer
+def _may_be_stored(error: errors.MQError) -> bool:
+    return error.outcome_unknown or isinstance(error, errors.ProtocolError)  # an unreadable answer
 
 
 def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
     feedback: list[Feedback] = []
-    error = ended.outcome if isinstance(ended.outcome, MQError) else None
-    if isinstance(error, InvalidInput):
+    error = ended.outcome if isinstance(ended.outcome, errors.MQError) else None
+    if isinstance(error, errors.InvalidInput):
         return ()
     if plan.mode is SendMode.ASYNC or not plan.pinned:
         # Java learns nothing from tries to a queue the caller chose, except asynchronous ones.
@@ -200,15 +192,17 @@ def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
     return tuple(feedback)
 
 
-def _blame(plan: SendPlan, error: MQError | None) -> tuple[bool, bool]:
+def _blame(plan: SendPlan, error: errors.MQError | None) -> tuple[bool, bool]:
     """Return whether the broker is isolated, and whether it still counts as reachable."""
     rules = rules_of(plan.profile)
     if error is None:
         return False, True
     if plan.mode is SendMode.ASYNC:
-        return isinstance(error, ServerError | TransportError | ProtocolError), True
-    if isinstance(error, ServerError):
+        return isinstance(
+            error, errors.ServerError | errors.TransportError | errors.ProtocolError
+        ), True
+    if isinstance(error, errors.ServerError):
         return True, not rules.tracks_reachability
-    if isinstance(error, TransportError | ProtocolError):
+    if isinstance(error, errors.TransportError | errors.ProtocolError):
         return True, not (rules.tracks_reachability and plan.detector)
     return rules.client_error_isolates, True

@@ -10,9 +10,8 @@ argument: nothing here draws numbers by itself.
 from collections.abc import Callable, Collection, Sequence
 
 from pocketmq.errors import InvalidInput, QueueNotSelected
+from pocketmq.model import Message, MessageQueue
 from pocketmq.model.java_strings import int32, java_hash, java_split
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
 
 Chance = Callable[[int], int]
 """Returns a number from 0 up to, but not including, its argument, as `random.randrange` does."""

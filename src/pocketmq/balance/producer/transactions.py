@@ -8,10 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from pocketmq.model import MessageQueue, SendReceipt, TransactionState
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.queue import MessageQueue
 
 
 class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,8 +30,8 @@ import msgspec
 
 from pocketmq.balance.sticky.extras import Row, choose_extras
 from pocketmq.balance.sticky.scores import member_key, queue_key, scores, topic_key
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import RETRY_PREFIX
-from pocketmq.model.queue import MessageQueue
 
 Topics = Mapping[str, Collection[MessageQueue]]
 """The queues of each topic."""

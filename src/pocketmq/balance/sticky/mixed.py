@@ -9,21 +9,20 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    ConsistentHash,
-    MachineRoom,
-    Strategy,
-)
+from pocketmq.balance import allocation
 from pocketmq.balance.sticky.assignment import Topics, assign
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
-_AVERAGE = Average()
+_AVERAGE = allocation.Average()
 # Strategies that never give a queue to two members. Of the others each member must be asked alone,
 # since `allocate_all` shows one owner only, which may be one of ours.
-_WITHOUT_OVERLAP = (Average, AverageByCircle, ConsistentHash, MachineRoom)
+_WITHOUT_OVERLAP = (
+    allocation.Average,
+    allocation.AverageByCircle,
+    allocation.ConsistentHash,
+    allocation.MachineRoom,
+)
 
 
 class Division(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ def assign_mixed(
     foreign: Collection[str],
     previous: Mapping[MessageQueue, str | None],
     *,
-    strategy: Strategy = _AVERAGE,
+    strategy: allocation.Strategy = _AVERAGE,
     group: str = "",
 ) -> dict[MessageQueue, str]:
     """Return the owner of every queue in a group with foreign members.
@@ -60,7 +59,7 @@ def divide(
     ours: Collection[str],
     foreign: Collection[str],
     *,
-    strategy: Strategy = _AVERAGE,
+    strategy: allocation.Strategy = _AVERAGE,
     group: str = "",
 ) -> Division:
     """Return which queues the foreign members own, and which are left to ours.
@@ -81,7 +80,7 @@ def divide(
 
 
 def _shares(
-    strategy: Strategy,
+    strategy: allocation.Strategy,
     group: str,
     queues: Sequence[MessageQueue],
     members: Sequence[str],

@@ -8,7 +8,7 @@ group therefore prefers the same one of several assignments that are equally goo
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _MASK = (1 << 64) - 1
 _SEPARATOR = "\0"

@@ -7,7 +7,7 @@ import msgspec
 from pocketmq.balance.allocation import Average, Strategy, check_input, may_own
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
 from pocketmq.balance.sticky.mixed import assign_mixed, divide
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 _Owners = Mapping[MessageQueue, str | None]
 

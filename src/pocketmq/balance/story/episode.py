@@ -11,8 +11,8 @@ import msgspec
 from pocketmq.balance.story.observation import LEFT, SILENT, UNEXPLAINED, Cause
 from pocketmq.balance.what_if import Move
 from pocketmq.balance.what_if.movement import LastOwners, moves_between
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import handover_version
-from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
 

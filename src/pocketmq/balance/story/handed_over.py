@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from pocketmq.balance.story.timeline import name_of
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 from pocketmq.model.rebalance_event import Handover, RebalanceEvent
 
 LOST = "lost"

@@ -8,16 +8,10 @@ from collections import deque
 
 import msgspec
 
+from pocketmq.balance.story import observation
 from pocketmq.balance.story.episode import Doubled, Episode, QueuePause, Rebalance
-from pocketmq.balance.story.observation import (
-    LEFT,
-    GroupObservation,
-    causes,
-    strategy_cause,
-    weak_causes,
-)
 from pocketmq.balance.what_if.movement import LastOwners
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 QUIET = 30.0
 """Seconds without change after which a rebalance is over; members check every 20 by themselves."""
@@ -35,7 +29,7 @@ class GroupHistory:
         self._most_moves = most_moves
         self._episodes: deque[Episode] = deque(maxlen=most_entries)
         self._count = 0
-        self._last: GroupObservation | None = None
+        self._last: observation.GroupObservation | None = None
         self._fits: str | None = None
         self._known: dict[MessageQueue, tuple[str, ...]] = {}
         self._since: dict[MessageQueue, float] = {}
@@ -43,21 +37,23 @@ class GroupHistory:
         self._pauses: dict[MessageQueue, tuple[Episode | None, QueuePause]] = {}
         self._doubled: dict[MessageQueue, tuple[Episode | None, Doubled]] = {}
 
-    def observe(self, now: GroupObservation) -> None:
+    def observe(self, now: observation.GroupObservation) -> None:
         """Add the next observation of the group; times must not go back."""
         last, self._last = self._last, now
         if last is None:
             self._begin(now)
             return
-        found = causes(last, now)
+        found = observation.causes(last, now)
         before = dict(self._known) if found or now.owners != last.owners else self._known
         changes = self._differences(last, now)
         self._forget(now)
         if found or changes:
-            episode = self._episode(now, before, {c.subject for c in found if c.kind == LEFT})
+            episode = self._episode(
+                now, before, {c.subject for c in found if c.kind == observation.LEFT}
+            )
             episode.explain(found)
             if not episode.causes:
-                episode.explain(weak_causes(last, now))
+                episode.explain(observation.weak_causes(last, now))
             for queue in changes:
                 self._change_hands(queue, before, episode, last)
             if now.shared:
@@ -78,14 +74,16 @@ class GroupHistory:
         """Return a queue's last known owners; None if they never were."""
         return self._known.get(queue)
 
-    def _begin(self, now: GroupObservation) -> None:
+    def _begin(self, now: observation.GroupObservation) -> None:
         self._fits = now.fits
         for queue, owners in now.owners.items():
             if owners is not None and now.shared:
                 self._known[queue] = owners
                 self._note(queue, owners, None, now.at, None)
 
-    def _differences(self, last: GroupObservation, now: GroupObservation) -> list[MessageQueue]:
+    def _differences(
+        self, last: observation.GroupObservation, now: observation.GroupObservation
+    ) -> list[MessageQueue]:
         """Update the last known owners; return the queues that really changed hands."""
         changed: list[MessageQueue] = []
         if not now.shared or now.owners == last.owners:
@@ -113,7 +111,7 @@ class GroupHistory:
         queue: MessageQueue,
         before: LastOwners[MessageQueue],
         episode: Episode,
-        last: GroupObservation,
+        last: observation.GroupObservation,
     ) -> None:
         """End or start a queue's pause, and its time with several owners."""
         assert self._last is not None
@@ -152,7 +150,7 @@ class GroupHistory:
             if episode is not None:
                 episode.put_doubled(doubled)
 
-    def _extend(self, now: GroupObservation) -> None:
+    def _extend(self, now: observation.GroupObservation) -> None:
         """Extend pauses and double owners that are still seen until now."""
         for queue, (episode, pause) in self._pauses.items():
             if now.owners.get(queue) == ():
@@ -167,7 +165,7 @@ class GroupHistory:
                 if episode is not None:
                     episode.put_doubled(later)
 
-    def _forget(self, now: GroupObservation) -> None:
+    def _forget(self, now: observation.GroupObservation) -> None:
         """Forget queues that do not exist any more; their pauses end with them."""
         for queue in self._known.keys() - now.owners.keys():
             del self._known[queue]
@@ -181,7 +179,7 @@ class GroupHistory:
                 episode.put_doubled(msgspec.structs.replace(doubled, over=True))
 
     def _episode(
-        self, now: GroupObservation, before: LastOwners[MessageQueue], left: set[str]
+        self, now: observation.GroupObservation, before: LastOwners[MessageQueue], left: set[str]
     ) -> Episode:
         """Return the rebalance in progress, or start one."""
         latest = self._episodes[-1] if self._episodes else None
@@ -200,13 +198,13 @@ class GroupHistory:
         self._episodes.append(episode)
         return episode
 
-    def _settle(self, now: GroupObservation) -> None:
+    def _settle(self, now: observation.GroupObservation) -> None:
         """End the rebalance in progress if the assignment is whole again, or nothing happens."""
         episode = self._episodes[-1] if self._episodes else None
         if episode is not None and episode.ended is None:
             if now.fits is not None or not now.shared:
                 if not episode.causes and episode.fits and now.fits and episode.fits != now.fits:
-                    episode.explain([strategy_cause(episode.fits, now.fits)])
+                    episode.explain([observation.strategy_cause(episode.fits, now.fits)])
                 episode.end(now.at, settled=now.fits is not None)
             elif now.at - episode.changed >= QUIET:
                 episode.end(episode.changed, settled=False)

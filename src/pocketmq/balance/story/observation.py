@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 KnownOwners = tuple[str, ...] | None
 """The owners of a queue: `()` if it has none, None if they are unknown."""

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from pocketmq.balance.story.timeline import HELD, Owned, OwnershipTimeline
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 
 OwnersAt = dict[QueueName, str | None]
 """The owner of each existing queue, the later of two at once; None for an unowned queue."""

@@ -11,18 +11,13 @@ from itertools import pairwise
 
 import msgspec
 
+from pocketmq.balance.story import timeline
 from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
 from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
-from pocketmq.balance.story.timeline import (
-    DIED,
-    HELD,
-    OwnershipTimeline,
-    finished,
-)
 from pocketmq.balance.what_if import spread
 from pocketmq.balance.what_if.movement import moves_between
+from pocketmq.model import QueueName
 from pocketmq.model.group_balance import handover_version
-from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 QUIET = 2.0
@@ -100,7 +95,9 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
         return ", ".join(parts) or ", ".join(self.triggers) or "unknown"
 
 
-def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list[ChangeOfHands]:
+def handovers(
+    story: timeline.OwnershipTimeline, told: Iterable[HandedOver] = ()
+) -> list[ChangeOfHands]:
     """List every change of hands, in order of time, with what members reported of it.
 
     Those to and from foreign members that record no events are unknown, and left out.
@@ -125,7 +122,7 @@ def handovers(story: OwnershipTimeline, told: Iterable[HandedOver] = ()) -> list
                     queue, earlier.member, later.member, later.since,
                     pause=max(0.0, gap - away),
                     overlap=max(0.0, min(earlier.until, later.until) - later.since),
-                    died=earlier.ended == DIED,
+                    died=earlier.ended == timeline.DIED,
                     kind=None if one is None else one.kind,
                     offset=None if one is None else one.offset,
                     draining=None if one is None else one.draining,
@@ -144,7 +141,7 @@ class _Gathered(msgspec.Struct, frozen=True):
 
 
 def rebalances(
-    story: OwnershipTimeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
+    story: timeline.OwnershipTimeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
 ) -> list[RecordedRebalance]:
     """Gather the changes into rebalances of the group, and measure each.
 
@@ -162,7 +159,7 @@ def rebalances(
 
 
 def _gathered(
-    story: OwnershipTimeline, owners: OwnersOverTime, quiet: float
+    story: timeline.OwnershipTimeline, owners: OwnersOverTime, quiet: float
 ) -> Iterator[tuple[_Gathered, OwnersAt]]:
     """Yield each rebalance with who owns what when it is over."""
     now: _Gathered | None = None
@@ -180,15 +177,15 @@ def _gathered(
         yield now, owners.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
 
 
-def _changes(story: OwnershipTimeline) -> list[tuple[float, set[str]]]:
+def _changes(story: timeline.OwnershipTimeline) -> list[tuple[float, set[str]]]:
     """List the times at which queues came or went, each with the members then known to be dead."""
     times: dict[float, set[str]] = defaultdict(set)
     for spans in story.owned.values():
         for one in spans:
             times[one.since]  # a time without deaths
-            if one.ended == DIED and one.noticed is not None:
+            if one.ended == timeline.DIED and one.noticed is not None:
                 times[one.noticed].add(one.member)
-            elif one.ended != HELD:
+            elif one.ended != timeline.HELD:
                 times[one.until]
     return sorted(times.items(), key=lambda change: change[0])
 
@@ -225,7 +222,7 @@ def _last_change(event: RebalanceEvent) -> float:
         for who, at in ((each.giver, each.stopped), (each.heir, each.started))
         if who == me and at is not None
     ]
-    return max(told, default=finished(event))
+    return max(told, default=timeline.finished(event))
 
 
 def _time(pair: tuple[float, RebalanceEvent]) -> float:

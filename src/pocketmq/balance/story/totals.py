@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.balance.handover.instructions import HandoverKind
 from pocketmq.balance.story.handed_over import LOST, MOST_APART
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from pocketmq.model.rebalance_event import Handover, RebalanceEvent
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -11,8 +11,8 @@ import msgspec
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if.situation import Situation, in_order
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue
 
 
 class MemberJoined(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pocketmq.balance.allocation import GroupStrategy
 from pocketmq.balance.sticky import minimum_moves
 from pocketmq.balance.what_if.situation import Owners, Situation
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 def fewest_moves(

@@ -21,7 +21,7 @@ from pocketmq.balance.what_if.minimum import (
 )
 from pocketmq.balance.what_if.ownership import owners_from, spread
 from pocketmq.balance.what_if.situation import Owners, Situation
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.balance.allocation import GroupStrategy, is_group_strategy
 from pocketmq.balance.what_if.situation import Owners, Situation
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 
 class Share(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ import msgspec
 
 from pocketmq.balance.allocation import Strategy, is_group_strategy
 from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 Owners = dict[str, list[str | None]]
 """For each topic the owner of each of its queues, position by position."""

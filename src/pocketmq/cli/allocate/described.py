@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from pocketmq.cli.allocate.previous import PreviousOwners, read_previous
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import check_topic
-from pocketmq.model.queue import MessageQueue
 
 # Far beyond any real group, and still computed within a minute.
 MAX_QUEUES = 1_000_000

@@ -15,8 +15,8 @@ import msgspec
 
 from pocketmq.cli.output import printable
 from pocketmq.errors import InvalidInput
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import check_topic
-from pocketmq.model.queue import MessageQueue
 
 # A million queues with long names.
 MAX_BYTES = 256 * 1024 * 1024

@@ -8,27 +8,11 @@ from collections.abc import Iterable, Sequence
 import click
 import msgspec
 
+from pocketmq.balance import what_if
 from pocketmq.balance.allocation import Average, RoomInName, RoomTable, StrategySettings
 from pocketmq.balance.allocation.registry import NEARBY
 from pocketmq.balance.strategies import STICKY, strategy_by_name
-from pocketmq.balance.what_if import (
-    BrokerAdded,
-    BrokerDown,
-    Event,
-    MemberJoined,
-    MemberLeft,
-    QueuesAdded,
-    Situation,
-    StrategyChanged,
-)
-from pocketmq.cli.allocate.described import (
-    MAX_MEMBERS,
-    DescribedGroup,
-    check_queues,
-    read_broker,
-    read_group,
-    split_names,
-)
+from pocketmq.cli.allocate import described
 
 COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", STICKY)
 _MIXED = "AVG"
@@ -57,27 +41,29 @@ class AllocateOptions(msgspec.Struct, frozen=True):
 class AllocationPlan(msgspec.Struct, frozen=True):
     """What to compute: one situation per strategy, and the events that happen in each."""
 
-    situations: list[Situation]
-    events: list[Event]
+    situations: list[what_if.Situation]
+    events: list[what_if.Event]
     left_out: str | None = None
     """Why a strategy that is compared by default is not."""
 
 
 def make_plan(options: AllocateOptions) -> AllocationPlan:
     """Read all options; raises `click.UsageError`, or `InvalidInput` from the rules themselves."""
-    group = read_group(options.topics, options.members, options.previous)
+    group = described.read_group(options.topics, options.members, options.previous)
     changes = [read_event(kind, text, tuple(group.sizes)) for kind, text in options.events]
     _check_sizes(group, changes, options.virtual_nodes)
     names, left_out = _compared(options.strategies, group, changes)
     all_names = _check_strategies([*names, *(name for name in changes if isinstance(name, str))])
     foreign = _foreign(options, all_names, group, changes)
     settings = _settings(options, all_names, group, changes)
-    events: list[Event] = [
-        StrategyChanged(strategy_by_name(change, settings)) if isinstance(change, str) else change
+    events: list[what_if.Event] = [
+        what_if.StrategyChanged(strategy_by_name(change, settings))
+        if isinstance(change, str)
+        else change
         for change in changes
     ]
     strategies = {name.upper(): strategy_by_name(name, settings) for name in names}
-    first = Situation.of(
+    first = what_if.Situation.of(
         group.queues, group.members, Average(), previous=group.previous, foreign=foreign
     )
     situations = [
@@ -87,13 +73,13 @@ def make_plan(options: AllocateOptions) -> AllocationPlan:
 
 
 def _compared(
-    given: tuple[str, ...], group: DescribedGroup, changes: Sequence[Event | str]
+    given: tuple[str, ...], group: described.DescribedGroup, changes: Sequence[what_if.Event | str]
 ) -> tuple[list[str], str | None]:
     """Return the names of the strategies to compare, and why STICKY is not among them.
 
     STICKY is compared by default where it is feasible; where it is not, it must not be asked for.
     """
-    names = [name for text in given for name in split_names("--strategy", text)]
+    names = [name for text in given for name in described.split_names("--strategy", text)]
     switched = [change for change in changes if isinstance(change, str)]
     queues, members = _largest(group, changes)
     if queues * members <= MAX_STICKY:
@@ -109,8 +95,8 @@ def _compared(
 def _foreign(
     options: AllocateOptions,
     names: Iterable[str],
-    group: DescribedGroup,
-    changes: Sequence[Event | str],
+    group: described.DescribedGroup,
+    changes: Sequence[what_if.Event | str],
 ) -> list[str]:
     """Return the foreign members; raises if there is nothing that they would mean."""
     for option, value in (("--foreign", options.foreign), ("--mixed", options.mixed)):
@@ -118,7 +104,7 @@ def _foreign(
             raise click.UsageError(f"{option} has a meaning for STICKY only")
     if options.mixed and not options.foreign:
         raise click.UsageError("--mixed is the strategy of foreign members; name them: --foreign")
-    foreign = split_names("--foreign", options.foreign) if options.foreign else []
+    foreign = described.split_names("--foreign", options.foreign) if options.foreign else []
     everyone = _everyone(group, changes)
     for member in foreign:
         if member not in everyone:
@@ -126,29 +112,29 @@ def _foreign(
     return foreign
 
 
-def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
+def read_event(kind: str, text: str, topics: Sequence[str]) -> what_if.Event | str:
     """Read one event option; a strategy change comes as the strategy's name."""
     option = "--" + kind.replace("_", "-")
-    names = split_names(option, text)
+    names = described.split_names(option, text)
     if len(names) > 1:
         raise click.UsageError(
             f"{option} takes one value; repeat the option instead of using commas"
         )
     match kind:
         case "join":
-            return MemberJoined(names[0])
+            return what_if.MemberJoined(names[0])
         case "leave":
-            return MemberLeft(names[0])
+            return what_if.MemberLeft(names[0])
         case "broker_down":
-            return BrokerDown(names[0])
+            return what_if.BrokerDown(names[0])
         case "add_broker":
-            broker, count = read_broker(option, names[0])
-            return BrokerAdded(broker, dict.fromkeys(topics, count))
+            broker, count = described.read_broker(option, names[0])
+            return what_if.BrokerAdded(broker, dict.fromkeys(topics, count))
         case "add_queues":
             topic, colon, rest = names[0].partition(":")
             if not colon:
                 raise click.UsageError(f"{option} {text!r} must look like orders:broker-a*4")
-            return QueuesAdded(topic, *read_broker(option, rest))
+            return what_if.QueuesAdded(topic, *described.read_broker(option, rest))
         case _:
             return names[0]
 
@@ -164,28 +150,32 @@ def _check_strategies(names: Iterable[str]) -> list[str]:
     return known
 
 
-def _largest(group: DescribedGroup, changes: Sequence[Event | str]) -> tuple[int, int]:
+def _largest(
+    group: described.DescribedGroup, changes: Sequence[what_if.Event | str]
+) -> tuple[int, int]:
     """Return the number of queues and of members, if no event takes any away."""
     queues = sum(map(len, group.queues.values()))
-    queues += sum(change.count for change in changes if isinstance(change, QueuesAdded))
+    queues += sum(change.count for change in changes if isinstance(change, what_if.QueuesAdded))
     queues += sum(
-        sum(change.queues.values()) for change in changes if isinstance(change, BrokerAdded)
+        sum(change.queues.values()) for change in changes if isinstance(change, what_if.BrokerAdded)
     )
     return queues, len(_everyone(group, changes))
 
 
-def _everyone(group: DescribedGroup, changes: Sequence[Event | str]) -> set[str]:
+def _everyone(group: described.DescribedGroup, changes: Sequence[what_if.Event | str]) -> set[str]:
     """Return all members, and those that join."""
-    joiners = {change.member for change in changes if isinstance(change, MemberJoined)}
+    joiners = {change.member for change in changes if isinstance(change, what_if.MemberJoined)}
     return set(group.members) | joiners
 
 
-def _check_sizes(group: DescribedGroup, changes: Sequence[Event | str], virtual_nodes: int) -> None:
+def _check_sizes(
+    group: described.DescribedGroup, changes: Sequence[what_if.Event | str], virtual_nodes: int
+) -> None:
     members = group.members
     queues, _ = _largest(group, changes)
-    check_queues(queues)
-    if len(members) > MAX_MEMBERS:
-        raise click.UsageError(f"--members: at most {MAX_MEMBERS} members can be shown")
+    described.check_queues(queues)
+    if len(members) > described.MAX_MEMBERS:
+        raise click.UsageError(f"--members: at most {described.MAX_MEMBERS} members can be shown")
     if len(members) * virtual_nodes > MAX_RING:
         reason = f"{len(members)} members with {virtual_nodes} virtual nodes each are too many"
         raise click.UsageError(reason)
@@ -195,27 +185,29 @@ def _check_sizes(group: DescribedGroup, changes: Sequence[Event | str], virtual_
         )
     present = set(members)
     for change in changes:
-        if isinstance(change, MemberJoined):
+        if isinstance(change, what_if.MemberJoined):
             if change.member in present:
                 raise click.UsageError(f"--join {change.member}: it is a member already")
             present.add(change.member)
-        elif isinstance(change, MemberLeft):
+        elif isinstance(change, what_if.MemberLeft):
             present.discard(change.member)
 
 
 def _settings(
     options: AllocateOptions,
     names: list[str],
-    group: DescribedGroup,
-    changes: Sequence[Event | str],
+    group: described.DescribedGroup,
+    changes: Sequence[what_if.Event | str],
 ) -> StrategySettings:
-    rooms = frozenset(split_names("--rooms", options.rooms)) if options.rooms else frozenset()
+    rooms = (
+        frozenset(described.split_names("--rooms", options.rooms)) if options.rooms else frozenset()
+    )
     mixed = options.mixed or _MIXED
     names = [*names, *_check_strategies([mixed])] if options.foreign else names
     if not rooms and any(name.endswith("MACHINE_ROOM") for name in names):
         raise click.UsageError("MACHINE_ROOM needs --rooms, the rooms whose queues are allocated")
     brokers = {broker for counts in group.sizes.values() for broker in counts}
-    brokers |= {change.broker for change in changes if isinstance(change, BrokerAdded)}
+    brokers |= {change.broker for change in changes if isinstance(change, what_if.BrokerAdded)}
     everyone = _everyone(group, changes)
     table = _room_table(options.room_items, brokers, everyone)
     if any(name.startswith(NEARBY) for name in names):
@@ -235,7 +227,7 @@ def _room_table(items: Iterable[str], brokers: set[str], members: set[str]) -> R
         room, equals, names = text.partition("=")
         if not room or not equals:
             raise click.UsageError(f"--room {text!r} must look like room1=broker-a,c1,c2")
-        for name in split_names("--room", names):
+        for name in described.split_names("--room", names):
             if name not in rooms:
                 raise click.UsageError(f"--room {room}: {name} is neither a broker nor a member")
             rooms[name] = room

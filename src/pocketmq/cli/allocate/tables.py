@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
 from pocketmq.cli.output import TableColumn, TextPage, numbers
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 MAX_ROWS = 100
 MAX_RUNS = 24

@@ -14,19 +14,12 @@ from typing import IO, Annotated, Literal
 import click
 import msgspec
 
-from pocketmq.balance.allocation import (
-    ConsistentHash,
-    MachineRoomNearby,
-    Strategy,
-    StrategySettings,
-    allocate,
-    java_strategy_by_name,
-)
+from pocketmq.balance import allocation
 from pocketmq.cli.allocate.tables import compact
 from pocketmq.cli.output import printable
 from pocketmq.errors import AllocationInputInvalid, InvalidInput
+from pocketmq.model import MessageQueue
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.queue import MessageQueue
 
 # The rooms of lines without `rooms`, unless the option says otherwise.
 DEFAULT_ROOMS = frozenset({"room0", "room2"})
@@ -84,7 +77,7 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[VectorTally]:
+def check_lines(lines: Iterable[bytes], settings: allocation.StrategySettings) -> list[VectorTally]:
     """Recompute every answer and compare; raises `click.UsageError` for a malformed line."""
     tallies: dict[str, VectorTally] = {}
     for number, line in enumerate(lines, 1):
@@ -124,26 +117,28 @@ def print_tallies(tallies: list[VectorTally]) -> None:
             print(f"first difference of {tally.strategy}: {printable(tally.first_difference)}")
 
 
-def _strategy(name: str, question: Question, settings: StrategySettings) -> Strategy:
+def _strategy(
+    name: str, question: Question, settings: allocation.StrategySettings
+) -> allocation.Strategy:
     rooms = settings.rooms or DEFAULT_ROOMS
-    settings = StrategySettings(
+    settings = allocation.StrategySettings(
         virtual_nodes=(
             settings.virtual_nodes if question.virtual_nodes is None else question.virtual_nodes
         ),
         rooms=rooms if question.rooms is None else frozenset(question.rooms),
         queues=_queues(question.topic, question.config),
     )
-    strategy = java_strategy_by_name(_ALIASES.get(name, name), settings)
+    strategy = allocation.java_strategy_by_name(_ALIASES.get(name, name), settings)
     members = len(question.cids)
     if "CONSISTENT_HASH" in strategy.name and members * settings.virtual_nodes > MAX_RING:
         reason = f"{members} members with {settings.virtual_nodes} virtual nodes each are too many"
         raise InvalidInput(reason)
     if question.hash == "hashCode":
-        ring = ConsistentHash(settings.virtual_nodes, java_hash)
+        ring = allocation.ConsistentHash(settings.virtual_nodes, java_hash)
         if strategy.name == ring.name:
             return ring
-        if isinstance(strategy, MachineRoomNearby) and strategy.inner.name == ring.name:
-            return MachineRoomNearby(ring, strategy.resolver)
+        if isinstance(strategy, allocation.MachineRoomNearby) and strategy.inner.name == ring.name:
+            return allocation.MachineRoomNearby(ring, strategy.resolver)
     return strategy
 
 
@@ -151,11 +146,11 @@ def _queues(topic: str, queues: Iterable[Queue]) -> tuple[MessageQueue, ...]:
     return tuple(MessageQueue(topic, broker, number) for broker, number in queues)
 
 
-def _answer(strategy: Strategy, question: Question) -> list[Queue] | None:
+def _answer(strategy: allocation.Strategy, question: Question) -> list[Queue] | None:
     """Return our answer; None where we raise an error."""
     queues = _queues(question.topic, question.mqs)
     try:
-        share = allocate(strategy, "group", question.cid, queues, question.cids)
+        share = allocation.allocate(strategy, "group", question.cid, queues, question.cids)
     except AllocationInputInvalid:
         return None
     return [(queue.broker_name, queue.queue_id) for queue in share]

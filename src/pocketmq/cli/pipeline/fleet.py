@@ -9,19 +9,12 @@ import click
 
 from pocketmq.balance.allocation import Strategy, StrategySettings
 from pocketmq.balance.strategies import strategy_by_name
+from pocketmq.cli import output
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
-from pocketmq.cli.output import (
-    ProgressLine,
-    TableColumn,
-    numbers,
-    print_json,
-    print_table,
-    printable,
-)
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.pipelines.fleet import (
@@ -138,7 +131,7 @@ def command(
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
     whole = _estate(estate, uniform, namesrv, Entry.taken_from(given))
-    with ProgressLine() as line, ExitStack() as stack:
+    with output.ProgressLine() as line, ExitStack() as stack:
         spark = None
         if master is not None:
             line.say("starting Spark …")
@@ -152,7 +145,7 @@ def command(
             progress=lambda done: line.say(f"{done:,} of {len(whole.groups):,} groups"),
         )
     if as_json:
-        print_json(report)
+        output.print_json(report)
     else:
         _print(report, details)
 
@@ -165,7 +158,7 @@ def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: 
     if namesrv is not None:
         estate, missing = cluster_estate(options=ReachedCluster.by(namesrv, entry).client)
         for what in missing:
-            click.echo(f"pocketmq: not included: {printable(what)}", err=True)
+            click.echo(f"pocketmq: not included: {output.printable(what)}", err=True)
         return estate
     assert uniform is not None
     found = _UNIFORM.match(uniform.replace(" ", ""))
@@ -215,8 +208,13 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
 
 
 def _print(report: FleetReport, details: Path | None) -> None:
-    sizes = numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
-    columns = [TableColumn("event"), TableColumn("strategy"), *sizes, *numbers("moved", "had to")]
+    sizes = output.numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
+    columns = [
+        output.TableColumn("event"),
+        output.TableColumn("strategy"),
+        *sizes,
+        *output.numbers("moved", "had to"),
+    ]
     rows = [
         (
             step.event, step.strategy, f"{step.queues:,}", f"{step.unowned:,}", f"{step.uneven:,}",
@@ -226,13 +224,17 @@ def _print(report: FleetReport, details: Path | None) -> None:
         for steps in zip(*(summary.steps for summary in report.strategies), strict=True)
         for step in steps
     ]  # fmt: skip
-    print_table(f"{report.groups:,} groups, {report.members:,} members", columns, rows)
+    output.print_table(f"{report.groups:,} groups, {report.members:,} members", columns, rows)
     totals = [
         (summary.strategy, f"{summary.moved:,}", f"{summary.minimum:,}")
         for summary in report.strategies
     ]
     if len(report.strategies[0].steps) > 1:
         print()
-        print_table("all events", [TableColumn("strategy"), *numbers("moved", "had to")], totals)
+        output.print_table(
+            "all events",
+            [output.TableColumn("strategy"), *output.numbers("moved", "had to")],
+            totals,
+        )
     where = f"; the numbers of every group are in {details}" if details is not None else ""
     print(f"\n{report.groups:,} groups computed in {report.seconds:.1f} s{where}")

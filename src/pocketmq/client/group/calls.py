@@ -13,15 +13,10 @@ from pocketmq.client.calls import Fields
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RouteNotFound, ServerError
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel, Subscription
 from pocketmq.model.route import MASTER_ID
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.assignment import AssignmentQuery, Assignments
-from pocketmq.protocol.requests.groups import ConsumerConnections, GetConsumerConnectionsRequest
-from pocketmq.protocol.requests.membership import ClientCheck, ConsumerIds, GetConsumerListRequest
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
+from pocketmq.protocol.requests import assignment, groups, membership
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -42,9 +37,9 @@ async def group_members(session: Session, topic: str, group: str) -> ListedMembe
             session,
             topic,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-            GetConsumerListRequest(consumer_group=group),
+            membership.GetConsumerListRequest(consumer_group=group),
         )
-        members = tuple(decode_body(answer.body, ConsumerIds).consumer_id_list)
+        members = tuple(decode_body(answer.body, membership.ConsumerIds).consumer_id_list)
     except MQError as error:
         logger.warning(
             'listing group members failed: group=%s topic=%s error="%s"; keeping the assignment',
@@ -55,14 +50,14 @@ async def group_members(session: Session, topic: str, group: str) -> ListedMembe
 
 
 async def broker_assignment(
-    session: Session, query: AssignmentQuery
+    session: Session, query: assignment.AssignmentQuery
 ) -> tuple[BrokerAssignedQueue, ...] | None:
     """Return the queues a broker assigned to this member; None if it did not answer, or null."""
     try:
         answer, _ = await _ask_any(
             session, query.topic, RequestCode.QUERY_ASSIGNMENT, None, encode_body(query)
         )
-        assigned = decode_body(answer.body, Assignments).message_queue_assignments
+        assigned = decode_body(answer.body, assignment.Assignments).message_queue_assignments
     except MQError as error:
         logger.warning(
             'query for the assignment failed: group=%s topic=%s error="%s"; keeping the assignment',
@@ -74,12 +69,14 @@ async def broker_assignment(
     return tuple(BrokerAssignedQueue(each.message_queue, each.mode) for each in assigned)
 
 
-async def group_connections(session: Session, topic: str, group: str) -> ConsumerConnections | None:
+async def group_connections(
+    session: Session, topic: str, group: str
+) -> groups.ConsumerConnections | None:
     """Return a broker's description of a group; None without an answer, or permission."""
-    header = GetConsumerConnectionsRequest(consumer_group=group)
+    header = groups.GetConsumerConnectionsRequest(consumer_group=group)
     try:
         answer, _ = await _ask_any(session, topic, _CONNECTIONS, header)
-        return decode_body(answer.body, ConsumerConnections)
+        return decode_body(answer.body, groups.ConsumerConnections)
     except MQError as error:
         logger.debug('describing the group failed: group=%s error="%s"', group, error)
         return None
@@ -90,12 +87,12 @@ async def connections_at(
     address: str,
     group: str,
     timeout: float,  # noqa: ASYNC109 - of the request
-) -> ConsumerConnections | None:
+) -> groups.ConsumerConnections | None:
     """Return the same from the broker at one address, within `timeout` seconds."""
-    header = GetConsumerConnectionsRequest(consumer_group=group)
+    header = groups.GetConsumerConnectionsRequest(consumer_group=group)
     try:
         answer = await session.brokers.call_at(address, _CONNECTIONS, header, timeout=timeout)
-        return decode_body(answer.body, ConsumerConnections)
+        return decode_body(answer.body, groups.ConsumerConnections)
     except MQError as error:
         logger.debug('describing the group failed: group=%s error="%s"', group, error)
         return None
@@ -106,7 +103,7 @@ async def check_filter(session: Session, group: str, subscription: Subscription)
 
     Also raises `RouteNotFound` and `TransportError`.
     """
-    body = ClientCheck(
+    body = membership.ClientCheck(
         client_id=session.client_id,
         group=group,
         subscription_data=subscription,
@@ -118,9 +115,9 @@ async def check_filter(session: Session, group: str, subscription: Subscription)
 
 def assignment_query(
     session: Session, topic: str, group: str, strategy: str, model: MessageModel
-) -> AssignmentQuery:
+) -> assignment.AssignmentQuery:
     """Make the question for `broker_assignment`."""
-    return AssignmentQuery(
+    return assignment.AssignmentQuery(
         topic=topic,
         consumer_group=group,
         client_id=session.client_id,

@@ -17,7 +17,7 @@ from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.client.group.calls import ListedMembers, connections_at
 from pocketmq.client.session import Session
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests.groups import ClientConnection
 

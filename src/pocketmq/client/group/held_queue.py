@@ -18,10 +18,9 @@ from pocketmq.client.damage import Suspicion
 from pocketmq.client.group.start_gate import StartGate
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.questions.pulling import PullTemplate
-from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model import MessageQueue, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 def log_name(queue: MessageQueue) -> str:

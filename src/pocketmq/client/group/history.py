@@ -19,9 +19,8 @@ from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model.message import Message
+from pocketmq.model import Message, MessageQueue, sort_queues
 from pocketmq.model.names import INNER_PRODUCER_GROUP, check_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")

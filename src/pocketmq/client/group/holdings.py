@@ -22,7 +22,7 @@ from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.offsets import answer_to
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.queue_loop import QueueLoop
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -17,8 +17,8 @@ from pocketmq.client.callbacks import call_in_own_thread, interrupt_main
 from pocketmq.client.routes import RouteBook
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
-from pocketmq.model.queue import MessageQueue, sort_queues
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from pocketmq.balance.consumer.offsets import NO_OFFSET, NotedOffsets
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.value import WireValue
+from pocketmq.model import MessageQueue, WireValue, sort_queues
+from pocketmq.protocol import decode_body
 from pocketmq.protocol.fastjson import quote
-from pocketmq.protocol.json_values import decode_body
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -26,17 +26,10 @@ from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import NameServersUnreachable, ResponseCode, SystemFailure
+from pocketmq.model import ConsumerData, MessageQueue
 from pocketmq.model.group_balance import BalanceMode, GroupBalance, QueueStage, stages_text
-from pocketmq.model.groups import ConsumerData
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
-    PROP_BALANCE_MODE,
-    PROP_BALANCE_REASON,
-    PROP_BALANCE_STAGES,
-    DirectConsumeResult,
-    RunningInfo,
-)
+from pocketmq.protocol import ReceivedMessage
+from pocketmq.protocol.requests import client_calls
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -155,14 +148,14 @@ class RunningMember:
     async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: ARG002, D102
         return {}
 
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: D102
+    async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:  # noqa: D102
         raise NotImplementedError
 
     async def consume_directly(  # noqa: D102
         self,
         message: ReceivedMessage,  # noqa: ARG002 - for those with handlers
         broker_name: str | None,  # noqa: ARG002 - for those with handlers
-    ) -> DirectConsumeResult:
+    ) -> client_calls.DirectConsumeResult:
         raise SystemFailure(ResponseCode.SYSTEM_ERROR, f"a {self.kind} consumer has no handler")
 
 
@@ -204,11 +197,11 @@ class SharingMember(RunningMember, Generic[Q]):
     def balance_properties(self) -> dict[str, str]:
         """Return the balance as operators see it (307)."""
         balance = self.balance()
-        found = {PROP_BALANCE_MODE: balance.mode.value}
+        found = {client_calls.PROP_BALANCE_MODE: balance.mode.value}
         if balance.reason:
-            found[PROP_BALANCE_REASON] = balance.reason
+            found[client_calls.PROP_BALANCE_REASON] = balance.reason
         if self.sticky is not None:
-            found[PROP_BALANCE_STAGES] = stages_text(balance.stages)
+            found[client_calls.PROP_BALANCE_STAGES] = stages_text(balance.stages)
         return found
 
     async def start_step(self, step: Instruction) -> None:

@@ -17,15 +17,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
+from pocketmq.balance.consumer import offsets
 from pocketmq.balance.consumer.instructions import AskMaxOffset, SearchOffset, UseOffset
-from pocketmq.balance.consumer.offsets import (
-    OFFSET_UNKNOWN,
-    NotedOffsets,
-    StartRule,
-    after_answer,
-    offset_after_refusal,
-    start_step,
-)
 from pocketmq.balance.profile import Profile
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.options import ClientOptions
@@ -34,8 +27,8 @@ from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import BrokerNotFound, MQError, ResponseCode, ServerError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.requests.offsets import UpdateConsumerOffsetRequest
 
 logger = logging.getLogger("pocketmq.client")
@@ -49,7 +42,7 @@ _IDLE = 10
 class OffsetStore(Protocol):
     """Where a consumer stores its offsets; `table` holds them in memory."""
 
-    table: NotedOffsets
+    table: offsets.NotedOffsets
 
     def load(self) -> None:
         """Read what is stored, at start."""
@@ -74,7 +67,7 @@ class RemoteOffsets:
     """Offsets of a clustering group, stored on its brokers."""
 
     def __init__(self, session: Session, group: str, profile: Profile) -> None:
-        self.table = NotedOffsets()
+        self.table = offsets.NotedOffsets()
         self._session = session
         self._group = group
         self._profile = profile
@@ -90,18 +83,18 @@ class RemoteOffsets:
         try:
             offset = await ask_session(self._session, committed(self._group, queue))
         except ServerError as error:
-            found = offset_after_refusal(self._profile, error.code)
-            if found == OFFSET_UNKNOWN:  # such as no permission: operators must see it
+            found = offsets.offset_after_refusal(self._profile, error.code)
+            if found == offsets.OFFSET_UNKNOWN:  # such as no permission: operators must see it
                 self._complain(queue, error)
             else:
                 self._unknown.discard(queue)
             return found
         except MQError as error:
             self._complain(queue, error)
-            return OFFSET_UNKNOWN
+            return offsets.OFFSET_UNKNOWN
         self._unknown.discard(queue)
         if offset is None:
-            return offset_after_refusal(self._profile, ResponseCode.QUERY_NOT_FOUND)
+            return offsets.offset_after_refusal(self._profile, ResponseCode.QUERY_NOT_FOUND)
         self.table.update(queue, offset, increase_only=False)
         return offset
 
@@ -203,12 +196,12 @@ async def offset_at(session: Session, queue: MessageQueue, timestamp_ms: int) ->
 
 
 async def start_offset(
-    session: Session, queue: MessageQueue, stored: int, rule: StartRule
+    session: Session, queue: MessageQueue, stored: int, rule: offsets.StartRule
 ) -> int | None:
     """Return where a queue starts, given its stored offset; None if a broker did not answer."""
-    step = start_step(queue, stored, rule)
+    step = offsets.start_step(queue, stored, rule)
     if isinstance(step, AskMaxOffset | SearchOffset):
-        step = after_answer(queue, await answer_to(session, step))
+        step = offsets.after_answer(queue, await answer_to(session, step))
     return step.offset if isinstance(step, UseOffset) else None
 
 
@@ -221,7 +214,7 @@ async def answer_to(session: Session, step: AskMaxOffset | SearchOffset) -> int 
 
 def persist_periodically(
     tasks: Tasks,
-    table: NotedOffsets,
+    table: offsets.NotedOffsets,
     options: ClientOptions,
     persist: Callable[[], Awaitable[object]],
 ) -> None:

@@ -19,8 +19,7 @@ from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode, sort_queues
 
 Q = TypeVar("Q", bound=HeldQueue)
 

@@ -17,12 +17,9 @@ from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.questions.pulling import STATUS, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
-from pocketmq.model import properties
-from pocketmq.model.kinds import OnDamage
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue, OnDamage, properties
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.reading import PullResponse
 
 logger = logging.getLogger("pocketmq.client")

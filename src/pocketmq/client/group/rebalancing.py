@@ -14,30 +14,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from pocketmq.balance.consumer import instructions, rebalance
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
-from pocketmq.balance.consumer.instructions import (
-    DropQueue,
-    Instruction,
-    RemoveQueue,
-    RevokeQueue,
-    SendHeartbeats,
-    SendHeartbeatTo,
-    SkipReason,
-)
-from pocketmq.balance.consumer.rebalance import (
-    RebalanceDecision,
-    decide,
-    decide_assigned,
-    unsubscribed,
-)
 from pocketmq.balance.consumer.round import RebalanceRound
-from pocketmq.client.group.calls import (
-    ListedMembers,
-    assignment_query,
-    broker_assignment,
-    group_members,
-)
+from pocketmq.client.group import calls
 from pocketmq.client.group.fellows import Fellows
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import RebalanceHistory, described
@@ -46,10 +27,9 @@ from pocketmq.client.group.missing_routes import MissingRoutes
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
+from pocketmq.model import MessageModel, MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.kinds import MessageModel, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
@@ -153,7 +133,7 @@ class Rebalancing(Generic[Q]):
             await asyncio.wait({self._run_task}, timeout=patience)
             self._run_task.cancel()
 
-    def _do(self, step: Instruction) -> None:
+    def _do(self, step: instructions.Instruction) -> None:
         parts = self._parts
         if isinstance(step, when.RunRebalance):
             self._run_task = parts.tasks.spawn(self._run(), "rebalance")
@@ -161,9 +141,9 @@ class Rebalancing(Generic[Q]):
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = self._loop.call_at(step.when, self.tell, when.TimerElapsed())
-        elif isinstance(step, SendHeartbeats):
+        elif isinstance(step, instructions.SendHeartbeats):
             parts.session.heartbeats.beat_soon(in_full=True)
-        elif isinstance(step, SendHeartbeatTo):
+        elif isinstance(step, instructions.SendHeartbeatTo):
             parts.tasks.spawn(self._greet(step.address), f"heartbeat to {step.address}")
 
     async def _greet(self, address: str) -> None:
@@ -205,7 +185,9 @@ class Rebalancing(Generic[Q]):
         outcome = round_.outcome
         assert outcome is not None
         self._denied[topic] = frozenset(
-            queue for queue, why in outcome.skipped.items() if why is SkipReason.LOCK_DENIED
+            queue
+            for queue, why in outcome.skipped.items()
+            if why is instructions.SkipReason.LOCK_DENIED
         )
         members = None if facts.members is None else tuple(java_sorted(facts.members))
         event = msgspec.structs.replace(
@@ -239,28 +221,28 @@ class Rebalancing(Generic[Q]):
 
     async def _decide(
         self, topic: str
-    ) -> tuple[RebalanceFacts, RebalanceDecision, ListedMembers | None]:
+    ) -> tuple[RebalanceFacts, rebalance.RebalanceDecision, calls.ListedMembers | None]:
         """Decide a topic; return its members, too, if it is not known whether all are prompt."""
         parts, member = self._parts, self._member
         session = parts.session
         if member.asks_broker:
-            query = assignment_query(
+            query = calls.assignment_query(
                 session, topic, parts.group, self._strategy.name, parts.options.model
             )
-            answer = await broker_assignment(session, query)
+            answer = await calls.broker_assignment(session, query)
             facts = self._facts(topic, None, None)
-            return facts, decide_assigned(facts, answer), None
+            return facts, rebalance.decide_assigned(facts, answer), None
         route = await self._route(topic)
         listed = None
         if route is not None and parts.options.model is MessageModel.CLUSTERING:
-            listed = await group_members(session, topic, parts.group)
+            listed = await calls.group_members(session, topic, parts.group)
         facts = self._facts(topic, route, None if listed is None else listed.members)
-        decision = decide(facts)
+        decision = rebalance.decide(facts)
         if decision.assigned:  # a member that only releases must not let new owners wait for this
             prompt = await self._fellows.are_prompt(topic, listed)
             # Decided again: a seek or a reset may have changed queues in the meantime.
             facts = self._facts(topic, route, facts.members, prompt=prompt)
-            return facts, decide(facts), None
+            return facts, rebalance.decide(facts), None
         return facts, decision, listed
 
     async def _route(self, topic: str) -> tuple[MessageQueue, ...] | None:
@@ -297,20 +279,25 @@ class Rebalancing(Generic[Q]):
     def _leave_topics(self) -> None:
         """Release queues whose topics are not subscribed any more."""
         parts, holdings = self._parts, self._holdings
-        gone: list[RevokeQueue] = list(
-            unsubscribed(holdings.owned(), frozenset(parts.subscriptions.topics()))
+        gone: list[instructions.RevokeQueue] = list(
+            rebalance.unsubscribed(holdings.owned(), frozenset(parts.subscriptions.topics()))
         )
         for step in gone:
             # Java stores no offset here; the next owner would get what was consumed since again.
             if step.mode is MessageRequestMode.PULL:
                 parts.offsets.persist(step.queue)
-            holdings.perform((DropQueue(step.queue, step.mode), RemoveQueue(step.queue, step.mode)))
+            holdings.perform(
+                (
+                    instructions.DropQueue(step.queue, step.mode),
+                    instructions.RemoveQueue(step.queue, step.mode),
+                )
+            )
             self._seen.pop(step.queue.topic, None)
             self._fellows.forget(step.queue.topic)
         if gone:
             self._changed(tuple(step.queue for step in gone), ())
 
-    def _report(self, event: RebalanceEvent, decision: RebalanceDecision) -> None:
+    def _report(self, event: RebalanceEvent, decision: rebalance.RebalanceDecision) -> None:
         for warning in decision.warnings:
             logger.debug(
                 "rebalance: group=%s topic=%s: %s", event.group, event.topic, warning.value

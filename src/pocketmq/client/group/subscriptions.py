@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.model.groups import Subscription
+from pocketmq.model import Subscription
 from pocketmq.model.names import check_topic, is_retry_topic, unwrap_namespace, wrap_namespace
 from pocketmq.protocol.filter import TagFilter, tag_filter
 

@@ -16,8 +16,7 @@ from pocketmq.client.group.calls import group_connections
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel, Subscription
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
 

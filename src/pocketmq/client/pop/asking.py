@@ -14,10 +14,10 @@ from pocketmq.client.pop.requests import ANY_QUEUE, PopRequests
 from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.handles import PopHandle
-from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

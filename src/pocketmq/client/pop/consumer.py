@@ -22,8 +22,8 @@ from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
-from pocketmq.protocol.received import ReceivedMessage
 
 
 class PopConsumer:

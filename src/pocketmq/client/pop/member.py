@@ -14,15 +14,9 @@ from pocketmq.client.pop.receiving import Receiving
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeType, MessageModel
+from pocketmq.model import ConsumerData, ConsumeType, MessageModel, Subscription
 from pocketmq.model.names import wrap_namespace
-from pocketmq.protocol.requests.client_calls import (
-    PROP_CONSUME_TYPE,
-    PROP_ORDERLY,
-    PROP_START_TIMESTAMP,
-    RunningInfo,
-)
+from pocketmq.protocol.requests import client_calls
 
 
 class PopMember(RunningMember):
@@ -97,12 +91,12 @@ class PopMember(RunningMember):
             subscription_data_set=list(self.subscriptions.all()),
         )
 
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002, D102
-        return RunningInfo(
+    async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:  # noqa: ARG002, D102
+        return client_calls.RunningInfo(
             properties={
-                PROP_CONSUME_TYPE: ConsumeType.CONSUME_POP.value,
-                PROP_ORDERLY: str(self._options.ordered).lower(),
-                PROP_START_TIMESTAMP: str(self.started_at_ms),
+                client_calls.PROP_CONSUME_TYPE: ConsumeType.CONSUME_POP.value,
+                client_calls.PROP_ORDERLY: str(self._options.ordered).lower(),
+                client_calls.PROP_START_TIMESTAMP: str(self.started_at_ms),
             },
             subscription_set=list(self.subscriptions.all()),
         )

@@ -12,18 +12,8 @@ import msgspec
 from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import properties as names
-from pocketmq.protocol.handles import (
-    PopHandle,
-    PopPlace,
-    PopQueue,
-    TopicMark,
-    order_count,
-    read_message_offsets,
-    read_order_counts,
-    read_start_offsets,
-)
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
 
@@ -54,20 +44,22 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
     so they are redelivered. Raises `HeaderMalformed` if the answer lacks the messages' origin.
     """
     found, damaged = _find(body, broker, topic)
-    starts = read_start_offsets(response.start_offset_info)
+    starts = handles.read_start_offsets(response.start_offset_info)
     # Offsets come in the order of the messages, queue by queue.
-    offsets = {q: iter(each) for q, each in read_message_offsets(response.msg_offset_info).items()}
-    counts = read_order_counts(response.order_count_info)
+    offsets = {
+        q: iter(each) for q, each in handles.read_message_offsets(response.msg_offset_info).items()
+    }
+    counts = handles.read_order_counts(response.order_count_info)
     messages: list[ReceivedMessage] = []
     for message in found:
         handle = message.get_property(names.POP_CHECKPOINT)
         tries: int | None = None
         if handle is None:
-            mark = TopicMark.of(message.topic)
-            queue = PopQueue(mark, message.queue_id)
+            mark = handles.TopicMark.of(message.topic)
+            queue = handles.PopQueue(mark, message.queue_id)
             offset = next(offsets.get(queue, iter(())), message.queue_offset)
             handle = str(
-                PopHandle(
+                handles.PopHandle(
                     start_offset=starts.get(queue, offset),
                     pop_time_ms=response.pop_time,
                     invisible_time_ms=response.invisible_time,
@@ -78,7 +70,10 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
                     queue_offset=offset,
                 )
             )
-            tries = order_count(counts, PopPlace(mark, message.queue_id, offset)) or None
+            tries = (
+                handles.order_count(counts, handles.PopPlace(mark, message.queue_id, offset))
+                or None
+            )
         added = {names.POP_CHECKPOINT: handle}
         if message.get_property(names.FIRST_POP_TIME) is None:
             added[names.FIRST_POP_TIME] = str(response.pop_time)
@@ -113,27 +108,27 @@ def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], 
             return found, damaged
 
 
-def handle_of(message: ReceivedMessage) -> PopHandle:
+def handle_of(message: ReceivedMessage) -> handles.PopHandle:
     """Return a message's handle; raises `InvalidInput` if it was not popped."""
     given: object = message
     text = given.get_property(names.POP_CHECKPOINT) if isinstance(given, ReceivedMessage) else None
     if text is None:
         raise InvalidInput("the message was not received by a POP consumer")
-    handle = PopHandle.parse(text)
+    handle = handles.PopHandle.parse(text)
     if handle.queue_offset is None:
         return msgspec.structs.replace(handle, queue_offset=message.queue_offset)
     return handle
 
 
-def with_handle(message: ReceivedMessage, handle: PopHandle) -> ReceivedMessage:
+def with_handle(message: ReceivedMessage, handle: handles.PopHandle) -> ReceivedMessage:
     """Return the same message under a new handle."""
     added = message.delivery.added | {names.POP_CHECKPOINT: str(handle)}
     return _delivered(message, msgspec.structs.replace(message.delivery, added=added))
 
 
-def batch_acks(group: str, of: Iterable[tuple[str, PopHandle]]) -> list[BatchAck]:
+def batch_acks(group: str, of: Iterable[tuple[str, handles.PopHandle]]) -> list[BatchAck]:
     """Put together the acks of one broker, by topic and pop; names are those of the wire."""
-    together: dict[tuple[str, PopHandle], list[int]] = defaultdict(list)
+    together: dict[tuple[str, handles.PopHandle], list[int]] = defaultdict(list)
     for topic, handle in of:
         offset = handle.queue_offset if handle.queue_offset is not None else handle.start_offset
         together[topic, msgspec.structs.replace(handle, queue_offset=None)].append(offset)

@@ -14,8 +14,8 @@ from pocketmq.client.pop.holds import HOLD, Holds
 from pocketmq.client.pop.sources import Kept, KeptMessages, Source, Sources
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed, MQError, RequestNotSupported
-from pocketmq.model.groups import Subscription
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Subscription
+from pocketmq.protocol import ReceivedMessage
 
 T = TypeVar("T", Kept, Kept | MQError)
 

@@ -14,20 +14,10 @@ from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
-from pocketmq.model.groups import Subscription
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.model import MessageQueue, Subscription
+from pocketmq.protocol import ReceivedMessage, RequestCode, encode_body
 from pocketmq.protocol.handles import PopHandle
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.pop import (
-    AckRequest,
-    BatchAcks,
-    ChangeInvisibleTimeRequest,
-    ChangeInvisibleTimeResponse,
-    PopRequest,
-    PopResponse,
-)
+from pocketmq.protocol.requests import pop as rows
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -70,7 +60,7 @@ class PopRequests:
         `name` is what the application calls the topic. Raises `BrokerNotFound`, `ServerError`,
         `TransportError`, `ProtocolError`.
         """
-        header = PopRequest(
+        header = rows.PopRequest(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
@@ -97,7 +87,7 @@ class PopRequests:
         )
         if answer.code != ResponseCode.SUCCESS:
             return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
-        response = answer.header(PopResponse)
+        response = answer.header(rows.PopResponse)
         read = read_popped(response, answer.body, broker, name)
         if read.damaged:
             await self._drop(broker, queue.topic, read.damaged)
@@ -121,7 +111,7 @@ class PopRequests:
         """Acknowledge messages of one broker, each by its topic and handle."""
         near = all(0 <= _offset(handle) - handle.start_offset < _MOST_BITS for _, handle in handles)
         if len(handles) > 1 and near and broker not in self._no_batches:
-            acks = BatchAcks(broker_name=broker, acks=batch_acks(self._group, handles))
+            acks = rows.BatchAcks(broker_name=broker, acks=batch_acks(self._group, handles))
             try:
                 await self._session.brokers.call(
                     broker,
@@ -138,7 +128,7 @@ class PopRequests:
             await asyncio.gather(*(self._ack_one(broker, *each) for each in some))
 
     async def _ack_one(self, broker: str, topic: str, handle: PopHandle) -> None:
-        header = AckRequest(
+        header = rows.AckRequest(
             consumer_group=self._group,
             topic=handle.mark.real_topic(topic, self._group),
             queue_id=handle.queue_id,
@@ -151,7 +141,7 @@ class PopRequests:
     async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
         """Hide a message for `invisible` seconds from now on; return its new handle."""
         broker, offset = handle.broker_name, _offset(handle)
-        header = ChangeInvisibleTimeRequest(
+        header = rows.ChangeInvisibleTimeRequest(
             consumer_group=self._group,
             topic=handle.mark.real_topic(topic, self._group),
             queue_id=handle.queue_id,
@@ -163,7 +153,7 @@ class PopRequests:
         answer = await self._session.brokers.call(
             broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header, master_only=True
         )
-        changed = answer.header(ChangeInvisibleTimeResponse)
+        changed = answer.header(rows.ChangeInvisibleTimeResponse)
         return msgspec.structs.replace(
             handle,
             start_offset=offset,

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from pocketmq.client.pop.popped import PopResult
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.groups import Subscription
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import Subscription
+from pocketmq.protocol import ReceivedMessage
 
 SourceKey: TypeAlias = tuple[str, str, str, str]
 """What makes sources different: topic, broker, and the filter with its kind."""

@@ -15,7 +15,7 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.tries import SendRule, Tries
 from pocketmq.errors import MQError
-from pocketmq.model.message import SendReceipt, SendStatus
+from pocketmq.model import SendReceipt, SendStatus
 
 _SEND_OK = SendStatus.SEND_OK
 _ONEWAY = SendMode.ONEWAY

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.model import Message, SendReceipt
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.batch import check_batch, encode_messages
-from pocketmq.protocol.codes import RequestCode
 
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 

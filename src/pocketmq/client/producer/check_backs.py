@@ -20,7 +20,7 @@ from pocketmq.errors import MQError
 from pocketmq.model import properties as names
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest, EndTransactionRequest
 
 logger = logging.getLogger("pocketmq.client")

@@ -11,9 +11,8 @@ from typing import TypeAlias
 from pocketmq.balance.producer.selectors import OrderingKey, by_function, by_hash, pinned
 from pocketmq.client.checks import check_callable
 from pocketmq.errors import InvalidInput
-from pocketmq.model.message import Message
+from pocketmq.model import Message, MessageQueue
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
-from pocketmq.model.queue import MessageQueue
 
 Choice: TypeAlias = Callable[[Sequence[MessageQueue]], MessageQueue]
 QueueSelector: TypeAlias = Callable[[Sequence[MessageQueue], Message], MessageQueue]

@@ -7,21 +7,14 @@ errors are outcomes like receipts. Belongs to one event loop.
 import asyncio
 from collections.abc import Callable
 
+from pocketmq import errors
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_receipt
 from pocketmq.client.producer.window import SendWindow
 from pocketmq.client.session import Session
-from pocketmq.errors import (
-    BrokerNotFound,
-    ConnectFailed,
-    InvalidInput,
-    MQError,
-    RequestTimedOut,
-)
-from pocketmq.model.message import SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt
 from pocketmq.net import Connection
 from pocketmq.net.open_requests import AnswerSink
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 
 class LoopExchange:
@@ -48,7 +41,7 @@ class LoopExchange:
         outgoing: Outgoing,
         queue: MessageQueue,
         timeout: float,  # noqa: ASYNC109 - one timer serves all requests
-    ) -> SendReceipt | MQError:
+    ) -> SendReceipt | errors.MQError:
         """Send a message and return its receipt, or the error.
 
         That is a `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`.
@@ -65,15 +58,15 @@ class LoopExchange:
             try:
                 connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
                 reply = await answer
-            except (asyncio.CancelledError, InvalidInput):
+            except (asyncio.CancelledError, errors.InvalidInput):
                 connection.forget(opaque)
                 raise
             finally:
                 del answer  # it has the error, whose traceback has this frame
             self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
             return read_receipt(reply, outgoing, queue, address, self._namespace)
-        except MQError as error:
-            if isinstance(error, RequestTimedOut) and connection is not None:
+        except errors.MQError as error:
+            if isinstance(error, errors.RequestTimedOut) and connection is not None:
                 self.timed_out(connection, asked, len(outgoing.body))
             return error
 
@@ -82,7 +75,7 @@ class LoopExchange:
         outgoing: Outgoing,
         queue: MessageQueue,
         timeout: float,  # noqa: ASYNC109 - of each wait
-    ) -> MQError | None:
+    ) -> errors.MQError | None:
         """Send one way; return the error if it cannot leave."""
         try:
             address = self._address(queue.broker_name)
@@ -93,7 +86,7 @@ class LoopExchange:
             connection.write(frame)
             if connection.clogged:
                 await _drain(connection, timeout)
-        except MQError as error:
+        except errors.MQError as error:
             return error
         return None
 
@@ -105,25 +98,27 @@ class LoopExchange:
         """Send a message whose response goes to `sink`; None if there is no connection yet."""
         try:
             connection = self._dialer.known(self._address(queue.broker_name))
-        except BrokerNotFound:
+        except errors.BrokerNotFound:
             return None
         if connection is not None:
             opaque = connection.expect_into(sink, outgoing.code, timeout)
             try:
                 connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
-            except InvalidInput:  # raised to the caller; the sink must not hear of it a second time
+            except (
+                errors.InvalidInput
+            ):  # raised to the caller; the sink must not hear of it a second time
                 connection.forget(opaque)
                 raise
         return connection
 
     def read(
         self, reply: Command, asked: float, outgoing: Outgoing, queue: MessageQueue, address: str
-    ) -> SendReceipt | MQError:
+    ) -> SendReceipt | errors.MQError:
         """Return the outcome of a response to a request of the time `asked`."""
         self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
         try:
             return read_receipt(reply, outgoing, queue, address, self._namespace)
-        except MQError as error:
+        except errors.MQError as error:
             return error
 
     def timed_out(self, connection: Connection, asked: float, size: int) -> None:
@@ -134,7 +129,7 @@ class LoopExchange:
     async def _connect(self, address: str, timeout: float) -> Connection:  # noqa: ASYNC109 - the dialler's
         connection = await self._dialer.connect(address, timeout)
         if connection.closed:
-            raise ConnectFailed(address, "the connection was closed as soon as it was made")
+            raise errors.ConnectFailed(address, "the connection was closed as soon as it was made")
         return connection
 
 
@@ -143,4 +138,4 @@ async def _drain(connection: Connection, timeout: float) -> None:  # noqa: ASYNC
         async with asyncio.timeout(timeout):
             await connection.drain()
     except TimeoutError as error:
-        raise RequestTimedOut(connection.remote_address, "one-way send", timeout) from error
+        raise errors.RequestTimedOut(connection.remote_address, "one-way send", timeout) from error

@@ -8,13 +8,7 @@ import asyncio
 import logging
 import threading
 
-from pocketmq.balance.producer.fault_table import (
-    ROUND_INTERVAL,
-    BrokerHealth,
-    FaultTable,
-    Probe,
-    plan_round,
-)
+from pocketmq.balance.producer import fault_table
 from pocketmq.balance.producer.plan import UpdateFault
 from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.fleet import FleetProbes, LostBrokers, SharedFleet
@@ -29,7 +23,7 @@ from pocketmq.protocol.requests.offsets import GET_MAX_OFFSET, GetMaxOffsetReque
 logger = logging.getLogger("pocketmq.client")
 
 
-class SharedFaultTable(FaultTable):
+class SharedFaultTable(fault_table.FaultTable):
     """A fault table for any thread: threads of a blocking producer send with one table.
 
     The lock guards what looks at several brokers or changes the table. `is_available` and
@@ -62,7 +56,7 @@ class SharedFaultTable(FaultTable):
         with self._lock:
             return super().least_bad(now)
 
-    def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
+    def snapshot(self, now: float) -> tuple[fault_table.BrokerHealth, ...]:
         """Return the health of every broker in the table."""
         with self._lock:
             return super().snapshot(now)
@@ -108,7 +102,12 @@ class Faults:
             refresh, draw = self._session.routes.refresh_soon, self._session.random.random
             self._publishing.on_lost = LostBrokers(tasks, refresh, draw).look_for
         if self.detector:
-            tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
+            tasks.every(
+                fault_table.ROUND_INTERVAL,
+                self.probe,
+                "broker probes",
+                first_after=fault_table.ROUND_INTERVAL,
+            )
 
     def update(self, fault: UpdateFault) -> None:
         """Record the outcome of a try."""
@@ -121,7 +120,7 @@ class Faults:
                 now=self._now(),
             )
 
-    def health(self) -> tuple[BrokerHealth, ...]:
+    def health(self) -> tuple[fault_table.BrokerHealth, ...]:
         """Return the health of every broker in the table, or of an adaptive producer's brokers."""
         if self.fleet is not None:
             return self.fleet.snapshot(self._now())
@@ -131,7 +130,7 @@ class Faults:
         """Send a small request to every broker whose probe is due."""
         if self.table is None:
             return
-        probes = plan_round(self.table, self._address_of, self._now())
+        probes = fault_table.plan_round(self.table, self._address_of, self._now())
         await asyncio.gather(*(self._probe(probe, self.table) for probe in probes))
 
     def _address_of(self, broker: str) -> str | None:
@@ -140,7 +139,7 @@ class Faults:
         except BrokerNotFound:
             return None
 
-    async def _probe(self, probe: Probe, table: FaultTable) -> None:
+    async def _probe(self, probe: fault_table.Probe, table: fault_table.FaultTable) -> None:
         if await self._ask(probe.broker, probe.timeout, probe.address):
             table.mark_reachable(probe.broker)
 

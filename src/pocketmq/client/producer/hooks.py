@@ -8,8 +8,7 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound, MQError
-from pocketmq.model.message import Message, SendReceipt
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue, SendReceipt
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -13,12 +13,11 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
+from pocketmq.model import Message, SysFlag
 from pocketmq.model import properties as names
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.kinds import SysFlag
-from pocketmq.model.message import Message
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.compression import compress, mark_compressed
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties

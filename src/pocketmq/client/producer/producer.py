@@ -28,11 +28,9 @@ from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.errors import ClientClosed
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage, RequestCode
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 

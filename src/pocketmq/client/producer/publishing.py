@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.balance.producer.adaptive import Fleet
 from pocketmq.balance.producer.broker_record import TopicBrokers
 from pocketmq.balance.producer.selectors import RoundRobin
@@ -18,15 +19,8 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
-from pocketmq.errors import (
-    InvalidInput,
-    NameServersUnreachable,
-    QueueNotSelected,
-    RequestTimedOut,
-    RouteNotFound,
-)
+from pocketmq.model import MessageQueue
 from pocketmq.model import properties as names
-from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.peers import VersionGate
 
 
@@ -91,7 +85,7 @@ class Publishing:
             publication = self._topics[topic] = Publication(topic, robin)
         self._take(publication, known.publish_queues)
         if not publication.queues:
-            raise QueueNotSelected(
+            raise errors.QueueNotSelected(
                 topic, "no broker with a master lets it be written to; see its permissions"
             )
         return publication
@@ -115,18 +109,18 @@ class Publishing:
                 return known
             # Cached before the topic could be written to: its permissions may have changed.
             return await routes.refresh(topic, max(0.0, deadline - now()))
-        except RouteNotFound:
+        except errors.RouteNotFound:
             pass
-        except RequestTimedOut as error:  # of the question: nothing was sent
-            raise NameServersUnreachable(routes.name_servers.addresses) from error
+        except errors.RequestTimedOut as error:  # of the question: nothing was sent
+            raise errors.NameServersUnreachable(routes.name_servers.addresses) from error
         template, queue_nums = self._options.template_topic, self._options.new_topic_queues
         try:
             left = max(0.0, deadline - now())
             return await routes.assume(topic, template, queue_nums, left)
-        except RouteNotFound as error:
-            raise RouteNotFound(topic) from error
-        except RequestTimedOut as error:
-            raise NameServersUnreachable(routes.name_servers.addresses) from error
+        except errors.RouteNotFound as error:
+            raise errors.RouteNotFound(topic) from error
+        except errors.RequestTimedOut as error:
+            raise errors.NameServersUnreachable(routes.name_servers.addresses) from error
 
     def adapt(self, outgoing: Outgoing, publication: Publication) -> Outgoing:
         """Return what is `for_5x` as the brokers of its topic understand it.
@@ -161,7 +155,7 @@ def for_4x(message: Outgoing) -> Outgoing:
     of them this one id. Raises `InvalidInput` for a message that they would deliver at once.
     """
     if message.batch_id is None:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"topic {message.topic!r} is on a 4.x broker, which does not support delay or "
             "deliver_at and would deliver the message at once; use delay_level"
         )

@@ -13,10 +13,10 @@ from pocketmq.balance.producer.packing import request_properties
 from pocketmq.client.checks import check_seconds
 from pocketmq.client.session import Session
 from pocketmq.errors import ClientClosed, MQError, RequestTimedOut, RouteNotFound
-from pocketmq.model.message import SendReceipt
+from pocketmq.model import SendReceipt
 from pocketmq.model.names import AUTO_CREATE_TOPIC
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 SendRequest: TypeAlias = Callable[[dict[str, str], float], Awaitable[SendReceipt]]

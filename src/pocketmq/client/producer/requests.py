@@ -13,11 +13,11 @@ import msgspec
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
-from pocketmq.model.message import DEFAULT_REGION, Message, SendReceipt, send_status
+from pocketmq.model import Message, MessageQueue, SendReceipt
+from pocketmq.model.message import DEFAULT_REGION, send_status
 from pocketmq.model.names import unwrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
 

@@ -18,10 +18,8 @@ from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import PushReplyRequest
-from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
+from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol.requests import client_calls, sending
 
 
 class RunningProducer:
@@ -101,11 +99,11 @@ class RunningProducer:
         self.sending.publishing.on_route_changed(known)
 
     async def check_transaction(
-        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+        self, message: ReceivedMessage, header: sending.CheckTransactionStateRequest, address: str
     ) -> None:
         """Queue a broker's check-back; the broker gets its answer as a request of its own."""
         self.checks.take(message, header, address)
 
-    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
+    def take_reply(self, header: client_calls.PushReplyRequest, request: Command) -> bool:
         """Take a reply to a request of this producer; False if it awaits no such reply."""
         return self.replies.take(header, request.body)

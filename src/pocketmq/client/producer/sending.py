@@ -34,9 +34,9 @@ from pocketmq.client.producer.window import ByteBudget, SendWindow
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.model import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _NOTHING: Mapping[str, str] = {}

@@ -15,9 +15,9 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome, Tries
 from pocketmq.errors import RequestTimedOut, TransportError
-from pocketmq.model.message import SendReceipt
+from pocketmq.model import SendReceipt
 from pocketmq.net import Connection
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command
 
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
 _ASYNC = SendMode.ASYNC

@@ -16,8 +16,8 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.errors import MQError
+from pocketmq.model import Message
 from pocketmq.model import properties as names
-from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.trace_text import TracedEnd, TracedKind, TracedSend

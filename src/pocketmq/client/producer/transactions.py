@@ -11,19 +11,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.balance.producer.transactions import (
-    EndTransaction,
-    end_after_branch,
-    end_without_branch,
-    runs_local_branch,
-)
+from pocketmq.balance.producer import transactions
 from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import TransactionState
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.model import Message, SendReceipt, TransactionState
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import RequestCode
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.requests.sending import EndTransactionRequest
 
@@ -113,12 +107,12 @@ class Transactions:
         self, message: Message, local: LocalTransaction, receipt: SendReceipt
     ) -> TransactionReceipt:
         error: Exception | None = None
-        if runs_local_branch(receipt):
+        if transactions.runs_local_branch(receipt):
             outcome = await self._decide(message, local, receipt)
             error = outcome if isinstance(outcome, Exception) else None
-            end = end_after_branch(receipt, outcome)
+            end = transactions.end_after_branch(receipt, outcome)
         else:
-            end = end_without_branch(receipt)
+            end = transactions.end_without_branch(receipt)
         await self._send_end(message, receipt, end)
         known = msgspec.structs.asdict(receipt)
         return TransactionReceipt(**known, state=end.state, error=error)
@@ -138,7 +132,9 @@ class Transactions:
             return error
         return state
 
-    async def _send_end(self, message: Message, receipt: SendReceipt, end: EndTransaction) -> None:
+    async def _send_end(
+        self, message: Message, receipt: SendReceipt, end: transactions.EndTransaction
+    ) -> None:
         """Send the end once: if it does not arrive, the broker checks back later."""
         broker = end.queue.broker_name
         try:

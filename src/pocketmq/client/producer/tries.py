@@ -21,8 +21,7 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import MQError
-from pocketmq.model.message import SendReceipt, SendStatus
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus
 
 Try: TypeAlias = tuple[MessageQueue, float]
 """Send to this queue, and wait at most this number of seconds for the response."""

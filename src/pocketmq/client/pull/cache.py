@@ -11,9 +11,8 @@ import msgspec
 
 from pocketmq.balance.consumer.lite_pull import NONE, AssignedState
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.model.kinds import MessageRequestMode
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue, MessageRequestMode
+from pocketmq.protocol import ReceivedMessage
 
 
 class PullQueue(HeldQueue):

@@ -23,11 +23,10 @@ from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import GroupBalance
-from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 
 class PullConsumer(PullSteering):

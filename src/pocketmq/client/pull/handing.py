@@ -14,8 +14,8 @@ from pocketmq.client.group.pulling import AskedPull, PullResult
 from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 
 class PullHandled:

@@ -31,17 +31,9 @@ from pocketmq.client.pull.positions import Positions
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
 from pocketmq.client.session import Session
-from pocketmq.model.groups import ConsumerData
-from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
+from pocketmq.model import ConsumeFromWhere, ConsumerData, ConsumeType, MessageQueue
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import (
-    PROP_CONSUME_TYPE,
-    PROP_ORDERLY,
-    PROP_START_TIMESTAMP,
-    ProcessQueueBody,
-    RunningInfo,
-)
+from pocketmq.protocol.requests import client_calls
 
 ACTIVELY = ConsumeType.CONSUME_ACTIVELY
 
@@ -255,22 +247,22 @@ class PullMember(SharingMember[PullQueue]):
                 self.positions.go_to(held, offset)
                 self.parts.offsets.table.update(queue, offset, increase_only=False)
 
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002, D102
-        return RunningInfo(
+    async def running_info(self, *, with_stacks: bool) -> client_calls.RunningInfo:  # noqa: ARG002, D102
+        return client_calls.RunningInfo(
             properties={
-                PROP_CONSUME_TYPE: ACTIVELY.value,
-                PROP_ORDERLY: "false",
-                PROP_START_TIMESTAMP: str(self.started_at_ms),
+                client_calls.PROP_CONSUME_TYPE: ACTIVELY.value,
+                client_calls.PROP_ORDERLY: "false",
+                client_calls.PROP_START_TIMESTAMP: str(self.started_at_ms),
                 **self.balance_properties(),
             },
             subscription_set=list(self.subscriptions.all()),
             mq_table={held.queue: self._queue_info(held) for held in self.parts.assigned()},
         )
 
-    def _queue_info(self, held: PullQueue) -> ProcessQueueBody:
+    def _queue_info(self, held: PullQueue) -> client_calls.ProcessQueueBody:
         info = held.process.info()
         wall, now = self.session.clock.now(), asyncio.get_running_loop().time()
-        return ProcessQueueBody(
+        return client_calls.ProcessQueueBody(
             commit_offset=self.parts.offsets.table.read(held.queue),
             cached_msg_min_offset=info.cached_min_offset,
             cached_msg_max_offset=info.cached_max_offset,

@@ -21,8 +21,7 @@ from pocketmq.client.questions.offsets import (
 )
 from pocketmq.client.session_questions import ask_session
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageModel, MessageQueue
 
 FIRST_COMMIT_AFTER = 1.0
 """Seconds until polled messages are noted if none were when the automatic commit was due."""

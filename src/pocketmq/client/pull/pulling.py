@@ -6,18 +6,8 @@ Whether to pull and what an answer means is `balance.consumer.lite_pull`. Belong
 import logging
 from collections.abc import Awaitable
 
+from pocketmq.balance.consumer import lite_pull
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.lite_pull import (
-    LitePullAnswer,
-    LitePullFacts,
-    PullFrom,
-    ScheduleTask,
-    SetPullOffset,
-    after_lite_pull,
-    after_lite_pull_error,
-    before_lite_pull,
-    lite_start_failed,
-)
 from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.consumer.pulling import CacheMessages, PullStatus, StopPulling
 from pocketmq.client.addresses import BrokerProcess
@@ -29,10 +19,8 @@ from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
 from pocketmq.errors import RequestNotSupported
-from pocketmq.model.kinds import PullFlag
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue, PullFlag
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.filter import is_tag_kind
 
 logger = logging.getLogger("pocketmq.client")
@@ -53,15 +41,15 @@ class LitePullLoop(PullLoop[PullQueue]):
 
     def next_step(self, held: PullQueue) -> Instruction:
         """Decide whether to pull now, and from where."""
-        step = before_lite_pull(self._facts(held))
+        step = lite_pull.before_lite_pull(self._facts(held))
         marks = self._parts.profile.lite_pull_marks_pull
         if marks and not held.position.paused and not isinstance(step, StopPulling):
             held.process.last_pull = self._now()
         return step
 
-    def _facts(self, held: PullQueue) -> LitePullFacts:
+    def _facts(self, held: PullQueue) -> lite_pull.LitePullFacts:
         process, parts = held.process, self._parts
-        return LitePullFacts(
+        return lite_pull.LitePullFacts(
             queue=held.queue,
             state=held.position,
             limits=parts.options.limits,
@@ -81,13 +69,13 @@ class LitePullLoop(PullLoop[PullQueue]):
             stored = await parts.offsets.read(queue)
         offset = await start_offset(parts.session, queue, stored, parts.start)
         if offset is None:
-            return lite_start_failed(queue, stored).after
+            return lite_pull.lite_start_failed(queue, stored).after
         held.change(pull_offset=offset)
         return 0.0
 
     def ask(self, held: PullQueue, step: Instruction) -> Awaitable[PullResult]:
         """Pull from the offset of the step."""
-        assert isinstance(step, PullFrom)
+        assert isinstance(step, lite_pull.PullFrom)
         held.position = step.state
         if step.offset != step.state.pull_offset:
             # Sought: to be tried again from here if the pull fails.
@@ -149,8 +137,8 @@ class LitePullLoop(PullLoop[PullQueue]):
                 "offset out of range: %s offset=%s; resuming from the broker's offset %s",
                 log_name(held.queue), answer.asked, answer.next_offset,
             )  # fmt: skip
-        steps = after_lite_pull(
-            LitePullAnswer(
+        steps = lite_pull.after_lite_pull(
+            lite_pull.LitePullAnswer(
                 queue=held.queue,
                 status=answer.status,
                 next_offset=answer.next_offset,
@@ -164,12 +152,12 @@ class LitePullLoop(PullLoop[PullQueue]):
             if isinstance(step, CacheMessages):
                 process.put(messages)
                 self._parts.cache.put(PulledBatch(held, messages))
-            elif isinstance(step, SetPullOffset):
+            elif isinstance(step, lite_pull.SetPullOffset):
                 held.change(pull_offset=step.offset)
-            elif isinstance(step, ScheduleTask):
+            elif isinstance(step, lite_pull.ScheduleTask):
                 wait = step.after
         return wait
 
     def after_error(self, held: PullQueue, code: int | None) -> float:
         """Return the seconds to wait after a pull that failed."""
-        return after_lite_pull_error(held.queue, code).after
+        return lite_pull.after_lite_pull_error(held.queue, code).after

@@ -22,8 +22,7 @@ from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.pull.cache import PollCache, PullQueue
 from pocketmq.errors import InvalidInput
-from pocketmq.model.groups import Subscription
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, Subscription
 
 
 class PullSetup:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.pull.member import PullMember
 from pocketmq.client.pull.queues import PullSetup
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import check_topic
-from pocketmq.model.queue import MessageQueue
 
 
 class PullSteering:

@@ -18,10 +18,10 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.consume_hooks import HookCaller
 from pocketmq.client.push.handlers import CANCELLED, Failure, Handler
 from pocketmq.client.push.work import Consuming
+from pocketmq.model import ConsumeResult
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import ConsumeResult
 from pocketmq.model.names import retry_topic, unwrap_namespace
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 
 logger = logging.getLogger("pocketmq.client")

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from pocketmq.balance.consumer.handling import ConsumeReturnType, return_type
 from pocketmq.client.clock import Clock
 from pocketmq.client.push.handlers import Failure
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

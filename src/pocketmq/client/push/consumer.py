@@ -32,10 +32,9 @@ from pocketmq.client.push.steering import PushSteering
 from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import GroupBalance
-from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 L = TypeVar("L", bound=QueueListener)

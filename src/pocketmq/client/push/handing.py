@@ -10,7 +10,7 @@ from pocketmq.client.push.holdings import PushHoldings
 from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.work import PushParts
 from pocketmq.errors import RouteNotFound
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 _FOR_EVER = 7 * 24 * 3600.0
 """Seconds; `drain_wait` ends it before."""

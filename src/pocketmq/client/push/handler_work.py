@@ -18,7 +18,7 @@ from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, HandlingStats
 from pocketmq.client.push.threads import Job, Threads
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 logger = logging.getLogger("pocketmq.client")

@@ -18,7 +18,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.group.listeners import is_coroutine_function
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 HandlerFunction = Callable[[Any], Any]
 """Takes one message, or a list of them; a coroutine function or a plain one."""

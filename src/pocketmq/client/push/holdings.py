@@ -28,8 +28,7 @@ from pocketmq.client.push.locks import BrokerLocks
 from pocketmq.client.push.popping import PopLoop
 from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.work import PushParts
-from pocketmq.model.kinds import ConsumeType
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import ConsumeType, MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
 

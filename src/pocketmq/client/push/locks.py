@@ -11,28 +11,16 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from pocketmq.balance.consumer import locks
 from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import Instruction, LockBatch, UnlockBatch
-from pocketmq.balance.consumer.locks import (
-    after_lock_batch,
-    after_unlock_batch,
-    lock_plan,
-    unlock_plan,
-)
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.assignment import (
-    LockedQueues,
-    LockQueues,
-    LockQueuesRequest,
-    UnlockQueues,
-    UnlockQueuesRequest,
-)
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RequestCode, decode_body, encode_body
+from pocketmq.protocol.requests import assignment
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -49,27 +37,27 @@ class BrokerLocks:
 
     async def renew(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
         """Ask all brokers for the locks of all queues again, side by side; return what follows."""
-        plan = lock_plan(owned)
+        plan = locks.lock_plan(owned)
         answers = await asyncio.gather(*(self.lock(batch) for batch in plan))
         return [
             step
             for batch, granted in zip(plan, answers, strict=True)
-            for step in after_lock_batch(batch, granted)
+            for step in locks.after_lock_batch(batch, granted)
         ]
 
     async def unlock_all(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
         """Release all locks, waiting for the brokers; return what follows."""
-        plan = unlock_plan(owned)
+        plan = locks.unlock_plan(owned)
         answers = await asyncio.gather(*(self.unlock(batch) for batch in plan))
         return [
             step
             for batch, answered in zip(plan, answers, strict=True)
-            for step in after_unlock_batch(batch, answered=answered)
+            for step in locks.after_unlock_batch(batch, answered=answered)
         ]
 
     async def lock(self, batch: LockBatch) -> frozenset[MessageQueue] | None:
         """Ask one broker for locks; return those granted, None if it did not answer."""
-        body = LockQueues(
+        body = assignment.LockQueues(
             consumer_group=self._group,
             client_id=self._session.client_id,
             mq_set=list(batch.queues),
@@ -78,12 +66,12 @@ class BrokerLocks:
             answer = await self._session.brokers.call(
                 batch.broker_name,
                 RequestCode.LOCK_BATCH_MQ,
-                LockQueuesRequest(bname=batch.broker_name),
+                assignment.LockQueuesRequest(bname=batch.broker_name),
                 encode_body(body),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,
             )
-            return frozenset(decode_body(answer.body, LockedQueues).locked)
+            return frozenset(decode_body(answer.body, assignment.LockedQueues).locked)
         except MQError as error:
             logger.warning(
                 'locking queues failed: group=%s broker=%s error="%s"; retrying',
@@ -102,7 +90,7 @@ class BrokerLocks:
             await self._session.brokers.call(
                 batch.broker_name,
                 RequestCode.UNLOCK_BATCH_MQ,
-                UnlockQueuesRequest(bname=batch.broker_name),
+                assignment.UnlockQueuesRequest(bname=batch.broker_name),
                 self._unlocking(batch.queues),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,
@@ -131,7 +119,7 @@ class BrokerLocks:
             await self._session.brokers.tell(
                 queue.broker_name,
                 RequestCode.UNLOCK_BATCH_MQ,
-                UnlockQueuesRequest(bname=queue.broker_name),
+                assignment.UnlockQueuesRequest(bname=queue.broker_name),
                 self._unlocking((queue,)),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,
@@ -144,7 +132,7 @@ class BrokerLocks:
 
     def _unlocking(self, queues: Iterable[MessageQueue]) -> bytes:
         return encode_body(
-            UnlockQueues(
+            assignment.UnlockQueues(
                 consumer_group=self._group,
                 client_id=self._session.client_id,
                 mq_set=list(queues),

@@ -38,11 +38,9 @@ from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.trace import open_trace
 from pocketmq.client.push.work import Consuming, PushParts, Work
 from pocketmq.client.session import Session
-from pocketmq.model.groups import ConsumerData, Subscription
-from pocketmq.model.kinds import ConsumeType, MessageModel
+from pocketmq.model import ConsumerData, ConsumeType, MessageModel, MessageQueue, Subscription
 from pocketmq.model.names import is_retry_topic, wrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 MakeWork = Callable[[Consuming], Work]

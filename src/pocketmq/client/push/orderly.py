@@ -37,9 +37,8 @@ from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
 from pocketmq.client.push.work import Consuming
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageModel, MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

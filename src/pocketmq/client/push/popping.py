@@ -19,8 +19,8 @@ from pocketmq.client.pop.popped import PopResult, handle_of
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.push.work import PushParts
 from pocketmq.errors import MQError
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
-from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

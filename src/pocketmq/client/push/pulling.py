@@ -6,28 +6,8 @@ Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs 
 import logging
 from collections.abc import Awaitable, Callable
 
+from pocketmq.balance.consumer import pulling
 from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
-from pocketmq.balance.consumer.pulling import (
-    BROKER_SUSPEND,
-    CATCH_UP_BATCH,
-    CATCH_UP_BYTES,
-    PULL_BATCH,
-    PULL_BYTES,
-    PULL_TIMEOUT,
-    CacheMessages,
-    CorrectOffset,
-    PullAgain,
-    PullAnswer,
-    PullFacts,
-    ReportOddOffsets,
-    WaitReason,
-    after_pull,
-    after_pull_error,
-    before_pull,
-    commit_with_pull,
-    pull_size,
-    start_check_failed,
-)
 from pocketmq.balance.profile import Profile
 from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.consumer_options import PushConsumerOptions
@@ -37,10 +17,8 @@ from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.push.work import PushParts
 from pocketmq.client.questions.pulling import ANSWERS, NO_COMMIT, PullSpec, PullTemplate
-from pocketmq.model.kinds import PullFlag
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue, PullFlag
+from pocketmq.protocol import Command, RequestCode
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -63,11 +41,11 @@ class PushPullLoop(PullLoop[HeldQueue]):
         """Decide whether to pull now; a pull that is put off counts as one, as in Java."""
         if not held.dropped:
             held.process.last_pull = self._now()
-        return before_pull(self._facts(held))
+        return pulling.before_pull(self._facts(held))
 
-    def _facts(self, held: HeldQueue) -> PullFacts:
+    def _facts(self, held: HeldQueue) -> pulling.PullFacts:
         parts, process = self._parts, held.process
-        return PullFacts(
+        return pulling.PullFacts(
             queue=held.queue,
             limits=parts.limits,
             dropped=not held.may_start,
@@ -84,13 +62,13 @@ class PushPullLoop(PullLoop[HeldQueue]):
             retry_after_error=parts.options.pull_retry,
         )
 
-    def wake_below(self, held: HeldQueue, reason: WaitReason) -> int:
+    def wake_below(self, held: HeldQueue, reason: pulling.WaitReason) -> int:
         """Return the number of cached messages at which a waiting loop is woken."""
-        if reason is not WaitReason.TOO_MANY_MESSAGES:
+        if reason is not pulling.WaitReason.TOO_MANY_MESSAGES:
             return super().wake_below(held, reason)
         most = self._parts.limits.count
         # The next pull may bring many at once, even more than the most.
-        return max(most - (self._parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
+        return max(most - (self._parts.options.pull_batch or pulling.CATCH_UP_BATCH), most // 2)
 
     async def find_start(self, held: HeldQueue) -> float:
         """Read a queue's offset again, orderly under the lock or else after a start delay.
@@ -109,7 +87,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
             return 0.0
         offset = await start_offset(parts.session, queue, stored, parts.start)
         if offset is None:
-            return start_check_failed(self._facts(held)).after
+            return pulling.start_check_failed(self._facts(held)).after
         held.start_checked, held.delayed = True, False
         held.next_offset = offset
         return 0.0
@@ -133,17 +111,17 @@ class PushPullLoop(PullLoop[HeldQueue]):
         """Return the fields of one pull, with the noted offset to be committed by the way."""
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
-        commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
+        commit = pulling.commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
         if held.gate is not None:
             commit = NO_COMMIT  # STICKY: each is confirmed, one after another
         capacity = parts.limits.count - held.process.count
-        count = pull_size(parts.options.pull_batch, held.waiting, capacity)
+        count = pulling.pull_size(parts.options.pull_batch, held.waiting, capacity)
         return template.fields(offset, 1 if held.suspicion.alone else count, commit)
 
     def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
         """Send a pull."""
         return self._session.brokers.call_at(
-            address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
+            address, _PULL, fields, timeout=pulling.PULL_TIMEOUT, accept=ANSWERS
         )
 
     def take(self, held: HeldQueue, answer: PullResult) -> float | None:
@@ -152,9 +130,9 @@ class PushPullLoop(PullLoop[HeldQueue]):
         if messages:
             took = self._now() - process.last_pull  # noted right before the request
             parts.work.pulled(held, len(messages), took)
-        steps = after_pull(
+        steps = pulling.after_pull(
             parts.profile,
-            PullAnswer(
+            pulling.PullAnswer(
                 queue=held.queue,
                 status=answer.status,
                 asked=answer.asked,
@@ -166,18 +144,18 @@ class PushPullLoop(PullLoop[HeldQueue]):
         )
         wait: float | None = None
         for step in steps:
-            if isinstance(step, PullAgain):
+            if isinstance(step, pulling.PullAgain):
                 held.next_offset, wait = step.offset, step.after
-            elif isinstance(step, CacheMessages):
+            elif isinstance(step, pulling.CacheMessages):
                 dispatch = process.put(messages, answer.max_offset)
                 parts.work.arrived(held, messages, dispatch=dispatch)
             elif isinstance(step, UpdateOffset):
                 parts.offsets.table.update(
                     step.queue, step.offset, increase_only=step.increase_only
                 )
-            elif isinstance(step, CorrectOffset):
+            elif isinstance(step, pulling.CorrectOffset):
                 self.correct(held, step.offset, step.after)
-            elif isinstance(step, ReportOddOffsets):
+            elif isinstance(step, pulling.ReportOddOffsets):
                 logger.warning(
                     "broker returned offsets before the requested one: %s requested=%d next=%d "
                     "first=%s",
@@ -188,7 +166,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
     def after_error(self, held: HeldQueue, code: int | None) -> float:
         """Return the seconds to wait after a pull that failed."""
         retry = self._parts.options.pull_retry
-        return after_pull_error(held.queue, held.next_offset, code, retry).after
+        return pulling.after_pull_error(held.queue, held.next_offset, code, retry).after
 
 
 def push_template(
@@ -210,14 +188,14 @@ def push_template(
         flags |= PullFlag.CLASS_FILTER
     wanted = PullSpec(
         group,
-        options.pull_batch or PULL_BATCH,
-        (options.pull_batch_bytes or PULL_BYTES) if modern else None,
+        options.pull_batch or pulling.PULL_BATCH,
+        (options.pull_batch_bytes or pulling.PULL_BYTES) if modern else None,
         expression=subscription.sub_string if posted else None,
         expression_type=subscription.expression_type,
         version=subscribed.wanted_since,
         flags=flags,
-        suspend=BROKER_SUSPEND,
+        suspend=pulling.BROKER_SUSPEND,
         names_broker=modern,
     )
-    more = CATCH_UP_BYTES if modern and options.pull_batch_bytes is None else None
+    more = pulling.CATCH_UP_BYTES if modern and options.pull_batch_bytes is None else None
     return PullTemplate(queue, wanted, more)

@@ -12,12 +12,11 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import MQError
+from pocketmq.model import Message
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
-from pocketmq.model.message import Message
 from pocketmq.model.names import INNER_PRODUCER_GROUP, retry_topic
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.requests.sending import SendBackRequest
 
 logger = logging.getLogger("pocketmq.client")

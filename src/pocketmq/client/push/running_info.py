@@ -12,10 +12,9 @@ from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.push.stats import HandlingStats
 from pocketmq.client.push.work import Consuming
-from pocketmq.model.kinds import ConsumeType
+from pocketmq.model import ConsumeType
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 from pocketmq.protocol.requests import client_calls
-from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
 
 _DEEPEST = 100
 
@@ -26,12 +25,12 @@ def running_info(
     *,
     orderly: bool,
     stacks_of: Iterable[asyncio.Task[Any]] | None,
-) -> RunningInfo:
+) -> client_calls.RunningInfo:
     """Describe a consumer, with the stacks of all threads and the given tasks, unless None."""
     subscriptions = sorted(consuming.subscribed(), key=lambda one: one.topic)
     # The cache keeps the loop's time, operators read the wall's.
     behind = consuming.session.clock.now() - consuming.now()
-    return RunningInfo(
+    return client_calls.RunningInfo(
         properties=_properties(consuming, orderly=orderly),
         subscription_set=subscriptions,
         mq_table={
@@ -76,11 +75,11 @@ def _awaited(task: asyncio.Task[Any]) -> list[traceback.FrameSummary]:
     return steps
 
 
-def _cache(info: Cache, noted: int, behind: float) -> ProcessQueueBody:
+def _cache(info: Cache, noted: int, behind: float) -> client_calls.ProcessQueueBody:
     def wall_ms(at: float) -> int:
         return round((at + behind) * 1000)
 
-    return ProcessQueueBody(
+    return client_calls.ProcessQueueBody(
         commit_offset=noted,
         cached_msg_min_offset=info.cached_min_offset,
         cached_msg_max_offset=info.cached_max_offset,

@@ -11,7 +11,7 @@ from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.push.member import PushMember
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 SEEK_PATIENCE = 3.0
 """Seconds for which a seek waits for a handler call on an orderly queue."""

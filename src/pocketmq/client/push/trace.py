@@ -18,8 +18,8 @@ from pocketmq.client.tracing import Tracer
 from pocketmq.model import properties as names
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.trace_text import HandledAs, Traced, TracedDelivery, TracedHandling
 
 _NOTE = "trace"

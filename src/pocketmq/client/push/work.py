@@ -19,10 +19,8 @@ from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.groups import Subscription
-from pocketmq.model.kinds import MessageModel
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageModel, MessageQueue, Subscription
+from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 

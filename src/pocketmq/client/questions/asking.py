@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from pocketmq.client.calls import SUCCESS
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import A, B, H, R, Request
 

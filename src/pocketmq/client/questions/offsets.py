@@ -6,40 +6,30 @@ from pocketmq.client.calls import SUCCESS
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import MessageMalformed, ResponseCode
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import RecordView
 from pocketmq.protocol.peers import VersionGate
-from pocketmq.protocol.record_scan import RecordView, scan_records
-from pocketmq.protocol.requests.offsets import (
-    GET_MAX_OFFSET,
-    GET_MIN_OFFSET,
-    QUERY_CONSUMER_OFFSET,
-    SEARCH_OFFSET_BY_TIMESTAMP,
-    UPDATE_CONSUMER_OFFSET,
-    GetMaxOffsetRequest,
-    GetMinOffsetRequest,
-    QueryConsumerOffsetRequest,
-    SearchOffsetRequest,
-    UpdateConsumerOffsetRequest,
-)
+from pocketmq.protocol.record_scan import scan_records
+from pocketmq.protocol.requests import offsets as rows
 
 _OFFSET_OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 
 
 def first_offset(queue: MessageQueue) -> Question[int]:
     """Return the first offset that a queue still holds."""
-    header = GetMinOffsetRequest(
+    header = rows.GetMinOffsetRequest(
         topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
     )
-    answer = yield from ask(queue, GET_MIN_OFFSET, header)
+    answer = yield from ask(queue, rows.GET_MIN_OFFSET, header)
     return answer.header().offset
 
 
 def end_offset(queue: MessageQueue) -> Question[int]:
     """Return the offset that the next message will get."""
-    header = GetMaxOffsetRequest(
+    header = rows.GetMaxOffsetRequest(
         topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
     )
-    answer = yield from ask(queue, GET_MAX_OFFSET, header)
+    answer = yield from ask(queue, rows.GET_MAX_OFFSET, header)
     return answer.header().offset
 
 
@@ -79,25 +69,25 @@ def committed(
     Without `zero_if_none` set to False, brokers return 0 for a queue that still has its first
     message in memory.
     """
-    header = QueryConsumerOffsetRequest(
+    header = rows.QueryConsumerOffsetRequest(
         consumer_group=group,
         topic=queue.topic,
         queue_id=queue.queue_id,
         set_zero_if_not_found=zero_if_none,
         bname=queue.broker_name,
     )
-    answer = yield from ask(queue, QUERY_CONSUMER_OFFSET, header, accept=_OFFSET_OR_NONE)
+    answer = yield from ask(queue, rows.QUERY_CONSUMER_OFFSET, header, accept=_OFFSET_OR_NONE)
     return answer.header().offset if answer.code == ResponseCode.SUCCESS else None
 
 
 def commit(group: str, queue: MessageQueue, offset: int) -> Question[None]:
     """Store how far a group has come in a queue."""
-    yield from ask(queue, UPDATE_CONSUMER_OFFSET, commit_header(group, queue, offset))
+    yield from ask(queue, rows.UPDATE_CONSUMER_OFFSET, commit_header(group, queue, offset))
 
 
-def commit_header(group: str, queue: MessageQueue, offset: int) -> UpdateConsumerOffsetRequest:
+def commit_header(group: str, queue: MessageQueue, offset: int) -> rows.UpdateConsumerOffsetRequest:
     """Return the fields that store an offset, also for those who wait for no answer."""
-    return UpdateConsumerOffsetRequest(
+    return rows.UpdateConsumerOffsetRequest(
         consumer_group=group,
         topic=queue.topic,
         queue_id=queue.queue_id,
@@ -108,13 +98,13 @@ def commit_header(group: str, queue: MessageQueue, offset: int) -> UpdateConsume
 
 def _search(queue: MessageQueue, time_ms: int) -> Question[tuple[int, int]]:
     """Return the offset that a broker has for a time, and the broker's version."""
-    header = SearchOffsetRequest(
+    header = rows.SearchOffsetRequest(
         topic=queue.topic,
         queue_id=queue.queue_id,
         timestamp=time_ms,
         bname=queue.broker_name,
     )
-    answer = yield from ask(queue, SEARCH_OFFSET_BY_TIMESTAMP, header)
+    answer = yield from ask(queue, rows.SEARCH_OFFSET_BY_TIMESTAMP, header)
     return answer.header().offset, answer.version
 
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 from pocketmq.balance.consumer.pulling import CommitWithPull, PullStatus
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode
-from pocketmq.model.kinds import PullFlag
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.protocol.requests.reading import PULL_MESSAGE, PullRequest
 
 PULL_TIMEOUT = 10.0

@@ -3,7 +3,7 @@
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode, RouteNotFound
-from pocketmq.model.route import TopicRoute
+from pocketmq.model import TopicRoute
 from pocketmq.protocol.requests.nameserver import GET_ROUTEINFO_BY_TOPIC, GetRouteRequest
 
 ABSENT = frozenset({int(ResponseCode.TOPIC_NOT_EXIST)})

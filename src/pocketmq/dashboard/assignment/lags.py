@@ -8,7 +8,7 @@ from array import array
 from collections import deque
 from collections.abc import Mapping
 
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 MOST_CELLS = 2_000_000
 """Numbers kept in total, 8 bytes each."""

@@ -12,15 +12,9 @@ from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
+from pocketmq.dashboard.assignment import snapshots
 from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, TimelineView
 from pocketmq.dashboard.assignment.experiment import Trial, try_events
-from pocketmq.dashboard.assignment.snapshots import (
-    INTERVAL,
-    LARGE,
-    RESTS,
-    GroupSnapshot,
-    SnapshotTaker,
-)
 from pocketmq.dashboard.assignment.summary_text import grouped, lag_text, standing, trial_result
 from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
 from pocketmq.dashboard.desk import Desk
@@ -55,17 +49,20 @@ async def show(desk: Desk, request: Request, group: str) -> None:
         _Page(poller)
 
 
-def poller_of(desk: Desk, group: str) -> Poller[GroupSnapshot]:
+def poller_of(desk: Desk, group: str) -> Poller[snapshots.GroupSnapshot]:
     """Return the one poller of a group that all viewers share."""
     return desk.views.pollers.of(
-        ("assignment", group), SnapshotTaker(desk.admin, group).take, INTERVAL, RESTS
+        ("assignment", group),
+        snapshots.SnapshotTaker(desk.admin, group).take,
+        snapshots.INTERVAL,
+        snapshots.RESTS,
     )
 
 
 class _Page:
     """One open page."""
 
-    def __init__(self, poller: Poller[GroupSnapshot]) -> None:
+    def __init__(self, poller: Poller[snapshots.GroupSnapshot]) -> None:
         self._poller = poller
         self._events: list[Event] = []
         self._found: tuple[GroupFinding, ...] | None = None
@@ -152,7 +149,7 @@ class _Page:
                     self._after = QueueMap("After the events; moved queues are outlined", bar=False)
             self._pair.set_visibility(False)
 
-    def _show(self, snapshot: GroupSnapshot) -> None:
+    def _show(self, snapshot: snapshots.GroupSnapshot) -> None:
         self._columns.set_visibility(True)
         text = standing(snapshot)
         if text != self._standing.text:
@@ -167,7 +164,7 @@ class _Page:
         brokers = sorted({queue.broker_name for queue in snapshot.moment.owners})
         self._experiment.offer(list(snapshot.story.members), brokers)
 
-    def _show_tiles(self, snapshot: GroupSnapshot) -> None:
+    def _show_tiles(self, snapshot: snapshots.GroupSnapshot) -> None:
         now, tiles = snapshot.moment, self._tiles
         silent = len(now.untold)
         tiles.show("members", count(len(now.members)), f"{silent} not reporting" if silent else "")
@@ -193,7 +190,7 @@ class _Page:
         if text != self._mode.text:
             self._mode.set_text(text)
 
-    def _show_findings(self, snapshot: GroupSnapshot) -> None:
+    def _show_findings(self, snapshot: snapshots.GroupSnapshot) -> None:
         if snapshot.findings == self._found:
             return
         self._found = snapshot.findings
@@ -219,10 +216,10 @@ class _Page:
             self._told = entry, entry_detail(entry)
         return self._told[1]
 
-    async def _try_now(self, snapshot: GroupSnapshot) -> Trial:
+    async def _try_now(self, snapshot: snapshots.GroupSnapshot) -> Trial:
         seats = {each.name: each.seat for each in snapshot.queue_map.members}
         arguments = (snapshot.facts, snapshot.story.strategy, tuple(self._events), seats)
-        if len(snapshot.queue_map.owner) > LARGE:
+        if len(snapshot.queue_map.owner) > snapshots.LARGE:
             return await asyncio.to_thread(try_events, *arguments)
         return try_events(*arguments)
 
@@ -260,7 +257,7 @@ def _key(name: str, text: str) -> None:
         ui.label(text).classes("pm-inline")
 
 
-def _timeline(snapshot: GroupSnapshot) -> dict[str, Any]:
+def _timeline(snapshot: snapshots.GroupSnapshot) -> dict[str, Any]:
     first = snapshot.total_lag[0][0] if snapshot.total_lag else snapshot.began
     return {
         "entries": snapshot.timeline,

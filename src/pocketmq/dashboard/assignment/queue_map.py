@@ -16,7 +16,7 @@ from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.dashboard.handover_words import STATES, state_of
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageQueue, sort_queues
 
 NO_OWNER = -1
 UNKNOWN_OWNER = -2

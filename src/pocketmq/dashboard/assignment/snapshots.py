@@ -23,9 +23,8 @@ from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
 from pocketmq.dashboard.assignment.timeline_text import TimelineText
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
 
 INTERVAL = 1.0
 """Seconds between two polls."""

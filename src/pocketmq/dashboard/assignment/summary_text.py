@@ -11,7 +11,7 @@ from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, pops
 from pocketmq.dashboard.assignment.timeline_text import move_rows, queues_of
 from pocketmq.dashboard.formatting import UNKNOWN
 from pocketmq.dashboard.formatting import count as number
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 
 _MOST_CASES = 5
 _MOST_TOPICS = 3

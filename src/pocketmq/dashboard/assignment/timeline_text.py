@@ -7,7 +7,7 @@ from pocketmq.balance.story.episode import QueuePause, Rebalance
 from pocketmq.balance.story.spans import Span, joined
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.formatting import count as number
-from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model import MessageQueue, sort_queues
 
 MOST_ROWS = 200
 """Rows of moves listed."""

@@ -13,7 +13,7 @@ from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import action_button, button, confirm, note, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import MQError, RouteNotFound
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 Row = tuple[str, TopicStatus | None]
 LIMIT = 64

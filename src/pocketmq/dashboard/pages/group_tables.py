@@ -8,13 +8,10 @@ from pocketmq.dashboard.handover_words import state_of, state_text
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
+from pocketmq.model import GroupConfig, MessageQueue
 from pocketmq.model.group_balance import QueueStage, handover_version
-from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.client_calls import PROP_START_TIMESTAMP, RunningInfo
-from pocketmq.protocol.requests.groups import ClientConnection
-from pocketmq.protocol.requests.stats import QueueProgress
+from pocketmq.protocol.requests import client_calls, groups, stats
 
 Setting = tuple[str, GroupConfig]
 
@@ -23,9 +20,9 @@ class MemberRow(msgspec.Struct, frozen=True):
     """A member as brokers list it, and what it reports itself; None if it did not respond."""
 
     client: str
-    connection: ClientConnection
+    connection: groups.ClientConnection
     brokers: tuple[str, ...]
-    info: RunningInfo | None
+    info: client_calls.RunningInfo | None
     silence: str | None
 
     @property
@@ -48,7 +45,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     holders: tuple[str, ...]
     expected: str | None
     why: str
-    progress: QueueProgress | None
+    progress: stats.QueueProgress | None
     stages: dict[str, QueueStage] = {}
 
     @property
@@ -70,7 +67,7 @@ class QueueRow(msgspec.Struct, frozen=True):
 
 def member_rows(facts: GroupFacts) -> list[MemberRow]:
     """Return the members that any broker lists."""
-    found: dict[str, tuple[ClientConnection, list[str]]] = {}
+    found: dict[str, tuple[groups.ClientConnection, list[str]]] = {}
     for broker, view in sorted(facts.views.items()):
         for each in view.connection_set:
             if each.client_id is not None:
@@ -110,7 +107,11 @@ def _held(member: MemberRow) -> Cell:
 
 
 def _since(member: MemberRow) -> int | None:
-    text = member.info.properties.get(PROP_START_TIMESTAMP, "") if member.info is not None else ""
+    text = (
+        member.info.properties.get(client_calls.PROP_START_TIMESTAMP, "")
+        if member.info is not None
+        else ""
+    )
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 

@@ -25,17 +25,9 @@ from pocketmq.dashboard.parts import (
 )
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import MQError
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import is_dead_letter_topic
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.trace_text import (
-    Traced,
-    TracedDelivery,
-    TracedEnd,
-    TracedHandling,
-    TracedRecall,
-    TracedSend,
-)
+from pocketmq.protocol import ReceivedMessage, trace_text
 
 _LARGEST = 2**63
 
@@ -194,23 +186,23 @@ def steps(events: list[TraceEvent]) -> list[TraceStep]:
     return sorted(made, key=lambda step: step.time_ms)
 
 
-def _step(event: Traced, client: str) -> TraceStep:
+def _step(event: trace_text.Traced, client: str) -> TraceStep:
     match event:
-        case TracedSend():
+        case trace_text.TracedSend():
             what = f"sent to {event.topic}"
             return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
-        case TracedDelivery():
+        case trace_text.TracedDelivery():
             again = f", attempt {event.retries + 1}" if event.retries else ""
             what = f"delivered to handler{again}"
             return TraceStep(event.time_ms, what, event.group, client, None, True)
-        case TracedHandling():
+        case trace_text.TracedHandling():
             what = f"handler returned: {event.handled_as.name.lower().replace('_', ' ')}"
             return TraceStep(event.time_ms, what, event.group, client, event.cost_ms, event.ok)
-        case TracedEnd():
+        case trace_text.TracedEnd():
             asked = ", after a broker check" if event.from_check else ""
             what = f"transaction ended: {event.state.name.lower()}{asked}"
             return TraceStep(event.time_ms, what, event.group, client, None, True)
-        case TracedRecall():
+        case trace_text.TracedRecall():
             return TraceStep(event.time_ms, "recalled", event.group, client, None, event.ok)
 
 

@@ -16,7 +16,7 @@ from pocketmq.dashboard.frame import frame, prepare
 from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import InvalidInput, MQError, RouteNotFound
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol import ReceivedMessage
 
 _PREVIEW = 80
 _MOST_OPTIONS = 2000

@@ -10,9 +10,7 @@ from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import Tiles, note
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
-from pocketmq.model.kinds import Permission
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model import MessageQueue, Permission, TopicConfig
 from pocketmq.protocol.requests.stats import OffsetRange
 
 Held = tuple[MessageQueue, OffsetRange]

@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq import Admin, ClientOptions
 from pocketmq.errors import InvalidInput, MQError, RouteNotFound
-from pocketmq.model.kinds import MessageModel
+from pocketmq.model import MessageModel
 from pocketmq.model.names import is_retry_topic, is_system_group
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]

@@ -9,17 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pocketmq.balance import what_if
 from pocketmq.balance.allocation import Strategy
-from pocketmq.balance.what_if import (
-    BrokerAdded,
-    BrokerDown,
-    Event,
-    MemberJoined,
-    MemberLeft,
-    QueuesAdded,
-    Situation,
-    StrategyChanged,
-)
 from pocketmq.errors import InvalidInput
 
 
@@ -28,9 +19,9 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
 
     member: str
 
-    def in_group(self, now: Situation) -> Sequence[Event]:
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:
         """Return what happens to a group."""
-        return () if self.member in now.members else (MemberJoined(self.member),)
+        return () if self.member in now.members else (what_if.MemberJoined(self.member),)
 
 
 class Leave(msgspec.Struct, frozen=True, tag="leave"):
@@ -38,13 +29,13 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
 
     which: int | str
 
-    def in_group(self, now: Situation) -> Sequence[Event]:
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:
         """Return what happens to a group."""
         members, which = now.members, self.which
         if isinstance(which, str):
-            return (MemberLeft(which),) if which in members else ()
+            return (what_if.MemberLeft(which),) if which in members else ()
         place = which - 1 if which > 0 else len(members) + which
-        return (MemberLeft(members[place]),) if 0 <= place < len(members) else ()
+        return (what_if.MemberLeft(members[place]),) if 0 <= place < len(members) else ()
 
 
 class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
@@ -52,9 +43,9 @@ class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
 
     broker: str
 
-    def in_group(self, now: Situation) -> Sequence[Event]:
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:
         """Return what happens to a group."""
-        return (BrokerDown(self.broker),) if self.broker in now.brokers() else ()
+        return (what_if.BrokerDown(self.broker),) if self.broker in now.brokers() else ()
 
 
 class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
@@ -63,9 +54,9 @@ class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
     broker: str
     queues: int
 
-    def in_group(self, now: Situation) -> Sequence[Event]:
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:
         """Return what happens to a group."""
-        return (BrokerAdded(self.broker, dict.fromkeys(now.topics, self.queues)),)
+        return (what_if.BrokerAdded(self.broker, dict.fromkeys(now.topics, self.queues)),)
 
 
 class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
@@ -75,20 +66,20 @@ class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
     topic: str | None = None
     broker: str | None = None
 
-    def in_group(self, now: Situation) -> Sequence[Event]:
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:
         """Return what happens to a group."""
-        events: list[Event] = []
+        events: list[what_if.Event] = []
         used = now.brokers()
         for topic, queues in now.topics.items():
             if self.topic not in (None, topic):
                 continue
             if self.broker is None:
                 brokers = sorted({queue.broker_name for queue in queues})
-                events += [QueuesAdded(topic, broker, self.count) for broker in brokers]
+                events += [what_if.QueuesAdded(topic, broker, self.count) for broker in brokers]
             elif self.broker in used:
-                events.append(QueuesAdded(topic, self.broker, self.count))
+                events.append(what_if.QueuesAdded(topic, self.broker, self.count))
             else:  # no topic of the group is on it so far
-                events.append(BrokerAdded(self.broker, {topic: self.count}))
+                events.append(what_if.BrokerAdded(self.broker, {topic: self.count}))
                 used.add(self.broker)
         return events
 
@@ -98,9 +89,9 @@ class SwitchTo(msgspec.Struct, frozen=True, tag="strategy_changed"):
 
     strategy: Strategy
 
-    def in_group(self, now: Situation) -> Sequence[Event]:  # noqa: ARG002
+    def in_group(self, now: what_if.Situation) -> Sequence[what_if.Event]:  # noqa: ARG002
         """Return what happens to a group."""
-        return (StrategyChanged(self.strategy),)
+        return (what_if.StrategyChanged(self.strategy),)
 
 
 FleetEvent = Join | Leave | LoseBroker | AddBroker | AddQueues | SwitchTo

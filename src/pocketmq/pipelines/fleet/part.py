@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from pocketmq.balance.allocation import Strategy, by_position
 from pocketmq.balance.what_if import Numbers, Owners, Situation, numbers, owners_in
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.pipelines.fleet.estate import Estate
 from pocketmq.pipelines.fleet.events import AddQueues, FleetEvent, Join, Leave, SwitchTo
 from pocketmq.pipelines.fleet.ring import Rings

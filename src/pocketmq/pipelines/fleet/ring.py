@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pocketmq.balance.allocation import ConsistentHash, md5_hash, md5_hashes, md5_nodes
 from pocketmq.balance.what_if import Owners, Situation, owners_in
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 Queues = tuple[MessageQueue, ...]
 Positions = npt.NDArray[np.uint64]

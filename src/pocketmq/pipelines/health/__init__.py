@@ -5,7 +5,7 @@ lag, records of deliveries to handlers add the duplicates. `observed` reads them
 or running brokers, `examine` makes a report of them, `pocketmq.pipelines.health.page` renders it.
 """
 
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 from pocketmq.pipelines.health.observed import (
     DeliveryRecord,
     Observations,

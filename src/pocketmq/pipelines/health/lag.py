@@ -6,7 +6,7 @@ from statistics import median
 
 import msgspec
 
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 from pocketmq.pipelines.health.observed import OffsetSample
 
 SPIKE_FACTOR = 3.0

@@ -15,7 +15,7 @@ import msgspec
 from pocketmq import ClientOptions, RebalanceEvent
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

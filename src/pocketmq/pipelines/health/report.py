@@ -19,7 +19,7 @@ from pocketmq.balance.story.recorded import (
 from pocketmq.balance.story.spans import Span, overlaps, rest, total
 from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, finished, timeline
 from pocketmq.errors import InvalidInput
-from pocketmq.model.queue import QueueName
+from pocketmq.model import QueueName
 from pocketmq.pipelines.health.handovers import HandoverFigures, handover_figures
 from pocketmq.pipelines.health.lag import GroupLag, lag_of
 from pocketmq.pipelines.health.observed import (

@@ -8,8 +8,7 @@ from typing import Any
 
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded.aio import Cluster
-from pocketmq.model.message import Message
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import Message, MessageQueue
 from tests.client.group.groups import Member
 from tests.loops import until
 

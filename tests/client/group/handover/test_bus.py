@@ -11,7 +11,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.message import Message
+from pocketmq.model import Message
 from tests.client.group.groups import cluster
 from tests.loops import until
 

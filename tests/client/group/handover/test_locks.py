@@ -5,7 +5,7 @@ from pocketmq.balance.handover.instructions import BOTH, RUN, TAIL, Lock, Unlock
 from pocketmq.client.group.handover.locks import HandoverLocks, lock_requests
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 from tests.client.group.groups import cluster
 
 ONE, TWO = MessageQueue("orders", "broker-0", 0), MessageQueue("orders", "broker-0", 1)

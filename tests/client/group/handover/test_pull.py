@@ -10,8 +10,8 @@ import pytest
 from pocketmq.balance.handover.events import Stopping
 from pocketmq.client.pull import PullConsumer
 from pocketmq.errors import InvalidInput
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import BalanceMode
-from pocketmq.model.queue import MessageQueue
 from tests.client.group.groups import cluster
 from tests.client.group.handover.sticky import STICKY, stream
 from tests.client.pull.readers import reader

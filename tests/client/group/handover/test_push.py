@@ -9,8 +9,8 @@ import pytest
 
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.errors import InvalidInput
+from pocketmq.model import MessageModel
 from pocketmq.model.group_balance import BalanceMode, QueueStage
-from pocketmq.model.kinds import MessageModel
 from tests.client.group.groups import Member, cluster, member
 from tests.client.group.handover.sticky import all_seen, even, sticky, stream
 from tests.loops import until

@@ -17,16 +17,13 @@ from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MessageMalformed, MQError, RouteNotFound
+from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import PullFlag
 from pocketmq.model.names import AUTO_CREATE_TOPIC, INNER_PRODUCER_GROUP
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
-from pocketmq.protocol.requests.sending import SendRequestV2
-from pocketmq.protocol.requests.topics import CreateTopicRequest
+from pocketmq.protocol.requests import sending, topics
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -63,7 +60,7 @@ async def open_topic(session: Session, broker: str) -> None:
     else:
         brokers = {data.broker_name for data in known.route.queue_datas}
     if broker not in brokers:
-        header = CreateTopicRequest(
+        header = topics.CreateTopicRequest(
             topic=BUS_TOPIC,
             default_topic=AUTO_CREATE_TOPIC,
             read_queue_nums=1,
@@ -80,7 +77,7 @@ async def open_topic(session: Session, broker: str) -> None:
 async def say(session: Session, group: str, broker: str, notice: Notice) -> None:
     """Send a notice. Raises `MQError`."""
     wire = {names.TAGS: bus_tag(group), names.WAIT: "false"}
-    header = SendRequestV2(
+    header = sending.SendRequestV2(
         producer_group=INNER_PRODUCER_GROUP,
         topic=BUS_TOPIC,
         default_topic=AUTO_CREATE_TOPIC,

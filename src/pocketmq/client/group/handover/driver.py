@@ -31,8 +31,8 @@ from pocketmq.client.group.holdings import Holdings
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
+from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
-from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")

@@ -12,8 +12,7 @@ from pocketmq.balance.handover.events import Listed
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError, ServerError
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 
 logger = logging.getLogger("pocketmq.client")

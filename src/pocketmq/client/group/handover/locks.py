@@ -13,17 +13,10 @@ from pocketmq.balance.handover.events import Part
 from pocketmq.balance.handover.instructions import Lock, Renew, Unlock
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import retry_topic
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.assignment import (
-    LockedQueues,
-    LockQueues,
-    LockQueuesRequest,
-    UnlockQueues,
-    UnlockQueuesRequest,
-)
+from pocketmq.protocol import RequestCode, decode_body, encode_body
+from pocketmq.protocol.requests import assignment
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -78,17 +71,19 @@ class HandoverLocks:
     async def lock(self, broker: str, locks: Collection[Named]) -> frozenset[Named] | None:
         """Ask for locks, or for the same again; return those granted, None without an answer."""
         asked = {_numbered(queue, part): (queue, part) for queue, part in locks}
-        body = LockQueues(consumer_group=self._group, client_id=self._owner, mq_set=list(asked))
+        body = assignment.LockQueues(
+            consumer_group=self._group, client_id=self._owner, mq_set=list(asked)
+        )
         try:
             answer = await self._session.brokers.call(
                 broker,
                 RequestCode.LOCK_BATCH_MQ,
-                LockQueuesRequest(bname=broker),
+                assignment.LockQueuesRequest(bname=broker),
                 encode_body(body),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,
             )
-            granted = decode_body(answer.body, LockedQueues).locked
+            granted = decode_body(answer.body, assignment.LockedQueues).locked
         except MQError as error:
             logger.info(
                 'locking queues failed: group=%s broker=%s error="%s"; retrying',
@@ -104,12 +99,12 @@ class HandoverLocks:
     async def unlock(self, broker: str, owner: str, locks: Collection[Named]) -> bool:
         """Release locks in an owner's name; False without an answer."""
         queues = [_numbered(queue, part) for queue, part in locks]
-        body = UnlockQueues(consumer_group=self._group, client_id=owner, mq_set=queues)
+        body = assignment.UnlockQueues(consumer_group=self._group, client_id=owner, mq_set=queues)
         try:
             await self._session.brokers.call(
                 broker,
                 RequestCode.UNLOCK_BATCH_MQ,
-                UnlockQueuesRequest(bname=broker),
+                assignment.UnlockQueuesRequest(bname=broker),
                 encode_body(body),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,

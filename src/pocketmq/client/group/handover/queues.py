@@ -13,21 +13,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from pocketmq.balance.consumer import instructions as do
+from pocketmq.balance.handover import events
 from pocketmq.balance.handover import instructions as hand
-from pocketmq.balance.handover.events import (
-    Drained,
-    HandoverEvent,
-    HoleFilled,
-    StartingStopped,
-)
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.holdings import Holdings
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.start_gate import StartGate
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.model import MessageQueue
+from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -79,7 +74,7 @@ class HandoverQueues(Generic[Q]):
         parts: MemberParts[Q],
         holdings: Holdings[Q],
         handled: Handled[Q],
-        report: Callable[[HandoverEvent], None],
+        report: Callable[[events.HandoverEvent], None],
     ) -> None:
         assert isinstance(parts.offsets, ConfirmedOffsets)
         self.commits = parts.offsets
@@ -142,7 +137,7 @@ class HandoverQueues(Generic[Q]):
         if not held.dropped:
             self.commits.move_hole(held.queue, None)
             self._filled.pop(held).set()
-            self._report(HoleFilled(held.queue))
+            self._report(events.HoleFilled(held.queue))
 
     # From running to given
 
@@ -170,7 +165,7 @@ class HandoverQueues(Generic[Q]):
         self._limits[held] = limit
         held.process.cut(limit)
         held.capacity_freed()
-        self._report(StartingStopped(held.queue, limit))
+        self._report(events.StartingStopped(held.queue, limit))
 
     def drain(self, step: hand.Drain) -> None:
         """Wait for what was started, and store the last offset."""
@@ -188,7 +183,7 @@ class HandoverQueues(Generic[Q]):
         if not held.dropped:
             stored = await self.commits.settle(held, self._limits[held])
             if not held.dropped:
-                self._report(Drained(held.queue, stored))
+                self._report(events.Drained(held.queue, stored))
 
     def drop(self, queue: MessageQueue) -> None:
         """End a stay; late results are ignored."""

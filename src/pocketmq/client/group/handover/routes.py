@@ -12,7 +12,7 @@ from typing import Any
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
-from pocketmq.model.queue import MessageQueue
+from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -17,8 +17,8 @@ from pocketmq.balance.handover.messages import is_ours
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.history import RebalanceHistory, short
 from pocketmq.client.group.parts import MemberParts
+from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode
-from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import Handover, RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
