@@ -1,6 +1,7 @@
 """How a queue leaves this member: to the heir that claimed it, or to no member.
 
-Owns the giver's half of the hand-over, from the claim to the last unlock.
+Owns the giver's half of the hand-over, from the claim to the last unlock. Whether a claim is
+answered at all is decided in `decisions`.
 """
 
 from msgspec.structs import replace
@@ -141,9 +142,9 @@ def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     if now >= stay.since + settings.drain_wait:
         queue = stay.queue
         warning = Warn(
-            f"messages in flight were not finished in {settings.drain_wait:g} s after the queue "
-            f"was given away; their next owner handles them again: group={settings.group} "
-            f"topic={queue.topic} queue={queue.broker_name}:{queue.queue_id}"
+            f"handlers did not finish in time: group={settings.group} topic={queue.topic} "
+            f"queue={queue.broker_name}:{queue.queue_id} drain_wait_s={settings.drain_wait:g}; "
+            f"the queue is released, its next owner handles their messages again"
         )
         step = _finish(stay, settings, now)
         return Step(step.stay, (warning, *step.instructions))

@@ -100,8 +100,8 @@ def _list(draft: Draft, event: events.Listed) -> None:
         draft.twin = None
     if twice and draft.twin is not None and not draft.double:
         draft.warn(
-            f"another process has the same client id, and had it first; this one takes no queues: "
-            f"group={settings.group} client_id={me}; give each its own instance_name"
+            f"client id already in use: group={settings.group} client_id={me}; this process "
+            f"consumes nothing. Set a unique instance_name for each process"
         )
     draft.double = twice and draft.twin is not None
     draft.decide_soon()

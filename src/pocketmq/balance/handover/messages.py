@@ -3,7 +3,7 @@
 The bus is queue 0 of topic `POCKETMQ_BALANCE` on each broker; a message's tag is the group. One
 notice carries what a member has to tell at one time. Members of later versions may tell what this
 one does not know; it is skipped. Nothing that is read here is trusted: sizes and numbers have
-limits, and no message can make a member lose messages (see `group`).
+limits, and no message can make a member lose messages (see `stay`).
 """
 
 from typing import Annotated

@@ -16,9 +16,10 @@ from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model import MessageQueue
 
 SUPERSEDED = 0.5
-"""How much older than what a member said a list may be."""
+"""Seconds by which a list of members may be older than a hello: until then a member that is missing
+from it is not taken for gone."""
 MOST_TOLD = 1024
-"""Boots whose words are kept."""
+"""Boots whose reports are kept."""
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ async def test_notices_reach_the_group_and_what_is_no_notice_is_skipped_once_a_s
         finally:
             await tasks.stop()
             await lease.release()
-    skipped = [each for each in caplog.messages if each.startswith("malformed notice")]
+    skipped = [each for each in caplog.messages if each.startswith("malformed hand-over notice")]
     assert len(skipped) == 1
 
 
@@ -63,7 +63,7 @@ async def test_a_bus_that_cannot_be_reached_is_told_once_and_tried_again(
         finally:
             await tasks.stop()
             await lease.release()
-    assert len([each for each in caplog.messages if "the bus failed" in each]) == 1
+    assert len([each for each in caplog.messages if "hand-over topic unavailable" in each]) == 1
 
 
 async def test_a_group_whose_tag_has_the_same_hash_hears_nothing() -> None:

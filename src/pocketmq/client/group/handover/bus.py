@@ -158,7 +158,7 @@ class Bus:
         try:
             await say(self._session, self._group, broker, notice)
         except MQError as error:
-            self._fails(broker, "sending to", error)
+            self._fails(broker, "send", error)
         else:
             self._works(broker)
 
@@ -173,7 +173,7 @@ class Bus:
                 asked = offset
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
             except MQError as error:
-                self._fails(broker, "listening to", error)
+                self._fails(broker, "pull", error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
@@ -208,20 +208,24 @@ class Bus:
         if sender not in self._bad and len(self._bad) < _MOST_BAD:
             self._bad.add(sender)
             logger.warning(
-                'malformed notice on the bus: group=%s broker=%s sender="%s" error="%s"; ignored',
-                self._group, broker, sender, why,
+                'malformed hand-over notice ignored: topic=%s group=%s broker=%s sender="%s" '
+                'error="%s"',
+                BUS_TOPIC, self._group, broker, sender, why,
             )  # fmt: skip
 
-    def _fails(self, broker: str, doing: str, error: MQError) -> None:
+    def _fails(self, broker: str, operation: str, error: MQError) -> None:
         log = logger.debug if broker in self._failing else logger.warning
         self._failing.add(broker)
         log(
-            '%s the bus failed: group=%s broker=%s error="%s"; retrying. Queues of members that '
-            "leave are taken over all the same",
-            doing, self._group, broker, error,
+            "hand-over topic unavailable: topic=%s operation=%s group=%s broker=%s "
+            'error="%s"; new members get queues of other members when it works again',
+            BUS_TOPIC, operation, self._group, broker, error,
         )  # fmt: skip
 
     def _works(self, broker: str) -> None:
         if broker in self._failing:
             self._failing.discard(broker)
-            logger.info("the bus works again: group=%s broker=%s", self._group, broker)
+            logger.info(
+                "hand-over topic works again: topic=%s group=%s broker=%s",
+                BUS_TOPIC, self._group, broker,
+            )  # fmt: skip

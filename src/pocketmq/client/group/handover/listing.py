@@ -19,8 +19,8 @@ logger = logging.getLogger("pocketmq.client")
 
 LIST_TIMEOUT = 3.0
 UNREACHABLE = 15.0
-"""Seconds after which a broker that cannot be reached no longer keeps members from being gone: who
-is listed there alone has lost its leases elsewhere."""
+"""Seconds without a connection after which a broker's list counts as empty: members that are listed
+there alone can be taken for gone then."""
 
 
 class MemberListing:

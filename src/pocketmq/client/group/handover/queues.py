@@ -122,7 +122,8 @@ class HandoverQueues(Generic[Q]):
                 pulled = await self._handled.pull(held, offset)
             except MQError as error:
                 logger.warning(
-                    'pulling a hole failed: group=%s %s offset=%d error="%s"; retrying',
+                    "pull of the previous owner's unfinished messages failed: group=%s %s "
+                    'offset=%d error="%s"; retrying',
                     self._parts.group, log_name(held.queue), offset, error,
                 )  # fmt: skip
                 await asyncio.sleep(_HOLE_PAUSE)
