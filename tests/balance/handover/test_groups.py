@@ -287,6 +287,34 @@ def test_a_restart_of_a_broker_moves_nothing() -> None:
     assert one_owner_each(world) == before
 
 
+def test_queues_of_a_vanished_broker_keep_their_owners_though_routes_come_one_by_one() -> None:
+    world = World(QUEUES, 12)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    there = list(QUEUES)
+    for topic in TOPICS:
+        there = [queue for queue in there if (queue.topic, queue.broker_name) != (topic, "b")]
+        for shell in shells:
+            shell.feed(ev.Routed(frozenset(there)))
+        world.run(1.0)
+    world.run(40.0)
+    assert one_owner_each(world) == before
+    world.run(20.0)
+    assert {queue for queue, who in world.owners().items() if who} == set(there)
+
+
+def test_a_deleted_queue_is_released_at_once() -> None:
+    world = World(QUEUES, 12)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    there = [queue for queue in QUEUES if queue != MessageQueue("hot", "b", 4)]
+    for shell in shells:
+        shell.feed(ev.Routed(frozenset(there)))
+    world.run(1.0)
+    assert {queue for queue, who in world.owners().items() if who} == set(there)
+
+
 def test_a_silent_bus_moves_nothing() -> None:
     world = World(QUEUES, 10)
     shells = [world.join(settings(f"m{number}")) for number in range(3)]

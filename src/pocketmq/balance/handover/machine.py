@@ -111,15 +111,16 @@ def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
     """Note the queues; those that disappear may be back soon, and keep their owners until then."""
     until = draft.now + draft.settings.times.absent_broker
     topics = {queue.topic for queue in queues}
-    brokers = {queue.broker_name for queue in queues}
+    places = {(queue.topic, queue.broker_name) for queue in queues}
     absent = {
         queue: at
         for queue, at in draft.absent.items()
         if queue not in queues and at > draft.now and queue.topic in topics
     }
     for queue in draft.queues - queues:
-        # A queue whose broker is there was deleted, or its topic is not subscribed any more.
-        if queue.topic in topics and queue.broker_name not in brokers:
+        # Routes come topic by topic: only a broker that still has queues of the same topic has
+        # deleted this one. A topic without any queue is not subscribed any more.
+        if queue.topic in topics and (queue.topic, queue.broker_name) not in places:
             absent[queue] = until
     draft.queues, draft.absent = queues, absent
     upkeep.greet(draft)
