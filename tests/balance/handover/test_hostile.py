@@ -134,6 +134,57 @@ def test_tables_have_limits() -> None:
     assert handover.advance(group, strange, 1.0).group.claims == {}
 
 
+def hear(group: handover.HandoverGroup, name: str, number: int, now: float, *more: object):  # type: ignore[no-untyped-def]
+    word = messages.State(number, (QUEUES[0],), *more)  # type: ignore[arg-type]
+    return handover.advance(group, ev.Heard("a", name, "1", word), now).group
+
+
+def test_members_that_are_gone_make_room_and_are_forgotten() -> None:
+    """Otherwise a member that runs for long would not know those that come late."""
+    group = started()
+    for number in range(MOST_TOLD):
+        group = hear(group, f"old{number}@pm1", 1, 1.0 + number / 1e4)
+    everyone = tuple(word.client_id for word in group.table.told.values())
+    group = handover.advance(group, ev.Listed(("me@pm1", *everyone)), 2.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1", *everyone[1:])), 3.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1",)), 4.0).group
+    assert len(group.table.gone) == MOST_TOLD
+    group = hear(group, "new@pm1", 1, 5.0)
+    assert len(group.table.told) == MOST_TOLD
+    assert "new@pm1#1" in group.table.told
+    assert "old0@pm1#1" not in {**group.table.told, **group.table.gone}
+    listed = ev.Listed(("me@pm1", "new@pm1"))
+    for now in (500.0, 603.0):
+        group = handover.advance(group, listed, now).group
+        assert len(group.table.told) == MOST_TOLD
+    group = handover.advance(group, listed, 605.0).group
+    assert group.table.told.keys() == {"new@pm1#1"}
+    assert group.table.gone == {}
+
+
+def tells_newcomers(group: handover.HandoverGroup, now: float) -> messages.State:
+    group = handover.advance(group, ev.Heard("a", "zz@pm1", "1", messages.Hello()), now).group
+    told = handover.advance(group, ev.TimerElapsed(), now + 1.0).instructions
+    states = [what.message for what in told if isinstance(what, do.Tell)]
+    assert isinstance(states[0], messages.State)
+    return states[0]
+
+
+def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> None:
+    group = started()
+    names = [f"old{number}@pm1" for number in range(MOST_TOLD)]
+    for name in names:
+        group = hear(group, name, 1, 1.0)
+    group = handover.advance(group, ev.Listed(("me@pm1", *names)), 2.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 3.0).group
+    state = tells_newcomers(group, 4.0)
+    notice = messages.Notice("me@pm1", "1", (state,))
+    assert messages.read_notice(messages.write_notice(notice)) == notice
+    assert state.table.keys() > {f"{name}#1" for name in names[50:]}
+    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 100.0).group
+    assert tells_newcomers(group, 101.0).table.keys() == {f"{name}#1" for name in names[50:]}
+
+
 def test_what_a_foreign_member_tells_is_ignored() -> None:
     group = started()
     assert (

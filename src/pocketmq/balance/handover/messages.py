@@ -17,6 +17,8 @@ PROTOCOL_VERSION = 1
 MEMBER_SUFFIX = f"@pm{PROTOCOL_VERSION}"
 """How the client ids of members end that speak this protocol."""
 
+MOST_OTHERS = 1_000
+"""Boots that one `State` can tell of, beside the sender's."""
 _LONGEST_NOTICE = 4 << 20
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -35,10 +37,10 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     number: Number
     held: Queues = ()
     draining: Queues = ()
-    table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=1_000)] = {}
+    table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=MOST_OTHERS)] = {}
     """What the sender knows of others, by lock owner (`client id#boot`); the first in rank adds it
     for those who have just come."""
-    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=1_000)] = {}
+    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=MOST_OTHERS)] = {}
     """Of these, who has left and will be back, and for how long queues still wait for it."""
 
 

@@ -9,11 +9,7 @@ from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewin
 from pocketmq.balance.handover.messages import Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
-from pocketmq.balance.handover.table import (
-    gone_names,
-    living,
-    silent,
-)
+from pocketmq.balance.handover.table import Told, gone_names, living, silent, worth_telling
 from pocketmq.balance.handover.tail import Others
 from pocketmq.model import MessageQueue
 
@@ -172,12 +168,14 @@ def tell_state(draft: Draft) -> None:
     """Report on every bus what this member has, and to newcomers what it knows of others."""
     held, draining = current_state(draft.stays)
     draft.state_number += 1
-    words = draft.table.told if draft.tell_table else {}
-    table = {owner: tuple(word.held) for owner, word in words.items() if word.held}
+    words: dict[str, Told] = {}
+    if draft.tell_table:
+        words = worth_telling(draft.table, draft.settings.times, draft.now)
+    table = {owner: tuple(word.held) for owner, word in words.items()}
     away = {
         owner: min(word.bye - draft.now, LONGEST_AWAY)
         for owner, word in words.items()
-        if word.held and word.bye is not None and word.bye > draft.now
+        if word.bye is not None and word.bye > draft.now
     }
     state = State(draft.state_number, tuple(held), tuple(draining), table, away)
     for broker in draft.brokers:
