@@ -315,6 +315,26 @@ def test_a_deleted_queue_is_released_at_once() -> None:
     assert {queue for queue, who in world.owners().items() if who} == set(there)
 
 
+def test_a_broker_that_does_not_answer_delays_a_start_for_a_second_only() -> None:
+    world = World(QUEUES, 13)
+    world.complete = False
+    shell = world.join(settings("m0"))
+    world.run(0.9)
+    assert shell.held == {}
+    world.run(0.5)
+    assert set(shell.held) == set(QUEUES)
+    # Nobody is gone as long as not all brokers answer, and then soon.
+    other = world.join(settings("m1"))
+    world.run(3.0)
+    assert set(one_owner_each(world).values()) == {shell.me, other.me}
+    world.crash(other)
+    world.run(3.0)
+    assert set(shell.group.table.listed) == {shell.me, other.me}
+    world.complete = True
+    world.run(1.5)
+    assert set(one_owner_each(world).values()) == {shell.me}
+
+
 def test_a_silent_bus_moves_nothing() -> None:
     world = World(QUEUES, 10)
     shells = [world.join(settings(f"m{number}")) for number in range(3)]

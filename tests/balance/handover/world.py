@@ -314,6 +314,8 @@ class World:
         self.broken: list[str] = []
         self.faulty = False
         self.start_at_end = True
+        self.complete = True
+        """False: a broker does not list the members."""
         self.lose_answers = 0.0
         self.lose_bus = 0.0
         self.work = work
@@ -346,7 +348,7 @@ class World:
     # Members.
 
     def listing(self) -> ev.Listed:
-        return ev.Listed(tuple(self.registered))
+        return ev.Listed(tuple(self.registered), self.complete)
 
     def notify(self) -> None:
         for shell in self.shells:

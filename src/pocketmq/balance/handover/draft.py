@@ -79,6 +79,10 @@ class Draft:
         """Decide once all events of this turn of the loop are in."""
         self.decide_at = self.now
 
+    def ask_soon(self, at: float) -> None:
+        """Ask for the members at this time, or earlier if that was planned."""
+        self.ask_at = at if self.ask_at is None else min(self.ask_at, at)
+
     def tell_soon(self, at: float) -> None:
         """Report the state at this time, or earlier if that was planned."""
         self.tell_at = at if self.tell_at is None else min(self.tell_at, at)

@@ -20,7 +20,6 @@ from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
 from pocketmq.model import MessageQueue
 
-_ASK_AGAIN = 1.0
 _MOST_LATER = 100
 
 
@@ -104,6 +103,8 @@ def _list(draft: Draft, event: events.Listed) -> None:
             f"consumes nothing. Set a unique instance_name for each process"
         )
     draft.double = twice and draft.twin is not None
+    if not event.complete:
+        draft.ask_soon(draft.now + upkeep.ASK_AGAIN)
     draft.decide_soon()
 
 
@@ -171,7 +172,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
         # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + _ASK_AGAIN)
+        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + upkeep.ASK_AGAIN)
     draft.decide_soon()
 
 

@@ -52,7 +52,7 @@ class Table(msgspec.Struct, frozen=True):
     grown: float = 0.0
     """When the last member came."""
     known: bool = False
-    """Whether brokers listed the members at all."""
+    """Whether all brokers listed the members once, or enough time has passed since some did."""
 
 
 def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) -> Table:

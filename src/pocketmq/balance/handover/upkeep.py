@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.events import Part, Renewed
 from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
@@ -14,6 +16,8 @@ from pocketmq.balance.handover.tail import Others
 from pocketmq.model import MessageQueue
 
 LONGEST_AWAY = 3600.0
+ASK_AGAIN = 1.0
+"""Seconds after which the members are asked for again, where the answer was not enough."""
 _RENEW_AGAIN = 1.0
 _HELD, _DRAINING = "held", "draining"
 _FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
@@ -71,12 +75,20 @@ def _others(draft: Draft, stay: Stay, cache: dict[str | None, Others]) -> Others
 
 def _get_ready(draft: Draft) -> None:
     """Take part once the others' queues are known, or after a second."""
-    if draft.ready or draft.started is None or not draft.table.known or not draft.queues:
+    if draft.ready or draft.started is None:
+        return
+    late = draft.now >= draft.started + draft.settings.times.know_others
+    if late and draft.table.listed and not draft.table.known:
+        # A broker does not answer. Members that only it lists may be missing, and their locks
+        # protect them; nobody is taken for gone before all have answered.
+        draft.table = replace(draft.table, known=True)
+        draft.decide_soon()
+    if not draft.table.known or not draft.queues:
         return
     me = draft.settings.client_id
     heard = {word.client_id for word in living(draft.table).values() if word.number >= 0}
     ours = {member for member in draft.table.listed if is_ours(member)} - {me}
-    if ours <= heard or draft.now >= draft.started + draft.settings.times.know_others:
+    if ours <= heard or late:
         draft.ready = True
         draft.decide_soon()
 
