@@ -248,6 +248,60 @@ def test_a_member_cut_off_fences_and_goes_on_or_gives_up() -> None:
     assert world.broken == []
 
 
+@pytest.mark.parametrize("heard_last", [True, False], ids=["lost last", "no heartbeat"])
+def test_a_broker_that_is_back_unnoticed_is_asked_again(heard_last: bool) -> None:
+    """The shell says so once at most, and perhaps before it says that the old one closed."""
+    world = World(QUEUES, 14)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    if heard_last:
+        shells[0].feed(ev.Connected("a"))
+    cut(world, shells[0], "a")
+    world.run(0.5)
+    assert any(held.fenced for held in shells[0].held.values())
+    shells[0].down.discard("a")
+    world.run(11.0)
+    assert not any(held.fenced for held in shells[0].held.values())
+    assert one_owner_each(world) == before
+    shells[1].feed(ev.Stopping(1.0))
+    world.run(3.0)
+    assert set(one_owner_each(world).values()) == {shells[0].me}
+    assert world.broken == []
+
+
+def test_queues_of_a_broker_that_is_back_unnoticed_are_taken() -> None:
+    world = World(QUEUES, 15)
+    shell = world.join(settings("m0"))
+    cut(world, shell, "a")
+    world.run(3.0)
+    assert {queue.broker_name for queue in shell.held} == {"b"}
+    shell.down.discard("a")
+    world.run(11.0)
+    assert set(shell.held) == set(QUEUES)
+
+
+def test_a_member_that_no_list_shows_stays_fenced() -> None:
+    """The others take it for gone and free its locks: to renew them would prove nothing."""
+    world = World(QUEUES, 16)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    world.faulty = True
+    for broker in "ab":
+        cut(world, shells[0], broker)
+    world.registered.remove(shells[0].me)
+    world.complete = False  # or the others would have its queues
+    shells[0].down.clear()
+    world.run(30.0)
+    assert all(held.fenced for held in shells[0].held.values())
+    assert shells[0].held
+    world.registered.append(shells[0].me)
+    world.run(12.0)
+    assert not any(held.fenced for held in shells[0].held.values())
+    one_owner_each(world)
+    assert [text for text in world.broken if text[:2] in ("S1", "S2", "S4")] == []
+
+
 def cut(world: World, shell: Shell, broker: str) -> None:
     shell.down.add(broker)
     shell.feed(ev.Disconnected(broker))

@@ -1,5 +1,7 @@
 """A group while one event is worked in: a scratch pad that no one else sees."""
 
+from math import inf
+
 from msgspec.structs import replace
 
 from pocketmq.balance.consumer.instructions import Instruction
@@ -35,6 +37,7 @@ class Draft:
         self.stop_at = group.stop_at
         self.left = group.left
         self.down = group.down
+        self.shown_at = group.shown_at
         self.greeted = group.greeted
         self.state_number = group.state_number
         self.claim_number = group.claim_number
@@ -57,6 +60,17 @@ class Draft:
     def brokers(self) -> list[str]:
         """The brokers of all queues, in a fixed order."""
         return sorted({queue.broker_name for queue in self.queues})
+
+    def back_at(self, broker: str) -> float:
+        """Return from when a broker may be asked for locks; `inf`: not before a list comes.
+
+        That its connection is back may go unnoticed. But a member that no list shows is taken for
+        gone, and its locks are freed: it must not go on before it is listed.
+        """
+        lost = self.down.get(broker)
+        if lost is None:
+            return self.now
+        return lost + self.settings.times.renew_every if self.shown_at > lost else inf
 
     def add(self, *instructions: Instruction) -> None:
         """Do these next."""
@@ -107,6 +121,7 @@ class Draft:
             stop_at=self.stop_at,
             left=self.left,
             down=self.down,
+            shown_at=self.shown_at,
             greeted=self.greeted,
             state_number=self.state_number,
             claim_number=self.claim_number,

@@ -45,11 +45,12 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.Renewed():
             upkeep.take_renewal(draft, event)
         case events.Connected(broker=broker):
-            draft.down -= {broker}
+            upkeep.reached(draft, broker)
             upkeep.renew(draft, broker)
             draft.decide_soon()
         case events.Disconnected(broker=broker):
-            draft.down |= {broker}
+            draft.down = {**draft.down, broker: now}
+            draft.ask_soon(now + upkeep.ASK_AGAIN)
             for queue, stay in list(draft.stays.items()):
                 if queue.broker_name == broker:
                     draft.apply(queue, fence(stay, now))
@@ -94,6 +95,10 @@ def _list(draft: Draft, event: events.Listed) -> None:
     settings = draft.settings
     me = settings.client_id
     draft.table = tables.listed(draft.table, settings, event, draft.now)
+    if me in event.members:
+        draft.shown_at = draft.now
+    elif draft.down.keys() & set(draft.brokers):
+        draft.ask_soon(draft.now + settings.times.renew_every)
     twice = draft.table.listed.count(me) > 1
     if draft.double and not twice:
         draft.twin = None

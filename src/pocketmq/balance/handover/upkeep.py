@@ -109,9 +109,16 @@ def greet(draft: Draft) -> None:
             draft.add(Tell(broker, Hello()))
 
 
+def reached(draft: Draft, broker: str) -> None:
+    """Note that a broker answers."""
+    if broker in draft.down:
+        draft.down = {name: at for name, at in draft.down.items() if name != broker}
+        draft.decide_soon()
+
+
 def renew(draft: Draft, broker: str) -> None:
     """Ask again for all locks at a broker, unless that is in flight."""
-    if broker in draft.down or broker in draft.renewing:
+    if draft.back_at(broker) > draft.now or broker in draft.renewing:
         return
     locks: set[tuple[MessageQueue, Part]] = set()
     for queue, stay in list(draft.stays.items()):
@@ -140,7 +147,10 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
             stay, frozenset(parts), granted, draft.settings, draft.now, sent_at=event.sent_at
         )
         draft.apply(queue, step)
-    if event.granted is None:
+    if event.granted is not None:
+        if event.sent_at > draft.down.get(event.broker, event.sent_at):
+            reached(draft, event.broker)
+    elif event.broker not in draft.down:
         # Perhaps the connection has just come back: there is no need to wait for the next turn.
         draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
