@@ -590,7 +590,7 @@ class Explorer:
                 others = Others(self.gone(world, i), away)
                 yield f"{i} polls, {away}", self.advance(world, i, "poll", others, 0.0), True
         spent = self.spend(world, "impatient")
-        if spent is not None and stay.phase is Phase.DRAINING:
+        if spent is not None and stay.phase in (Phase.STOPPING, Phase.DRAINING):
             others = Others(self.gone(world, i))
             yield f"{i} drained enough", self.advance(spent, i, "poll", others, NEVER), False
 

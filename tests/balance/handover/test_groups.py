@@ -210,18 +210,21 @@ def test_a_second_process_with_the_same_id_takes_nothing_and_warns() -> None:
     assert set(second.held) == set(QUEUES)
 
 
-def test_a_handler_that_never_ends_delays_a_queue_only_for_drain_wait() -> None:
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
+def test_a_handler_that_never_ends_delays_a_queue_only_for_drain_wait(overlap: bool) -> None:
     world = World(QUEUES, 5)
     world.produce(2.0, 20.0)
-    giver = world.join(settings("m0", drain_wait=2.0))
+    giver = world.join(settings("m0", drain_wait=2.0, overlap=overlap))
     world.run(1.0)
     world.hang = True
     world.run(0.2)
     world.hang = False
-    world.join(settings("m1", drain_wait=2.0))
+    heir = world.join(settings("m1", drain_wait=2.0, overlap=overlap))
     world.run(1.0)
     world.faulty = True
     world.run(6.0)
+    assert len(heir.held) == len(QUEUES) // 2
+    assert not any(held.stopped for held in giver.held.values())
     assert any("drain_wait_s=2;" in text for text in giver.warnings)
     assert [text for text in world.broken if text[:2] in ("S1", "S2")] == []
 

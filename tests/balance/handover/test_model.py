@@ -36,6 +36,7 @@ SMALL = [
     (Case(messages=2, claims=1, flips=1, crash=1, fresh=True), CRASH),
     (Case(messages=2, claims=1, crash=1, overlap=False), CRASH),
     (Case(messages=2, claims=1, flips=1, impatient=1), CRASH),
+    (Case(messages=2, claims=1, flips=1, impatient=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, expire=1), CRASH),

@@ -144,7 +144,7 @@ class Shell:
             case do.StopStarting(queue=queue):
                 held = self.held[queue]
                 held.stopped = True
-                world.later(lambda: self.live(queue, held, ev.StartingStopped(queue, held.next)))
+                self.say_stopped(queue, held)
             case do.Drain(queue=queue):
                 self.held[queue].draining = True
                 self.settle(queue, self.held[queue])
@@ -163,6 +163,14 @@ class Shell:
             case do.Leave():
                 self.left = True
                 world.depart(self)
+
+    def say_stopped(self, queue: MessageQueue, held: Held) -> None:
+        """Answer that starting has stopped; where order is kept, after the last handler."""
+        if not self.settings.overlap and held.in_flight and not held.dropped:
+            self.world.later(lambda: self.say_stopped(queue, held), 20.0)
+            return
+        event = ev.StartingStopped(queue, held.next)
+        self.world.later(lambda: self.live(queue, held, event))
 
     def live(self, queue: MessageQueue, held: Held, event: ev.HandoverEvent) -> None:
         if self.held.get(queue) is held:
