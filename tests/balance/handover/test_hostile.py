@@ -185,6 +185,31 @@ def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> No
     assert tells_newcomers(group, 101.0).table.keys() == {f"{name}#1" for name in names[50:]}
 
 
+def test_events_without_a_pause_put_nothing_off() -> None:
+    """Neither decisions, for which the timer is set, nor the question for members."""
+    group = started()
+    now, asked, wakes = 0.0, [], set()
+    for number in range(1, 40):
+        now = number / 10
+        hello = ev.Heard("a", f"m{number}@pm1", "1", messages.Hello())
+        result = handover.advance(group, hello, now)
+        group = result.group
+        wakes |= {group.wake_at}
+        if number % 5 == 0:  # the loop is busy, and its timers are late
+            assert group.wake_at is not None
+            assert group.wake_at <= now - 0.4
+            result = handover.advance(group, ev.TimerElapsed(), now)
+            group = result.group
+            asked += [now for what in result.instructions if isinstance(what, do.AskMembers)]
+    assert len(wakes) <= 8
+    assert asked[:2] == [1.0, 2.0]
+    # The last question comes half a second after the last voice: its answer shows that member.
+    assert group.ask_at == 4.0
+    group = handover.advance(group, ev.TimerElapsed(), 4.0).group
+    assert group.ask_at == 5.0
+    assert handover.advance(group, ev.TimerElapsed(), 5.0).group.ask_at is None
+
+
 def test_what_a_foreign_member_tells_is_ignored() -> None:
     group = started()
     assert (

@@ -48,6 +48,7 @@ class Draft:
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
         self.ask_at = group.ask_at
+        self.voice_at = group.voice_at
         self.touched: set[MessageQueue] = set()
         self.instructions: list[Instruction] = []
 
@@ -91,7 +92,9 @@ class Draft:
 
     def decide_soon(self) -> None:
         """Decide once all events of this turn of the loop are in."""
-        self.decide_at = self.now
+        # Never later than planned: events without a pause must not put decisions off for good.
+        if self.decide_at is None or self.decide_at > self.now:
+            self.decide_at = self.now
 
     def ask_soon(self, at: float) -> None:
         """Ask for the members at this time, or earlier if that was planned."""
@@ -132,6 +135,7 @@ class Draft:
             renew_at=self.renew_at,
             listed_at=self.listed_at,
             ask_at=self.ask_at,
+            voice_at=self.voice_at,
             wake_at=wake_at,
         )
         return Advanced(group, tuple(self.instructions))

@@ -73,6 +73,8 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """When the list of members was asked for last."""
     ask_at: float | None = None
     """When to ask for it again; None: with the next beacon."""
+    voice_at: float = float("-inf")
+    """When a member was heard last that calls for another list."""
     wake_at: float | None = None
 
     def __hash__(self) -> int:

@@ -177,7 +177,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
         # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + upkeep.ASK_AGAIN)
+        upkeep.ask_after_voice(draft)
     draft.decide_soon()
 
 
@@ -186,7 +186,7 @@ def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.told for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
-        draft.ask_at = draft.now + tables.SUPERSEDED
+        upkeep.ask_after_voice(draft)
     before = draft.table.told.get(owner)
     draft.table = tables.state(
         draft.table,

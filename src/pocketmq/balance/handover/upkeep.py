@@ -11,7 +11,14 @@ from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewin
 from pocketmq.balance.handover.messages import Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
-from pocketmq.balance.handover.table import Told, gone_names, living, silent, worth_telling
+from pocketmq.balance.handover.table import (
+    SUPERSEDED,
+    Told,
+    gone_names,
+    living,
+    silent,
+    worth_telling,
+)
 from pocketmq.balance.handover.tail import Others
 from pocketmq.model import MessageQueue
 
@@ -35,6 +42,8 @@ def run_timers(draft: Draft) -> None:
             renew(draft, broker)
     if draft.ask_at is not None and now >= draft.ask_at:
         ask_members(draft)
+        if now < draft.voice_at + SUPERSEDED:
+            draft.ask_soon(now + ASK_AGAIN)
     if now >= draft.beacon_at:
         draft.beacon_at = now + times.beacon
         ask_members(draft)
@@ -97,6 +106,15 @@ def ask_members(draft: Draft) -> None:
     """Ask brokers for the members now."""
     draft.listed_at, draft.ask_at = draft.now, None
     draft.add(AskMembers())
+
+
+def ask_after_voice(draft: Draft) -> None:
+    """Ask soon, since a voice was heard; the last answer must be younger than the last voice.
+
+    Voices without a pause must not put the question off for good.
+    """
+    draft.voice_at = draft.now
+    draft.ask_soon(max(draft.now + SUPERSEDED, draft.listed_at + ASK_AGAIN))
 
 
 def greet(draft: Draft) -> None:
