@@ -123,11 +123,15 @@ def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None
             else:
                 assert len(owned) == 1
     assert balance_of(members[0].group).mode is BalanceMode.MIXED
-    # A foreign member goes: ours take its share, not before 50 ms have passed.
+    # A foreign member goes: ours take its share, not before half a second has passed.
+    before = world.owners()
     world.registered.remove("zz@java")
     world.notify()
-    world.run(0.04)
+    world.run(0.49)
     waiting = [queue for queue, owned in world.owners().items() if not owned]
+    assert [queue for queue in waiting if not before[queue]] == [
+        queue for queue, owned in before.items() if not owned
+    ]
     world.run(1.0)
     assert len([queue for queue, owned in world.owners().items() if not owned]) < len(waiting)
     # One comes: ours stop, drain and commit its share.
