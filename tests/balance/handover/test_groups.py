@@ -8,6 +8,7 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.handover import HandoverSettings, balance_of
 from pocketmq.balance.handover import events as ev
+from pocketmq.balance.handover.messages import Hello
 from pocketmq.balance.sticky import minimum_moves
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
@@ -212,6 +213,21 @@ def test_a_second_process_with_the_same_id_takes_nothing_and_warns() -> None:
     first.feed(ev.Stopping(1.0))
     world.run(4.0)
     assert set(second.held) == set(QUEUES)
+
+
+def test_a_forged_hello_frees_no_lock_of_a_living_member() -> None:
+    world = World(QUEUES, 17)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.produce(4.0, 10.0)
+    world.run(2.0)
+    before = one_owner_each(world)
+    liar = Shell(world, settings("m1", boot="0"))
+    for broker in "ab":
+        world.tell(liar, broker, Hello())
+    world.run(25.0)
+    assert one_owner_each(world) == before
+    assert all(not shell.group.table.gone for shell in shells)
+    assert world.broken == []
 
 
 @pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])

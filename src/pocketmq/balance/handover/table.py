@@ -134,7 +134,10 @@ def state(
         bye = before.bye if before else None
         if before is not None and bye is not None and bye > now:
             held = before.held  # these wait for it, though it has let them go
-        superseded = before.superseded if before else None
+        # A boot that answers a hello in its own name lives: the hello was forged, or repeated. A
+        # state from before, on another bus, is followed there by the same hello. Only of this
+        # member's own id no hello is heard again.
+        superseded = before.superseded if before and sender == me else None
         word = Told(sender, now, message.number, held, draining, bye, superseded)
         table = _with(table, owner, word)
     for name, others in message.table.items():
