@@ -249,7 +249,7 @@ def test_messages_that_are_unknown_or_out_of_range_are_skipped(message: object) 
 def test_of_a_long_notice_only_the_beginning_is_read() -> None:
     hellos = (messages.Hello(),) * 300
     gives = tuple(messages.Give("me@pm1", QUEUES[0], 1, number) for number in range(3000))
-    mixed = (*hellos[:10], *gives, *hellos[10:], messages.Bye())
+    mixed: tuple[messages.BusMessage, ...] = (*hellos[:10], *gives, *hellos[10:], messages.Bye())
     read = messages.read_notice(messages.write_notice(messages.Notice("you@pm1", "1", mixed)))
     assert read is not None
     assert read.messages == (
