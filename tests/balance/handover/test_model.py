@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pocketmq.balance.handover import giving, leases, queue, stay, tail, taking
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.stay import Phase, Stay, Step
-from tests.balance.handover.explorer import Case, Explorer, Found, explore
+from tests.balance.handover.explorer import Case, Explorer, Found, Label, explore
 
 # Laws that hold in every case, however much goes wrong.
 ALWAYS = ("lost", "stuck")
@@ -262,7 +262,7 @@ def test_without_a_rule_a_law_is_broken(
     mutant(monkeypatch)
     shipped = Explorer.note
 
-    def note(found: Found, broken: str, number: int, came: list[tuple[int, str]]) -> None:
+    def note(found: Found, broken: str, number: int, came: list[tuple[int, Label]]) -> None:
         shipped(found, broken, number, came)
         if broken == law:
             raise Caught(found.ways[law])
