@@ -95,7 +95,8 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
         return Step(stay)
     stopped = replace(stay, offset=offset, since=now, pending=stay.pending - {Pending.STOP})
     if stay.peer is None or not settings.overlap:
-        return drain(replace(stopped, phase=Phase.DRAINING))
+        # One wait for all: handlers may have been waited for before starting was said to stop.
+        return drain(replace(stopped, phase=Phase.DRAINING, since=stay.since))
     opening = replace(stopped, phase=Phase.OPENING, locks=stay.locks - RUN, releasing=RUN)
     return give_back(opening, settings)
 
@@ -138,7 +139,10 @@ def drained(stay: Stay, settings: HandoverSettings, now: float, *, stored: bool)
 
 
 def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    """Give up waiting for handlers that do not end; the heir handles their messages again."""
+    """Give up waiting for handlers that do not end; the heir handles their messages again.
+
+    Orderly and pull consumers wait for them before they say that starting has stopped.
+    """
     if now >= stay.since + settings.drain_wait:
         queue = stay.queue
         warning = Warn(
@@ -148,6 +152,8 @@ def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
         )
         step = _finish(stay, settings, now)
         return Step(step.stay, (warning, *step.instructions))
+    if stay.phase is Phase.STOPPING:
+        return Step(stay)
     if Pending.DRAIN not in stay.pending and stay.retry_at is not None and now >= stay.retry_at:
         return drain(stay)
     return Step(replace(stay, retry_at=None) if Pending.DRAIN in stay.pending else stay)

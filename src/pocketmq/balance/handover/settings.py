@@ -32,8 +32,8 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     """A listed member without a word for this long counts as hung."""
     gone_names: float = 90.0
     """How long locks are freed in the names of those that are gone; leases end after 60."""
-    after_foreign: float = 0.05
-    """How long to wait before a queue is taken that a foreign member had."""
+    after_foreign: float = 0.5
+    """How long to wait before a queue is taken that a foreign member had; it may let go late."""
     absent_broker: float = 60.0
     """How long queues of a broker without a route keep their owners."""
     seize_drained: float = 15.0
