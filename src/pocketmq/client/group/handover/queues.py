@@ -62,7 +62,7 @@ class Handled(Protocol[H_contra]):
         """Wait for the end of that work, and return where the next owner starts."""
 
     async def pull(self, held: H_contra, offset: int) -> Pulled:
-        """Pull once, beside the queue's own loop. Raises `MQError`."""
+        """Pull once from the master, beside the queue's own loop. Raises `MQError`."""
 
     def arrived(self, held: H_contra, messages: Sequence[ReceivedMessage]) -> None:
         """Cache and handle messages of a hole."""
@@ -134,9 +134,12 @@ class HandoverQueues(Generic[Q]):
             found = [one for one in pulled.messages if offset <= one.queue_offset < end]
             if found:
                 self._handled.arrived(held, found)
-            # After they are cached: until then the hole holds the offset back.
-            offset = max(pulled.next_offset, offset + 1)
-            self.commits.move_hole(held.queue, min(offset, end))
+            if pulled.next_offset > offset:
+                offset = pulled.next_offset
+                # After they are cached: until then the hole holds the offset back.
+                self.commits.move_hole(held.queue, min(offset, end))
+            else:  # not there (yet), or damaged: what was not delivered must not be skipped
+                await asyncio.sleep(_HOLE_PAUSE)
         await held.until_settled(end)
         if not held.dropped:
             self.commits.move_hole(held.queue, None)
