@@ -52,6 +52,8 @@ _LEAVE_GRACE = 1.0
 _WARN_AGAIN = 600.0
 """Seconds for which the same warning is not logged again."""
 _MOST_WARNINGS = 256
+_FIRST_GREETING, _LAST_GREETING = 0.2, 5.0
+"""Seconds between heartbeats over a fresh connection until one is accepted: at first, at most."""
 
 
 class StickyBalancing(Generic[Q]):
@@ -231,8 +233,14 @@ class StickyBalancing(Generic[Q]):
             self._post(events.Heard(broker, notice.sender, notice.boot, message))
 
     async def _greet(self, address: str) -> None:
-        broker = self._master_at(address)
-        if await self._parts.session.heartbeats.beat_to(address) and broker is not None:
+        """Send heartbeats over a fresh connection until the broker has one, or it is lost."""
+        session, pause = self._parts.session, _FIRST_GREETING
+        while not await session.heartbeats.beat_to(address):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_GREETING)
+            if address not in session.addresses or session.calls.connected(address) is None:
+                return  # the next connection is greeted again
+        if (broker := self._master_at(address)) is not None:
             self._post(events.Connected(broker))
 
     def _master_at(self, address: str) -> str | None:
