@@ -16,7 +16,7 @@ from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import MessageMalformed, MQError, RouteNotFound
+from pocketmq.errors import MessagesCutShort, MQError, RouteNotFound, TopicNotFound
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model import properties as names
 from pocketmq.model.names import AUTO_CREATE_TOPIC, INNER_PRODUCER_GROUP
@@ -48,10 +48,11 @@ def bus_tag(group: str) -> str:
     return group.replace("|", "!")
 
 
-async def open_topic(session: Session, broker: str) -> None:
+async def open_topic(session: Session, broker: str, *, missing: bool = False) -> None:
     """Create the topic on a broker that does not have it.
 
-    Raises the `ServerError` of a refusal, and other `MQError`s if the broker cannot be asked.
+    With `missing` that is known, whatever its route says. Raises the `ServerError` of a
+    refusal, and other `MQError`s if the broker cannot be asked.
     """
     try:
         known = await session.routes.refresh(BUS_TOPIC)
@@ -59,7 +60,7 @@ async def open_topic(session: Session, broker: str) -> None:
         brokers = set[str]()
     else:
         brokers = {data.broker_name for data in known.route.queue_datas}
-    if broker not in brokers:
+    if missing or broker not in brokers:
         header = topics.CreateTopicRequest(
             topic=BUS_TOPIC,
             default_topic=AUTO_CREATE_TOPIC,
@@ -163,16 +164,19 @@ class Bus:
             self._works(broker)
 
     async def _listen(self, broker: str) -> None:
-        pause, offset = _FIRST_PAUSE, -1
+        pause, offset, missing = _FIRST_PAUSE, -1, False
         while True:
             try:
                 if offset < 0:
-                    await open_topic(self._session, broker)
+                    await open_topic(self._session, broker, missing=missing)
                     offset = await end_of_bus(self._session, self._group, broker)
                     self._ready[broker].set()
                 asked = offset
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
             except MQError as error:
+                missing = isinstance(error, TopicNotFound)
+                if missing:  # deleted: made again, or nobody would be heard for good
+                    offset = -1
                 self._fails(broker, "pull", error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -182,22 +186,36 @@ class Bus:
             offset = pulled.next_offset
             if pulled.status is PullStatus.FOUND:
                 self._take(broker, pulled.records, asked)
-            elif pulled.status is PullStatus.OFFSET_ILLEGAL or offset == asked:
+            elif pulled.status is PullStatus.OFFSET_ILLEGAL:
+                offset = pulled.max_offset  # what is stored below was heard, or is old
+                await asyncio.sleep(_FIRST_PAUSE)
+            elif offset == asked:
                 # Not at once: a broker that holds no pulls would be asked without end.
                 await asyncio.sleep(0 if pulled.status is PullStatus.NO_NEW_MSG else _FIRST_PAUSE)
 
     def _take(self, broker: str, records: bytes, asked: int) -> None:
         try:
             messages = decode_pulled(records, DeliveryContext(broker_name=broker, queue_id=0))
-        except MessageMalformed as error:
+        except MessagesCutShort as error:
+            messages = error.decoded
+            self._skip(broker, f"at offset {asked}", str(error))
+        except MQError as error:
             self._skip(broker, f"at offset {asked}", str(error))
             return
-        tag = bus_tag(self._group)
         for message in messages:
-            if message.tag == tag:
+            try:
                 self._read(broker, message)
+            except MQError as error:  # anybody may write a body that cannot be inflated
+                self._skip(broker, f"from {message.born_host}", str(error))
+            except Exception:
+                logger.exception(
+                    "handling a hand-over notice failed: group=%s broker=%s; ignored",
+                    self._group, broker,
+                )  # fmt: skip
 
     def _read(self, broker: str, message: ReceivedMessage) -> None:
+        if message.tag != bus_tag(self._group):
+            return
         notice = read_notice(message.body)
         if notice is None:
             self._skip(broker, f"from {message.born_host}", "not a notice")

@@ -9,7 +9,7 @@ lead to, and what is told to others, travel in few requests.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from pocketmq.balance.consumer import schedule as when
@@ -37,6 +37,7 @@ from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 
+T = TypeVar("T")
 Q = TypeVar("Q", bound=HeldQueue)
 
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
@@ -52,6 +53,10 @@ _LEAVE_GRACE = 1.0
 _WARN_AGAIN = 600.0
 """Seconds for which the same warning is not logged again."""
 _MOST_WARNINGS = 256
+_MOST_EVENTS = 256
+"""Events worked in before others have their turn on the loop."""
+_FIRST_GREETING, _LAST_GREETING = 0.2, 5.0
+"""Seconds between heartbeats over a fresh connection until one is accepted: at first, at most."""
 
 
 class StickyBalancing(Generic[Q]):
@@ -231,8 +236,14 @@ class StickyBalancing(Generic[Q]):
             self._post(events.Heard(broker, notice.sender, notice.boot, message))
 
     async def _greet(self, address: str) -> None:
-        broker = self._master_at(address)
-        if await self._parts.session.heartbeats.beat_to(address) and broker is not None:
+        """Send heartbeats over a fresh connection until the broker has one, or it is lost."""
+        session, pause = self._parts.session, _FIRST_GREETING
+        while not await session.heartbeats.beat_to(address):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_GREETING)
+            if address not in session.addresses or session.calls.connected(address) is None:
+                return  # the next connection is greeted again
+        if (broker := self._master_at(address)) is not None:
             self._post(events.Connected(broker))
 
     def _master_at(self, address: str) -> str | None:
@@ -256,16 +267,37 @@ class StickyBalancing(Generic[Q]):
         if self._stopped:
             self._events.clear()
             return
-        while self._events:
-            self._now = max(self._now, self._loop.time())
-            following = advance(self._group, self._events.popleft(), self._now)
-            self._group = following.group
-            self.story.group = following.group
-            for step in following.instructions:
+        try:
+            for _ in range(min(len(self._events), _MOST_EVENTS)):
+                self._advance(self._events.popleft())
+        finally:
+            if self._events:
+                self._due = True
+                self._loop.call_soon(self._work)  # others have their turn on the loop first
+            if self._timer is None and self._group.wake_at is not None:
+                self._wake_at(do.WakeAt(self._group.wake_at))
+            self._send()
+
+    def _advance(self, event: events.HandoverEvent) -> None:
+        self._now = max(self._now, self._loop.time())
+        try:
+            following = advance(self._group, event, self._now)
+        except Exception:
+            logger.exception(
+                "hand-over event failed: group=%s event=%s; ignored",
+                self._parts.group, type(event).__name__,
+            )  # fmt: skip
+            return
+        self._group = following.group
+        self.story.group = following.group
+        for step in following.instructions:
+            try:
                 self._at_once[type(step)](step)
-        if self._timer is None and self._group.wake_at is not None:
-            self._wake_at(do.WakeAt(self._group.wake_at))
-        self._send()
+            except Exception:  # the machine counts on the others, above all on `WakeAt`
+                logger.exception(
+                    "hand-over instruction failed: group=%s instruction=%s",
+                    self._parts.group, type(step).__name__,
+                )  # fmt: skip
 
     def _send(self) -> None:
         requests = lock_requests(self._lock_steps)
@@ -284,7 +316,8 @@ class StickyBalancing(Generic[Q]):
 
     async def _ask(self, request: LockRequest) -> None:
         if request.owner is None:
-            granted = await self._locks.lock(request.broker, request.locks)
+            asked = self._locks.lock(request.broker, request.locks)
+            granted = await self._answer_to(asked, "lock queues", None)
             for step in request.steps:
                 parts = (
                     None
@@ -293,24 +326,42 @@ class StickyBalancing(Generic[Q]):
                 )
                 self._post(events.Locked(step.queue, parts))
         else:
-            done = await self._locks.unlock(request.broker, request.owner, request.locks)
+            told = self._locks.unlock(request.broker, request.owner, request.locks)
+            done = await self._answer_to(told, "unlock queues", otherwise=False)
             for step in request.steps:
                 self._post(events.Unlocked(step.queue, step.parts, request.owner, done))
 
     async def _renew(self, step: do.Renew) -> None:
         sent_at = self._loop.time()
-        granted = await self._locks.renew(step)
+        granted = await self._answer_to(self._locks.renew(step), "renew locks", None)
         self._post(events.Renewed(step.broker, sent_at, granted))
 
     async def _read_offset(self, step: do.ReadOffset) -> None:
-        parts, queue = self._parts, step.queue
+        read = self._start_of(step.queue)
+        offset, stored = await self._answer_to(read, "read an offset", (None, False))
+        self._post(events.OffsetRead(step.queue, offset, stored))
+
+    async def _start_of(self, queue: MessageQueue) -> tuple[int | None, bool]:
+        parts = self._parts
         stored = await parts.offsets.read(queue)
         offset = await start_offset(parts.session, queue, stored, parts.start)
-        self._post(events.OffsetRead(queue, offset, stored != NO_OFFSET))
+        return offset, stored != NO_OFFSET
 
     async def _store_offset(self, step: do.StoreOffset) -> None:
-        done = await self._queues.commits.store(step.queue, step.offset)
+        stored = self._queues.commits.store(step.queue, step.offset)
+        done = await self._answer_to(stored, "store an offset", otherwise=False)
         self._post(events.OffsetStored(step.queue, done))
+
+    async def _answer_to(self, request: Awaitable[T], what: str, otherwise: T) -> T:
+        """Return the answer to a request, whatever happens: the machine waits for it."""
+        try:
+            return await request
+        except Exception:
+            logger.exception(
+                'hand-over request failed: group=%s operation="%s"; retrying',
+                self._parts.group, what,
+            )  # fmt: skip
+            return otherwise
 
     async def _recheck(self, step: do.Recheck) -> None:
         if await self._queues.commits.recheck(step.queue):
