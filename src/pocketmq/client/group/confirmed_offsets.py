@@ -270,9 +270,7 @@ class ConfirmedOffsets:
         line.busy.add_done_callback(lambda _: setattr(line, "busy", None))
         return line.busy
 
-    async def _send(
-        self, queue: MessageQueue, offset: int, line: _Line | None
-    ) -> Exception | None:
+    async def _send(self, queue: MessageQueue, offset: int, line: _Line | None) -> Exception | None:
         """Commit an offset; return why that failed."""
         try:
             if line is not None and line.foreign and await self._is_stored(queue, offset):
