@@ -279,8 +279,9 @@ class ConfirmedOffsets:
                 line.highest = max(line.highest, offset)
             await ask_session(self._session, commit(self._group, queue, offset))
         except Exception as error:  # whatever it is, a hand-over waits for the outcome
-            log = logger.debug if line is not None and line.failing else logger.warning
-            log(
+            failing = line is not None and line.failing
+            logger.log(
+                logging.DEBUG if failing else logging.WARNING,
                 'offset not stored: group=%s %s offset=%s error="%s"; retrying',
                 self._group, log_name(queue), offset, error,
                 exc_info=None if isinstance(error, MQError) else error,

@@ -74,7 +74,7 @@ async def reached(one: Member, ends: dict[MessageQueue, int]) -> None:
     """Wait until these offsets are stored."""
     for queue, end in ends.items():
         async with asyncio.timeout(10):
-            while await commits(one).read(queue) != end:
+            while await commits(one).read(queue) != end:  # noqa: ASYNC110 - a broker is asked
                 await asyncio.sleep(0.01)
 
 
