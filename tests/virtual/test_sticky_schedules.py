@@ -89,13 +89,16 @@ async def live(
         "profile": V4 if seed // 3 % 5 == 0 else V5,
         "settle": 0.05,
     }
+    if kind is SeekingSchedule:
+        settings["drain_wait"] = 1e5  # an instruction that is not obeyed must show
     world = StickyWorld(seed, directory, settings)
     world.calm = calm
     schedule = CalmSchedule(world) if calm else (kind or Schedule)(world)
     try:
         await world.begin()
         world.watch()
-        world.patience = world.random.choice([0.0, 0.0, 0.2])
+        slow = [0.2, 2.5, 6.0] if isinstance(schedule, SeekingSchedule) else [0.0, 0.0, 0.2]
+        world.patience = world.random.choice(slow)
         await world.join()
         await schedule.run(world.random.randrange(4, 24))
         await comes_to_rest(world)
@@ -128,9 +131,9 @@ def test_whatever_fails_nothing_is_lost_and_every_queue_finds_one_owner(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", range(2))
 def test_whatever_is_sought_and_reset_nothing_is_lost_and_every_queue_finds_one_owner(
     chunk: int, tmp_path: Path
 ) -> None:
-    for seed in range(chunk, SCHEDULES, CHUNKS):
+    for seed in range(chunk, SCHEDULES // 3, 2):
         run_virtually(live(seed, tmp_path / str(seed), calm=False, kind=SeekingSchedule))
