@@ -15,9 +15,10 @@ from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.sessions import lease_session
 from pocketmq.errors import BrokerNotFound, InvalidInput, TransportError
-from pocketmq.model import GroupConfig, MessageQueue
+from pocketmq.model import BrokerData, GroupConfig, MessageQueue
 from pocketmq.protocol import RequestCode, encode_body
 from tests.client.group.groups import cluster
+from tests.client.servers import Directory, Scripted, route, serving, session_on
 from tests.loops import until
 
 QUEUE = MessageQueue("orders", "broker-0", 0)
@@ -228,3 +229,18 @@ async def test_a_failure_that_nobody_knows_is_an_answer_too() -> None:
         assert await one.offsets.read(QUEUE) == OFFSET_UNKNOWN
         del vars(one.session.brokers)["call"]
         assert await one.offsets.settle(one.held, 5)
+
+
+async def test_a_slave_is_not_asked_for_offsets() -> None:
+    """What it has is from before, and nobody reads what is stored there."""
+    slave = Scripted({})
+    async with serving(slave) as (_, address):
+        names_it = BrokerData(broker_name="broker-0", broker_addrs={1: address})
+        directory = Directory({"orders": route(names_it)})
+        async with serving(directory) as (_, names), session_on(names) as session:
+            await session.fetch_routes(["orders"])
+            one = Desk(session)
+            one.offsets.open(QUEUE, 0, barrier=False)
+            assert await one.offsets.read(QUEUE) == OFFSET_UNKNOWN
+            assert await one.offsets.settle(one.held, 5) is False
+            assert slave.requests == []

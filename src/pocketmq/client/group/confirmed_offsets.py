@@ -8,10 +8,12 @@ and what is in flight then is called back as far as it was not sent. Belongs to 
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
+from typing import TypeVar
 
 from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, NotedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
+from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.offsets import commit, committed
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
@@ -20,6 +22,8 @@ from pocketmq.errors import InvalidInput, MQError, TransportError
 from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
+
+T = TypeVar("T")
 
 _COMMITTING = frozenset({HoldState.OWNED, HoldState.DRAINING})
 _LAST_WAIT = 1.0
@@ -71,7 +75,7 @@ class ConfirmedOffsets:
     async def read(self, queue: MessageQueue) -> int:
         """Return the stored offset, `NO_OFFSET` or `OFFSET_UNKNOWN`; nothing is noted."""
         try:
-            offset = await ask_session(self._session, committed(self._group, queue))
+            offset = await self._ask(committed(self._group, queue))
         except Exception as error:  # whatever it is, a hand-over waits for the next attempt
             logger.info(
                 'reading offset failed: group=%s %s error="%s"; retrying',
@@ -277,7 +281,7 @@ class ConfirmedOffsets:
                 return None
             if line is not None:
                 line.highest = max(line.highest, offset)
-            await ask_session(self._session, commit(self._group, queue, offset))
+            await self._ask(commit(self._group, queue, offset))
         except Exception as error:  # whatever it is, a hand-over waits for the outcome
             failing = line is not None and line.failing
             logger.log(
@@ -295,5 +299,9 @@ class ConfirmedOffsets:
 
     async def _is_stored(self, queue: MessageQueue, offset: int) -> bool:
         """Return whether the broker has this offset or a later one. Raises `MQError`."""
-        stored = await ask_session(self._session, committed(self._group, queue))
+        stored = await self._ask(committed(self._group, queue))
         return stored is not None and stored >= offset
+
+    def _ask(self, question: Question[T]) -> Awaitable[T]:
+        """Ask a queue's master: what its slave has is from before, and what it takes is lost."""
+        return ask_session(self._session, question, master_only=True)
