@@ -13,10 +13,11 @@ QUEUE_TIMEOUT = 5.0
 """Seconds for a question about a queue, as in Java."""
 
 
-async def ask_session(session: Session, question: Question[T]) -> T:
-    """Ask the brokers of the queues that a question is about.
+async def ask_session(session: Session, question: Question[T], *, master_only: bool = False) -> T:
+    """Ask the brokers of the queues that a question is about; a slave, if there is no master.
 
-    Without an address of a queue's broker, its route is fetched once. Raises `BrokerNotFound`,
+    With `master_only` a slave is not asked: it may lag behind, and forgets what it is told. Without
+    an address of a queue's broker, its route is fetched once. Raises `BrokerNotFound`,
     `ServerError`, `TransportError`, and what the question does.
     """
 
@@ -25,20 +26,21 @@ async def ask_session(session: Session, question: Question[T]) -> T:
         if queue is None:
             raise TypeError("a question for name servers; ask the session's routes")
         try:
-            return await _call(session, queue.broker_name, asked)
+            return await _call(session, queue.broker_name, asked, master_only=master_only)
         except BrokerNotFound:
             await session.fetch_routes([queue.topic])
-        return await _call(session, queue.broker_name, asked)
+        return await _call(session, queue.broker_name, asked, master_only=master_only)
 
     return await run(question, carry)
 
 
-async def _call(session: Session, broker: str, asked: Ask) -> Command:
+async def _call(session: Session, broker: str, asked: Ask, *, master_only: bool) -> Command:
     return await session.brokers.call(
         broker,
         asked.code,
         asked.header,
         asked.body,
         timeout=QUEUE_TIMEOUT if asked.timeout is None else asked.timeout,
+        master_only=master_only,
         accept=asked.accept,
     )

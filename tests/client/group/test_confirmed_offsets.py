@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.options import ClientOptions
@@ -11,9 +12,10 @@ from pocketmq.client.questions.offsets import commit, committed
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.sessions import lease_session
-from pocketmq.model import GroupConfig, MessageQueue
+from pocketmq.model import BrokerData, GroupConfig, MessageQueue
 from pocketmq.protocol import RequestCode, encode_body
 from tests.client.group.groups import cluster
+from tests.client.servers import Directory, Scripted, route, serving, session_on
 
 QUEUE = MessageQueue("orders", "broker-0", 0)
 
@@ -124,3 +126,20 @@ async def test_a_commit_that_fails_is_not_taken_for_stored() -> None:
         assert not await one.offsets.settle(one.offsets.held[far], 5)
         assert not await one.offsets.store(far, 5)
         assert await one.offsets.read(far) == -2
+
+
+async def test_offsets_are_neither_stored_at_a_slave_nor_read_there() -> None:
+    """It may lag behind, and what it is told is lost when the master comes back."""
+    codes = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET)
+    slave = Scripted(
+        {code: lambda request: request.reply(0, ext={"offset": "7"}) for code in codes}
+    )
+    async with serving(slave) as (_, place):
+        alone = BrokerData(cluster="c", broker_name="broker-0", broker_addrs={1: place})
+        there = Directory({"orders": route(alone)})
+        async with serving(there) as (_, names), session_on(names) as session:
+            await session.fetch_routes(["orders"])
+            offsets = ConfirmedOffsets(session, "billing")
+            assert await offsets.read(QUEUE) == OFFSET_UNKNOWN
+            assert await offsets.store(QUEUE, 3) is False
+    assert [slave.asked_for(code) for code in codes] == [[], []]

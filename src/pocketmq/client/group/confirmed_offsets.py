@@ -66,7 +66,8 @@ class ConfirmedOffsets:
     async def read(self, queue: MessageQueue) -> int:
         """Return the stored offset, `NO_OFFSET` or `OFFSET_UNKNOWN`; nothing is noted."""
         try:
-            offset = await ask_session(self._session, committed(self._group, queue))
+            question = committed(self._group, queue)
+            offset = await ask_session(self._session, question, master_only=True)
         except MQError as error:
             logger.info(
                 'reading offset failed: group=%s %s error="%s"; retrying',
@@ -207,7 +208,8 @@ class ConfirmedOffsets:
         if line is not None:
             line.highest = max(line.highest, offset)
         try:
-            await ask_session(self._session, commit(self._group, queue, offset))
+            question = commit(self._group, queue, offset)
+            await ask_session(self._session, question, master_only=True)
         except MQError as error:
             log = logger.debug if line is not None and line.failing else logger.warning
             log(

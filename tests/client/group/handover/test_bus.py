@@ -13,13 +13,14 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import TopicNotFound
-from pocketmq.model import Message, SysFlag
+from pocketmq.errors import BrokerNotFound, TopicNotFound
+from pocketmq.model import BrokerData, Message, SysFlag
 from pocketmq.model import properties as names
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.requests import sending, topics
 from tests.client.group.groups import cluster
+from tests.client.servers import Directory, Scripted, route, serving, session_on
 from tests.loops import until
 
 BROKERS = frozenset({"broker-0"})
@@ -191,3 +192,17 @@ async def test_a_bus_that_was_deleted_is_made_again(monkeypatch: pytest.MonkeyPa
         finally:
             await tasks.stop()
             await lease.release()
+
+
+async def test_the_bus_of_a_slave_is_not_listened_to() -> None:
+    """What is told goes to the master, where the others listen."""
+    code = RequestCode.PULL_MESSAGE
+    slave = Scripted({code: lambda request: request.reply(24, "no message")})
+    async with serving(slave) as (_, place):
+        alone = BrokerData(cluster="c", broker_name="broker-0", broker_addrs={1: place})
+        there = Directory({BUS_TOPIC: route(alone)})
+        async with serving(there) as (_, address), session_on(address) as session:
+            await session.fetch_routes([BUS_TOPIC])
+            with pytest.raises(BrokerNotFound):
+                await end_of_bus(session, "billing", "broker-0")
+    assert slave.asked_for(code) == []

@@ -118,7 +118,7 @@ async def pull(
         group, count=32, expression=bus_tag(group), expression_type="TAG", flags=flags, suspend=wait
     )
     question = pull_once(bus_queue(broker), offset, wanted, newest=True, timeout=PULL_TIMEOUT)
-    return await ask_session(session, question)
+    return await ask_session(session, question, master_only=True)
 
 
 class Bus:
