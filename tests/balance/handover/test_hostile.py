@@ -12,7 +12,7 @@ from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover import messages
 from pocketmq.balance.handover.stay import Phase
-from pocketmq.balance.handover.table import MOST_TOLD
+from pocketmq.balance.handover.table import MOST_REPORTS
 from pocketmq.model import MessageQueue
 
 QUEUES = [MessageQueue("t", broker, number) for broker in "ab" for number in range(2)]
@@ -123,13 +123,13 @@ def started() -> handover.HandoverGroup:
 
 def test_tables_have_limits() -> None:
     group = started()
-    for number in range(MOST_TOLD + 200):
+    for number in range(MOST_REPORTS + 200):
         hello = ev.Heard("a", f"m{number}@pm1", "1", messages.Hello())
         twin = ev.Heard("a", "me@pm1", f"boot{number}", messages.Hello())
         group = handover.advance(group, hello, 1.0).group
         group = handover.advance(group, twin, 1.0).group
-    assert len(group.table.told) == MOST_TOLD
-    assert len(group.later) <= 100
+    assert len(group.table.reports) == MOST_REPORTS
+    assert len(group.later_boots) <= 100
     strange = ev.Heard("a", "you@pm1", "1", messages.Claim("me@pm1", (STRANGE,), 1))
     assert handover.advance(group, strange, 1.0).group.claims == {}
 
@@ -142,23 +142,23 @@ def hear(group: handover.HandoverGroup, name: str, number: int, now: float, *mor
 def test_members_that_are_gone_make_room_and_are_forgotten() -> None:
     """Otherwise a member that runs for long would not know those that come late."""
     group = started()
-    for number in range(MOST_TOLD):
+    for number in range(MOST_REPORTS):
         group = hear(group, f"old{number}@pm1", 1, 1.0 + number / 1e4)
-    everyone = tuple(word.client_id for word in group.table.told.values())
+    everyone = tuple(word.client_id for word in group.table.reports.values())
     group = handover.advance(group, ev.Listed(("me@pm1", *everyone)), 2.0).group
     group = handover.advance(group, ev.Listed(("me@pm1", *everyone[1:])), 3.0).group
     group = handover.advance(group, ev.Listed(("me@pm1",)), 4.0).group
-    assert len(group.table.gone) == MOST_TOLD
+    assert len(group.table.gone) == MOST_REPORTS
     group = hear(group, "new@pm1", 1, 5.0)
-    assert len(group.table.told) == MOST_TOLD
-    assert "new@pm1#1" in group.table.told
-    assert "old0@pm1#1" not in {**group.table.told, **group.table.gone}
+    assert len(group.table.reports) == MOST_REPORTS
+    assert "new@pm1#1" in group.table.reports
+    assert "old0@pm1#1" not in {**group.table.reports, **group.table.gone}
     listed = ev.Listed(("me@pm1", "new@pm1"))
     for now in (500.0, 603.0):
         group = handover.advance(group, listed, now).group
-        assert len(group.table.told) == MOST_TOLD
+        assert len(group.table.reports) == MOST_REPORTS
     group = handover.advance(group, listed, 605.0).group
-    assert group.table.told.keys() == {"new@pm1#1"}
+    assert group.table.reports.keys() == {"new@pm1#1"}
     assert group.table.gone == {}
 
 
@@ -172,7 +172,7 @@ def tells_newcomers(group: handover.HandoverGroup, now: float) -> messages.State
 
 def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> None:
     group = started()
-    names = [f"old{number}@pm1" for number in range(MOST_TOLD)]
+    names = [f"old{number}@pm1" for number in range(MOST_REPORTS)]
     for name in names:
         group = hear(group, name, 1, 1.0)
     group = handover.advance(group, ev.Listed(("me@pm1", *names)), 2.0).group

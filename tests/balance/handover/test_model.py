@@ -208,13 +208,13 @@ def first_start_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def unlock_while_renewing(patch: pytest.MonkeyPatch) -> None:
-    shipped = stay.give_back
+    shipped = stay.unlock_own
 
-    def give_back(item: Stay, settings: object) -> Step:
+    def unlock_own(item: Stay, settings: object) -> Step:
         step = shipped(replace(item, renewing=False), settings)  # type: ignore[arg-type]
         return Step(step.stay and replace(step.stay, renewing=item.renewing), step.instructions)
 
-    patch.setattr(giving, "give_back", give_back)
+    patch.setattr(giving, "unlock_own", unlock_own)
 
 
 def refused_renewal_ignored(patch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     members: tuple[str, ...]
     complete: bool = True
-    """False: a broker did not answer, so nobody may be taken for gone."""
+    """False: a broker did not answer, so no member may be taken for gone."""
 
 
 class Routed(msgspec.Struct, frozen=True):

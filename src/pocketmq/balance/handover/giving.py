@@ -26,11 +26,11 @@ from pocketmq.balance.handover.stay import (
     Stay,
     Step,
     close,
-    give_back,
     go_on_closing,
+    unlock_own,
 )
 
-_GIVING = frozenset({Phase.STOPPING, Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
+_GIVING = frozenset({Phase.STOPPING, Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING})
 
 
 def can_release(stay: Stay) -> bool:
@@ -97,8 +97,8 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
     if stay.peer is None or not settings.overlap:
         # One wait for all: handlers may have been waited for before starting was said to stop.
         return drain(replace(stopped, phase=Phase.DRAINING, since=stay.since))
-    opening = replace(stopped, phase=Phase.OPENING, locks=stay.locks - RUN, releasing=RUN)
-    return give_back(opening, settings)
+    unlocking = replace(stopped, phase=Phase.UNLOCKING_RUN, locks=stay.locks - RUN, releasing=RUN)
+    return unlock_own(unlocking, settings)
 
 
 def drain(stay: Stay) -> Step:
@@ -119,7 +119,7 @@ def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) 
         retry_at = now + settings.times.claim_again
         return Step(replace(stay, doubtful=True, retry_at=retry_at))
     stay = replace(stay, releasing=NONE)
-    if stay.phase is not Phase.OPENING:
+    if stay.phase is not Phase.UNLOCKING_RUN:
         return go_on_closing(stay, settings, now)
     draining = drain(replace(stay, phase=Phase.DRAINING, since=now))
     if stay.peer is None or stay.offset is None:

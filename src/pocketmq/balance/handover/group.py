@@ -44,11 +44,11 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None = None
     ready: bool = False
     """Whether the member knows the others' queues, and may take and claim some."""
-    twin: float | None = None
-    """When another process was heard that had this client id before this one."""
-    double: bool = False
-    """That process is listed: this one takes nothing."""
-    later: frozenset[str] = frozenset()
+    earlier_at: float | None = None
+    """When a process was heard that had this client id before this one; None: there is none."""
+    id_taken: bool = False
+    """That process is still listed: this one takes no queue."""
+    later_boots: frozenset[str] = frozenset()
     """Boots of processes with this client id that came after this one."""
     stop_at: float | None = None
     """When the rest is released; None while the member is not stopping."""
@@ -73,7 +73,7 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """When the list of members was asked for last."""
     ask_at: float | None = None
     """When to ask for it again; None: with the next beacon."""
-    voice_at: float = float("-inf")
+    notice_at: float = float("-inf")
     """When a member was heard last that calls for another list."""
     wake_at: float | None = None
 

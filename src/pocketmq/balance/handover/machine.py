@@ -20,7 +20,7 @@ from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
 from pocketmq.model import MessageQueue
 
-_MOST_LATER = 100
+_MOST_LATER_BOOTS = 100
 
 
 def new_group(settings: HandoverSettings) -> HandoverGroup:
@@ -100,14 +100,14 @@ def _list(draft: Draft, event: events.Listed) -> None:
     elif draft.down.keys() & set(draft.brokers):
         draft.ask_soon(draft.now + settings.times.renew_every)
     twice = draft.table.listed.count(me) > 1
-    if draft.double and not twice:
-        draft.twin = None
-    if twice and draft.twin is not None and not draft.double:
+    if draft.id_taken and not twice:
+        draft.earlier_at = None
+    if twice and draft.earlier_at is not None and not draft.id_taken:
         draft.warn(
             f"client id already in use: group={settings.group} client_id={me}; this process "
             f"consumes nothing. Set a unique instance_name for each process"
         )
-    draft.double = twice and draft.twin is not None
+    draft.id_taken = twice and draft.earlier_at is not None
     if not event.complete:
         draft.ask_soon(draft.now + upkeep.ASK_AGAIN)
     draft.decide_soon()
@@ -156,11 +156,11 @@ def _hear(draft: Draft, event: events.Heard) -> None:
             draft.tell_table |= first_in_rank(draft, sender)
             draft.tell_soon(now + settings.times.gather)
             known = False
-            if own and len(draft.later) < _MOST_LATER:
-                draft.later |= {event.boot}
+            if own and len(draft.later_boots) < _MOST_LATER_BOOTS:
+                draft.later_boots |= {event.boot}
         case messages.State():
-            if own and event.boot not in draft.later:
-                draft.twin = now
+            if own and event.boot not in draft.later_boots:
+                draft.earlier_at = now
                 known = False
             _hear_state(draft, event.boot, sender, event.message)
         case messages.Claim(to=to, queues=queues, number=number) if (
@@ -176,18 +176,19 @@ def _hear(draft: Draft, event: events.Heard) -> None:
         case messages.Bye(back_within=back_within):
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
-        # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        upkeep.ask_after_voice(draft)
+        # Brokers do not always notify: a notice of an unknown member is a reason to ask for
+        # the list, once a second.
+        upkeep.ask_after_notice(draft)
     draft.decide_soon()
 
 
 def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -> None:
     owner = messages.lock_owner(sender, boot)
     own = f"{draft.settings.client_id}#"
-    if any(name.startswith(own) and name not in draft.table.told for name in message.table):
+    if any(name.startswith(own) and name not in draft.table.reports for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
-        upkeep.ask_after_voice(draft)
-    before = draft.table.told.get(owner)
+        upkeep.ask_after_notice(draft)
+    before = draft.table.reports.get(owner)
     draft.table = tables.state(
         draft.table,
         sender,
@@ -197,7 +198,7 @@ def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -
         me=draft.settings.client_id,
         now=draft.now,
     )
-    after = draft.table.told.get(owner)
+    after = draft.table.reports.get(owner)
     if before is None or after is None:
         return
     for queue in (before.held | before.draining) - (after.held | after.draining):

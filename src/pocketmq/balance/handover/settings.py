@@ -29,7 +29,7 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the last granted lock request was sent, after which a queue is fenced."""
     beacon: float = 20.0
     silent: float = 45.0
-    """A listed member without a word for this long counts as hung."""
+    """A listed member that reported nothing for this long counts as hung."""
     gone_names: float = 90.0
     """How long locks are freed in the names of those that are gone; leases end after 60."""
     after_foreign: float = 0.5

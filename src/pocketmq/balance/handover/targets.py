@@ -12,34 +12,34 @@ from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.group import Target
 from pocketmq.balance.handover.messages import is_ours
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
-from pocketmq.balance.handover.table import Told, leaving, living, silent, waiting_for
+from pocketmq.balance.handover.table import BootReport, leaving, living, silent, waiting_for
 from pocketmq.balance.sticky import assign, divide, minimum_moves
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue
 
 
-def our_members(draft: Draft, words: Mapping[str, Told]) -> frozenset[str]:
+def our_members(draft: Draft, reports: Mapping[str, BootReport]) -> frozenset[str]:
     """Return those of our members that may have queues."""
     settings, table = draft.settings, draft.table
     members = {member for member in table.listed if is_ours(member)}
-    members -= leaving(words)
-    members -= silent(table, words, settings.client_id, settings.times.silent, draft.now)
+    members -= leaving(reports)
+    members -= silent(table, reports, settings.client_id, settings.times.silent, draft.now)
     members |= waiting_for(table, draft.now).keys()
-    if draft.double or (draft.stopping and not settings.return_within):
+    if draft.id_taken or (draft.stopping and not settings.return_within):
         return frozenset(members - {settings.client_id})
     return frozenset(members | {settings.client_id})
 
 
-def known_owners(draft: Draft, words: Mapping[str, Told]) -> dict[MessageQueue, str]:
-    """Return who has which queue; a living member's word outweighs one that is gone."""
+def known_owners(draft: Draft, reports: Mapping[str, BootReport]) -> dict[MessageQueue, str]:
+    """Return who has which queue; a living member's report outweighs one that is gone."""
     owners: dict[MessageQueue, str] = {}
     table = draft.table
-    for owner, word in sorted(
-        table.told.items(),
-        key=lambda item: (item[0] in words, item[1].number >= 0, item[1].heard),
+    for owner, report in sorted(
+        table.reports.items(),
+        key=lambda item: (item[0] in reports, item[1].number >= 0, item[1].heard),
     ):
-        if owner in words or word.bye is not None or owner in table.gone:
-            owners.update(dict.fromkeys(word.held, word.client_id))
+        if owner in reports or report.bye is not None or owner in table.gone:
+            owners.update(dict.fromkeys(report.held, report.client_id))
     for queue, stay in draft.stays.items():
         holder = _holder(stay, draft.settings.client_id)
         if holder is not None:
@@ -50,7 +50,7 @@ def known_owners(draft: Draft, words: Mapping[str, Told]) -> dict[MessageQueue, 
 def _holder(stay: Stay, me: str) -> str | None:
     if holds_queue(stay) or stay.phase is Phase.STOPPING:
         return me
-    if stay.phase in (Phase.OPENING, Phase.DRAINING, Phase.CLOSING):
+    if stay.phase in (Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING):
         return stay.peer
     return None
 
@@ -58,9 +58,9 @@ def _holder(stay: Stay, me: str) -> str | None:
 def update_target(draft: Draft) -> None:
     """Compute the target again if anything changed that it depends on."""
     table, settings = draft.table, draft.settings
-    words = living(table)
-    members = our_members(draft, words)
-    owners = known_owners(draft, words)
+    reports = living(table)
+    members = our_members(draft, reports)
+    owners = known_owners(draft, reports)
     foreign = tuple(member for member in table.listed if not is_ours(member))
     absent = frozenset(draft.absent) if not foreign else frozenset[MessageQueue]()
     listed = table.listed if foreign else ()
@@ -105,9 +105,12 @@ def forget_return(draft: Draft) -> None:
     """Forget that members wanted to be back, once they are late."""
     table = draft.table
     late = {
-        owner: replace(word, held=frozenset(), draining=frozenset())
-        for owner, word in table.told.items()
-        if word.bye is not None and word.bye <= draft.now and word.held and owner in table.gone
+        owner: replace(report, held=frozenset(), draining=frozenset())
+        for owner, report in table.reports.items()
+        if report.bye is not None
+        and report.bye <= draft.now
+        and report.held
+        and owner in table.gone
     }
     if late:
-        draft.table = replace(table, told={**table.told, **late})
+        draft.table = replace(table, reports={**table.reports, **late})

@@ -175,7 +175,7 @@ class Bus:
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
             except MQError as error:
                 missing = isinstance(error, TopicNotFound)
-                if missing:  # deleted: made again, or nobody would be heard for good
+                if missing:  # deleted: made again, or no member would be heard again
                     offset = -1
                 self._fails(broker, "pull", error)
                 await asyncio.sleep(pause)
