@@ -210,6 +210,68 @@ def test_events_without_a_pause_put_nothing_off() -> None:
     assert handover.advance(group, ev.TimerElapsed(), 5.0).group.ask_at is None
 
 
+def with_you(*heard: tuple[float, str, messages.BusMessage, float]) -> handover.HandoverGroup:
+    """This member beside `you`, after boots of that said things: when, boot, what, and its age."""
+    group = handover.advance(started(), ev.Listed(("me@pm1", "you@pm1")), 0.0).group
+    for now, boot, message, age in heard:
+        event = ev.Heard("a", "you@pm1", boot, message, age)
+        group = handover.advance(group, event, now).group
+    return group
+
+
+def taken_for_ended(
+    group: handover.HandoverGroup, now: float, *, complete: bool = True
+) -> set[str]:
+    """Return the lock owners whose locks are freed once members are listed at this time."""
+    listed = ev.Listed(("me@pm1", "you@pm1"), complete=complete)
+    return set(handover.advance(group, listed, now).group.table.gone)
+
+
+HELLO: messages.BusMessage = messages.Hello()
+STATE: messages.BusMessage = messages.State(1, (QUEUES[0],))
+
+
+def test_a_member_that_started_again_has_ended_before() -> None:
+    restarted = [(1.0, "1", STATE, 0.0), (2.0, "2", HELLO, 0.0), (2.1, "2", STATE, 0.0)]
+    group = with_you(*restarted)
+    assert taken_for_ended(group, 2.4) == set(), "the list may be from before"
+    assert taken_for_ended(group, 2.6, complete=False) == set(), "the id may be listed twice"
+    assert taken_for_ended(group, 2.6) == {"you@pm1#1"}
+
+
+def test_the_copy_of_a_hello_alone_frees_no_locks() -> None:
+    """Who has really started says more, and soon."""
+    group = with_you((1.0, "2", STATE, 0.0), (2.0, "1", HELLO, 0.0))
+    assert taken_for_ended(group, 5.0) == set()
+
+
+def test_a_boot_that_has_ended_cannot_end_another_by_a_copy_of_its_words() -> None:
+    restarted = [(1.0, "1", STATE, 0.0), (2.0, "2", HELLO, 0.0), (2.1, "2", STATE, 0.0)]
+    listed = ev.Listed(("me@pm1", "you@pm1"))
+    group = handover.advance(with_you(*restarted), listed, 3.0).group
+    for message in (HELLO, messages.State(2, (QUEUES[0],))):
+        event = ev.Heard("b", "you@pm1", "1", message)
+        group = handover.advance(group, event, 10.0).group
+    assert "you@pm1#2" not in taken_for_ended(group, 12.0)
+
+
+def test_a_hello_from_before_the_other_boot_was_heard_frees_no_locks() -> None:
+    """As on the bus of a broker that was away, or of a member that was stopped for a while."""
+    late = [(1.0, "2", STATE, 0.0), (3.0, "1", HELLO, 2.6), (3.0, "1", STATE, 2.6)]
+    assert taken_for_ended(with_you(*late), 4.0) == set()
+    fresh = [(now, boot, message, 0.0) for now, boot, message, _ in late]
+    assert taken_for_ended(with_you(*fresh), 4.0) == {"you@pm1#2"}
+    # What the other boot said counts by when it was said, too.
+    both = [(3.0, "2", STATE, 2.6), (3.0, "1", HELLO, 1.5), (3.0, "1", STATE, 1.5)]
+    assert taken_for_ended(with_you(*both), 4.0) == {"you@pm1#2"}
+
+
+def test_a_member_whose_hello_was_missed_has_ended_before_all_the_same() -> None:
+    later = [(20.0 * n, "2", messages.State(n), 0.0) for n in range(1, 4)]
+    assert taken_for_ended(with_you((1.0, "1", STATE, 0.0), *later[:2]), 59.0) == set()
+    assert taken_for_ended(with_you((1.0, "1", STATE, 0.0), *later), 60.0) == {"you@pm1#1"}
+
+
 def test_what_a_foreign_member_tells_is_ignored() -> None:
     group = started()
     assert (

@@ -42,6 +42,8 @@ class Heard(msgspec.Struct, frozen=True):
     sender: str
     boot: str
     message: BusMessage
+    age: float = 0.0
+    """Seconds for which the broker has had it, as far as the shell can tell; never too many."""
 
 
 class Locked(msgspec.Struct, frozen=True):

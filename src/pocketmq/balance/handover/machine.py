@@ -152,7 +152,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
     known = sender in draft.table.since
     match event.message:
         case messages.Hello():
-            draft.table = tables.hello(draft.table, sender, event.boot, now)
+            draft.table = tables.hello(draft.table, sender, event.boot, now, event.age)
             draft.tell_table |= first_in_rank(draft, sender)
             draft.tell_soon(now + settings.times.gather)
             known = False
@@ -162,7 +162,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
             if own and event.boot not in draft.later_boots:
                 draft.earlier_at = now
                 known = False
-            _hear_state(draft, event.boot, sender, event.message)
+            _hear_state(draft, event, event.message)
         case messages.Claim(to=to, queues=queues, number=number) if (
             to == settings.client_id and not own
         ):
@@ -182,8 +182,8 @@ def _hear(draft: Draft, event: events.Heard) -> None:
     draft.decide_soon()
 
 
-def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -> None:
-    owner = messages.lock_owner(sender, boot)
+def _hear_state(draft: Draft, event: events.Heard, message: messages.State) -> None:
+    owner = messages.lock_owner(event.sender, event.boot)
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.reports for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
@@ -191,12 +191,13 @@ def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -
     before = draft.table.reports.get(owner)
     draft.table = tables.state(
         draft.table,
-        sender,
-        boot,
+        event.sender,
+        event.boot,
         message,
         queues=draft.queues,
         me=draft.settings.client_id,
         now=draft.now,
+        age=event.age,
     )
     after = draft.table.reports.get(owner)
     if before is None or after is None:

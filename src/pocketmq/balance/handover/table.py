@@ -17,7 +17,7 @@ from pocketmq.model import MessageQueue
 
 SUPERSEDED = 0.5
 """Seconds by which a list of members may be older than a hello: until then a member that is missing
-from it is not taken for gone."""
+from it is not taken for gone. Also how far the times of notices on two buses may be wrong."""
 MOST_REPORTS = 1024
 """Boots whose reports are kept."""
 FORGOTTEN = 600.0
@@ -37,6 +37,8 @@ class BootReport(msgspec.Struct, frozen=True):
     """It said goodbye; until this time its queues wait for it."""
     superseded: float | None = None
     """When another process said hello that has the same client id and started later."""
+    spoke: float = 0.0
+    """When brokers stored the last notice that it sent itself, by this member's clock."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -70,7 +72,8 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
         # A list may be older than the hello of a member that it does not show.
         missing_long = report.client_id in table.since or now - report.heard >= SUPERSEDED
         vanished = count == 0 and (missing_long or owner in gone)
-        if vanished or (count == 1 and _ended(report, now)):
+        alone = count == 1 and event.complete  # a broker that did not answer may list it twice
+        if vanished or (alone and _ended(table, owner, settings, now)):
             gone.setdefault(owner, now)
         else:
             gone.pop(owner, None)
@@ -89,29 +92,53 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     )
 
 
-def _ended(report: BootReport, now: float) -> bool:
+def _ended(table: Table, owner: str, settings: HandoverSettings, now: float) -> bool:
     """Return whether a boot must have ended if its id is listed only once: for the later one.
 
     Which is the later of boots that only others reported is not known. A list that is about as
-    old as the hello of the later boot may not show that one yet.
+    old as the hello of the later boot may not show that one yet. The later boot must have sent
+    more than a hello, since that may be a copy; and this boot must not have answered it.
     """
-    return report.superseded is not None and now - report.superseded >= SUPERSEDED
+    report = table.reports[owner]
+    if report.client_id == settings.client_id:
+        latest = now  # this member is the later one itself
+    else:
+        others = [
+            each.heard
+            for name, each in table.reports.items()
+            if each.client_id == report.client_id and name != owner and each.number > 0
+        ]
+        latest = max(others, default=0.0)
+    superseded = report.superseded
+    if superseded is not None and now - superseded >= SUPERSEDED and latest >= superseded:
+        return True
+    # The hello may have been missed. Who lives is heard at least every 20 seconds.
+    return latest - report.heard > settings.times.silent
 
 
-def hello(table: Table, sender: str, boot: str, now: float) -> Table:
-    """Note that a member has started; a process that had its id before should have ended."""
+def hello(table: Table, sender: str, boot: str, now: float, age: float = 0.0) -> Table:
+    """Note that a member has started; a process that had its id before should have ended.
+
+    A boot says hello before all else, once on each bus. So one of a boot that has ended, or one
+    from before another boot's last notice, is a copy or comes late and says nothing about others.
+    """
+    owner, said = lock_owner(sender, boot), now - age
+    known = table.reports.get(owner)
+    if known is not None and (owner in table.gone or known.superseded is not None):
+        return _with(table, owner, replace(known, heard=now))
     reports = {
-        owner: replace(report, superseded=now)
-        if report.client_id == sender and report.superseded is None
+        name: replace(report, superseded=now)
+        if report.client_id == sender
+        and report.superseded is None
+        and (report.number < 0 or report.spoke <= said + SUPERSEDED)
         else report
-        for owner, report in table.reports.items()
+        for name, report in table.reports.items()
     }
     table = replace(table, reports=reports)
-    owner = lock_owner(sender, boot)
-    if owner in table.reports and table.reports[owner].number >= 0:
-        report = replace(table.reports[owner], heard=now, superseded=None)
+    if known is not None and known.number >= 0:
+        report = replace(known, heard=now, spoke=max(known.spoke, said))
     else:
-        report = BootReport(sender, now, 0)
+        report = BootReport(sender, now, 0, spoke=said)
     return _with(table, owner, report)
 
 
@@ -124,6 +151,7 @@ def state(
     queues: Collection[MessageQueue],
     me: str,
     now: float,
+    age: float = 0.0,
 ) -> Table:
     """Note what a member has, and what it knows of others that never reported to this one."""
     owner = lock_owner(sender, boot)
@@ -138,7 +166,9 @@ def state(
         # state from before, on another bus, is followed there by the same hello. Only of this
         # member's own id no hello is heard again.
         superseded = before.superseded if before and sender == me else None
-        report = BootReport(sender, now, message.number, held, draining, bye, superseded)
+        report = BootReport(
+            sender, now, message.number, held, draining, bye, superseded, spoke=now - age
+        )
         table = _with(table, owner, report)
     for name, others in message.table.items():
         client_id, _, _ = name.rpartition("#")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pocketmq.balance.consumer.pulling import PULL_TIMEOUT, PullStatus
 from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, read_notice, write_notice
+from pocketmq.client.group.handover.ages import NoticeAges
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
@@ -27,8 +28,8 @@ from pocketmq.protocol.requests import sending, topics
 
 logger = logging.getLogger("pocketmq.client")
 
-HeardNotice = Callable[[str, Notice], None]
-"""Takes the broker's name and what was heard."""
+HeardNotice = Callable[[str, Notice, float], None]
+"""Takes the broker's name, what was heard, and its age in seconds."""
 
 _READ_WRITE = 6
 _SUSPEND = 15.0
@@ -75,8 +76,8 @@ async def open_topic(session: Session, broker: str, *, missing: bool = False) ->
         await session.brokers.call(broker, code, header, master_only=True)
 
 
-async def say(session: Session, group: str, broker: str, notice: Notice) -> None:
-    """Send a notice. Raises `MQError`."""
+async def say(session: Session, group: str, broker: str, body: bytes) -> None:
+    """Send the body of a notice. Raises `MQError`."""
     wire = {names.TAGS: bus_tag(group), names.WAIT: "false"}
     header = sending.SendRequestV2(
         producer_group=INNER_PRODUCER_GROUP,
@@ -93,7 +94,7 @@ async def say(session: Session, group: str, broker: str, notice: Notice) -> None
         batch=False,
         bname=broker,
     )
-    code, body = RequestCode.SEND_MESSAGE_V2, write_notice(notice)
+    code = RequestCode.SEND_MESSAGE_V2
     await session.brokers.call(broker, code, header, body, master_only=True)
 
 
@@ -129,6 +130,7 @@ class Bus:
         self._group = group
         self._tasks = tasks
         self._heard = heard
+        self._ages = NoticeAges(asyncio.get_running_loop().time)
         self._listening: dict[str, asyncio.Task[None]] = {}
         self._ready: dict[str, asyncio.Event] = {}
         self._failing: set[str] = set()
@@ -139,6 +141,7 @@ class Bus:
         for broker in self._listening.keys() - brokers:
             self._listening.pop(broker).cancel()
             del self._ready[broker]
+            self._ages.forget(broker)
         for broker in brokers - self._listening.keys():
             self._ready[broker] = asyncio.Event()
             self._listening[broker] = self._tasks.spawn(self._listen(broker), f"bus of {broker}")
@@ -156,8 +159,10 @@ class Bus:
         self._tasks.spawn(self._say(broker, notice), f"notice to {broker}")
 
     async def _say(self, broker: str, notice: Notice) -> None:
+        body = write_notice(notice)
+        self._ages.sent(broker, body)
         try:
-            await say(self._session, self._group, broker, notice)
+            await say(self._session, self._group, broker, body)
         except MQError as error:
             self._fails(broker, "send", error)
         else:
@@ -216,11 +221,13 @@ class Bus:
     def _read(self, broker: str, message: ReceivedMessage) -> None:
         if message.tag != bus_tag(self._group):
             return
-        notice = read_notice(message.body)
+        body = message.body
+        age = self._ages.heard(broker, body, message.store_timestamp)
+        notice = read_notice(body)
         if notice is None:
             self._skip(broker, f"from {message.born_host}", "not a notice")
         else:
-            self._heard(broker, notice)
+            self._heard(broker, notice, age)
 
     def _skip(self, broker: str, sender: str, why: str) -> None:
         if sender not in self._bad and len(self._bad) < _MOST_BAD:

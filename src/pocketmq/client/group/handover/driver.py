@@ -224,11 +224,11 @@ class StickyBalancing(Generic[Q]):
             self.story.trigger("route changed")
             self._post(events.Routed(self._routes.queues))
 
-    def _heard(self, broker: str, notice: Notice) -> None:
+    def _heard(self, broker: str, notice: Notice, age: float) -> None:
         if notice.boot == self._settings.boot:
             return
         for message in notice.messages:
-            self._post(events.Heard(broker, notice.sender, notice.boot, message))
+            self._post(events.Heard(broker, notice.sender, notice.boot, message, age))
 
     async def _greet(self, address: str) -> None:
         """Send heartbeats over a fresh connection until the broker has one, or it is lost."""

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from pocketmq.balance.handover.messages import BUS_TOPIC, Notice
+from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, write_notice
 from pocketmq.client.consumer_options import ConsumerOptions
 from pocketmq.client.group.handover import bus
 from pocketmq.client.options import ClientOptions
@@ -97,7 +97,7 @@ async def _refusal(session: Session, group: str, broker: str) -> str | None:
         await bus.open_topic(session, broker)
         cure = _grant_command(session, broker)
         await bus.end_of_bus(session, group, broker)
-        await bus.say(session, group, broker, Notice(session.client_id, "", ()))
+        await bus.say(session, group, broker, write_notice(Notice(session.client_id, "", ())))
     except ServerError as error:
         if error.code in _PASSING:
             return None
