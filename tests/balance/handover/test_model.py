@@ -40,6 +40,8 @@ SMALL = [
     (Case(messages=1, claims=1, flips=1, restart=1), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, expire=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, expire=1, lost=True), CRASH),
+    (Case(messages=2, claims=1, flips=1, expire=1, lost=True, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=0, blip=1), ALWAYS),
 ]
 
@@ -60,6 +62,7 @@ LARGE = [
     (Case(messages=1, claims=1, restart=1), CRASH),
     (Case(messages=2, claims=1, restart=1), CRASH),
     (Case(messages=1, claims=1, expire=1), CRASH),
+    (Case(messages=1, claims=1, expire=1, lost=True), CRASH),
     (Case(messages=1, claims=1, blip=1), ALWAYS),
 ]
 

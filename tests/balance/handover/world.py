@@ -392,7 +392,7 @@ class World:
         )
         self.bus_time["", broker] = stored
         for shell in self.shells:
-            if shell is sender or self.chance(self.lose_bus):
+            if shell is sender or broker in shell.down or self.chance(self.lose_bus):
                 continue
             key = (shell.owner, broker)
             heard = max(stored + self.random.random() * self.scale, self.bus_time.get(key, 0.0))

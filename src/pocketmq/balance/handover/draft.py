@@ -37,6 +37,9 @@ class Draft:
         self.stop_at = group.stop_at
         self.left = group.left
         self.down = group.down
+        self.unanswered = group.unanswered
+        self.lost = group.lost
+        self.found = group.found
         self.shown_at = group.shown_at
         self.greeted = group.greeted
         self.state_number = group.state_number
@@ -124,6 +127,9 @@ class Draft:
             stop_at=self.stop_at,
             left=self.left,
             down=self.down,
+            unanswered=self.unanswered,
+            lost=self.lost,
+            found=self.found,
             shown_at=self.shown_at,
             greeted=self.greeted,
             state_number=self.state_number,

@@ -27,6 +27,10 @@ class Listed(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     complete: bool = True
     """False: a broker did not answer, so no member may be taken for gone."""
+    shown_by: frozenset[str] = frozenset()
+    """The brokers whose lists have this member."""
+    asked_at: float = float("inf")
+    """When they were asked."""
 
 
 class Routed(msgspec.Struct, frozen=True):

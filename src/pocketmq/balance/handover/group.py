@@ -55,6 +55,12 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     left: bool = False
     down: dict[str, float] = {}
     """Brokers whose connection closed, with the time; until a renewal is answered."""
+    unanswered: dict[str, float] = {}
+    """Brokers that do not answer requests, with the time of the first that was not answered."""
+    lost: frozenset[str] = frozenset()
+    """Those of them that others are told of."""
+    found: dict[str, float] = {}
+    """Brokers that answer again, with the time; for a while."""
     shown_at: float = float("-inf")
     """When a list of members showed this one last."""
     renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = {}

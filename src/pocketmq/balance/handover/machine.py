@@ -7,14 +7,14 @@ member's own messages, the locks and the stored offset.
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover import events, messages, upkeep
+from pocketmq.balance.handover import events, messages, reach, upkeep
 from pocketmq.balance.handover import table as tables
 from pocketmq.balance.handover.decisions import decide, first_in_rank
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
 from pocketmq.balance.handover.instructions import Tell, WakeAt
 from pocketmq.balance.handover.leases import fence
-from pocketmq.balance.handover.queue import answer
+from pocketmq.balance.handover.queue import QueueEvent, answer
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
@@ -45,11 +45,12 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.Renewed():
             upkeep.take_renewal(draft, event)
         case events.Connected(broker=broker):
-            upkeep.reached(draft, broker)
+            reach.reached(draft, broker)
             upkeep.renew(draft, broker)
             draft.decide_soon()
         case events.Disconnected(broker=broker):
             draft.down = {**draft.down, broker: now}
+            reach.missed(draft, broker)
             draft.ask_soon(now + upkeep.ASK_AGAIN)
             for queue, stay in list(draft.stays.items()):
                 if queue.broker_name == broker:
@@ -59,11 +60,21 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.TimerElapsed():
             upkeep.run_timers(draft)
         case _:
+            _note_answer(draft, event)
             asked = draft.stays.get(event.queue)
             if asked is not None:
                 draft.apply(event.queue, answer(asked, event, draft.settings, now))
                 draft.decide_soon()
     return _finish(draft, decided=isinstance(event, events.TimerElapsed))
+
+
+def _note_answer(draft: Draft, event: QueueEvent) -> None:
+    """Note whether a broker answered a request for locks."""
+    match event:
+        case events.Locked(granted=None) | events.Unlocked(done=False):
+            reach.missed(draft, event.queue.broker_name)
+        case events.Locked() | events.Unlocked() if event.queue.broker_name not in draft.down:
+            reach.reached(draft, event.queue.broker_name)
 
 
 def _finish(draft: Draft, *, decided: bool) -> Advanced:
@@ -99,6 +110,9 @@ def _list(draft: Draft, event: events.Listed) -> None:
         draft.shown_at = draft.now
     elif draft.down.keys() & set(draft.brokers):
         draft.ask_soon(draft.now + settings.times.renew_every)
+    for broker in event.shown_by:
+        if event.asked_at > draft.unanswered.get(broker, event.asked_at):
+            reach.reached(draft, broker)
     twice = draft.table.listed.count(me) > 1
     if draft.id_taken and not twice:
         draft.earlier_at = None
@@ -200,6 +214,8 @@ def _hear_state(draft: Draft, event: events.Heard, message: messages.State) -> N
         age=event.age,
     )
     after = draft.table.reports.get(owner)
+    if after is not None:
+        reach.drop_taken(draft, after)
     if before is None or after is None:
         return
     for queue in (before.held | before.draining) - (after.held | after.draining):

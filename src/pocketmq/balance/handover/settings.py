@@ -27,6 +27,8 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     renew_every: float = 5.0
     fence_after: float = 15.0
     """Seconds since the last granted lock request was sent, after which a queue is fenced."""
+    lost_broker: float = 15.0
+    """How long a broker does not answer a member until others take its queues there."""
     beacon: float = 20.0
     silent: float = 45.0
     """A listed member that reported nothing for this long counts as hung."""

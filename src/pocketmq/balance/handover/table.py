@@ -37,6 +37,8 @@ class BootReport(msgspec.Struct, frozen=True):
     """It said goodbye; until this time its queues wait for it."""
     superseded: float | None = None
     """When another process said hello that has the same client id and started later."""
+    lost: frozenset[str] = frozenset()
+    """Brokers that it cannot reach."""
     spoke: float = 0.0
     """When brokers stored the last notice that it sent itself, by this member's clock."""
 
@@ -166,8 +168,9 @@ def state(
         # state from before, on another bus, is followed there by the same hello. Only of this
         # member's own id no hello is heard again.
         superseded = before.superseded if before and sender == me else None
+        lost = frozenset(message.lost)
         report = BootReport(
-            sender, now, message.number, held, draining, bye, superseded, spoke=now - age
+            sender, now, message.number, held, draining, bye, superseded, lost, spoke=now - age
         )
         table = _with(table, owner, report)
     for name, others in message.table.items():

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.group import Target
 from pocketmq.balance.handover.messages import is_ours
+from pocketmq.balance.handover.reach import lost_by, substituted
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import BootReport, leaving, living, silent, waiting_for
 from pocketmq.balance.sticky import assign, divide, minimum_moves
@@ -64,7 +65,8 @@ def update_target(draft: Draft) -> None:
     foreign = tuple(member for member in table.listed if not is_ours(member))
     absent = frozenset(draft.absent) if not foreign else frozenset[MessageQueue]()
     listed = table.listed if foreign else ()
-    inputs = (members, owners, draft.queues, absent, listed)
+    lost = lost_by(draft, reports)
+    inputs = (members, owners, draft.queues, absent, listed, lost)
     if inputs == draft.target.inputs:
         return
     topics: dict[str, list[MessageQueue]] = {}
@@ -81,7 +83,8 @@ def update_target(draft: Draft) -> None:
         shares, topics = division.foreign, division.rest
     ranked = sorted(members)
     _hold_off(draft, shares, mixed=bool(foreign))
-    target = shares | assign(topics, ranked, owners, absent)
+    target = assign(topics, ranked, owners, absent)
+    target = shares | target | substituted(target, lost, owners, ranked)
     minimum = draft.target.minimum
     if members != frozenset(draft.target.members):
         minimum = minimum_moves(topics, ranked, owners, absent)

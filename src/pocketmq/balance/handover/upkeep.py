@@ -1,6 +1,7 @@
 """What time brings: polls, fences, renewals, beacons, states."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from math import inf
 
 from msgspec.structs import replace
 
@@ -8,8 +9,9 @@ from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.events import Part, Renewed
 from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
 from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewing
-from pocketmq.balance.handover.messages import Hello, State, is_ours
+from pocketmq.balance.handover.messages import MOST_OTHERS, Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
+from pocketmq.balance.handover.reach import missed, next_change, reached, update_lost
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import (
     SUPERSEDED,
@@ -36,6 +38,7 @@ def run_timers(draft: Draft) -> None:
     _poll_stays(draft)
     if draft.started is None:
         return
+    update_lost(draft)
     if now >= draft.renew_at:
         draft.renew_at = now + times.renew_every
         for broker in sorted({queue.broker_name for queue in draft.stays}):
@@ -129,13 +132,6 @@ def greet(draft: Draft) -> None:
             draft.add(Tell(broker, Hello()))
 
 
-def reached(draft: Draft, broker: str) -> None:
-    """Note that a broker answers."""
-    if broker in draft.down:
-        draft.down = {name: at for name, at in draft.down.items() if name != broker}
-        draft.decide_soon()
-
-
 def renew(draft: Draft, broker: str) -> None:
     """Ask again for all locks at a broker, unless that is in flight."""
     if draft.back_at(broker) > draft.now or broker in draft.renewing:
@@ -168,11 +164,15 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
         )
         draft.apply(queue, step)
     if event.granted is not None:
-        if event.sent_at > draft.down.get(event.broker, event.sent_at):
+        if event.sent_at > max(
+            draft.down.get(event.broker, -inf), draft.unanswered.get(event.broker, -inf)
+        ):
             reached(draft, event.broker)
-    elif event.broker not in draft.down:
-        # Perhaps the connection has just come back: there is no need to wait for the next renewal.
-        draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
+    else:
+        missed(draft, event.broker)
+        if event.broker not in draft.down:
+            # Perhaps the connection has just come back: no need to wait for the next renewal.
+            draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
         draft.decide_soon()
 
@@ -181,7 +181,11 @@ def note_changes(draft: Draft) -> None:
     """Report the state if it changed, after a short time in which more may change."""
     now, times = draft.now, draft.settings.times
     before, after = draft.group.stays, draft.stays
-    if any(_role(before.get(queue)) != _role(after.get(queue)) for queue in draft.touched):
+    lost = draft.group.lost, draft.lost
+    if any(
+        _role(before.get(queue), lost[0]) != _role(after.get(queue), lost[1])
+        for queue in draft.touched
+    ):
         draft.tell_soon(now + times.gather)
         draft.decide_soon()
     if draft.started is None or draft.tell_at is None or draft.tell_at > now:
@@ -190,16 +194,19 @@ def note_changes(draft: Draft) -> None:
 
 
 def current_state(
-    stays: Mapping[MessageQueue, Stay],
+    stays: Mapping[MessageQueue, Stay], lost: Collection[str]
 ) -> tuple[frozenset[MessageQueue], frozenset[MessageQueue]]:
-    """Return the queues that this member holds, and those it finishes."""
-    roles = {queue: _role(stay) for queue, stay in stays.items()}
+    """Return the queues that this member holds, and those it finishes.
+
+    Without those of lost brokers: it can do nothing for them.
+    """
+    roles = {queue: _role(stay, lost) for queue, stay in stays.items()}
     held = frozenset(queue for queue, role in roles.items() if role is _HELD)
     return held, frozenset(queue for queue, role in roles.items() if role is _DRAINING)
 
 
-def _role(stay: Stay | None) -> str:
-    if stay is None:
+def _role(stay: Stay | None, lost: Collection[str]) -> str:
+    if stay is None or stay.queue.broker_name in lost:
         return ""
     if holds_queue(stay) or stay.phase is Phase.STOPPING:
         return _HELD
@@ -208,7 +215,7 @@ def _role(stay: Stay | None) -> str:
 
 def tell_state(draft: Draft) -> None:
     """Report on every bus what this member has, and to newcomers what it knows of others."""
-    held, draining = current_state(draft.stays)
+    held, draining = current_state(draft.stays, draft.lost)
     draft.state_number += 1
     reports: dict[str, BootReport] = {}
     if draft.tell_table:
@@ -219,7 +226,8 @@ def tell_state(draft: Draft) -> None:
         for owner, report in reports.items()
         if report.bye is not None and report.bye > draft.now
     }
-    state = State(draft.state_number, tuple(held), tuple(draining), table, away)
+    lost = tuple(sorted(draft.lost)[:MOST_OTHERS])
+    state = State(draft.state_number, tuple(held), tuple(draining), table, away, lost)
     for broker in draft.brokers:
         draft.add(Tell(broker, state))
     draft.tell_at, draft.tell_table = None, False
@@ -259,5 +267,5 @@ def next_wake(draft: Draft) -> float | None:
         known_at = draft.started + draft.settings.times.know_others
         if not draft.ready and known_at > draft.now:
             times.append(known_at)
-        times.append(draft.ask_at)
+        times += (draft.ask_at, next_change(draft))
     return min((at for at in times if at is not None), default=None)

@@ -29,7 +29,7 @@ def balance_of(group: HandoverGroup) -> GroupBalance:
     owners = {
         queue: report.client_id for report in living(group.table).values() for queue in report.held
     }
-    held, _ = current_state(group.stays)
+    held, _ = current_state(group.stays, group.lost)
     owners.update(dict.fromkeys(held, me))
     reason = ""
     if group.id_taken:
