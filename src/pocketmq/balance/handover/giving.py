@@ -159,10 +159,15 @@ def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     return Step(replace(stay, retry_at=None) if Pending.DRAIN in stay.pending else stay)
 
 
+def kind_of(stay: Stay, settings: HandoverSettings) -> HandoverKind:
+    """Return how a queue leaves this member."""
+    if stay.peer is None:
+        return stay.kind
+    return HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
+
+
 def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    kind = stay.kind
-    if stay.peer is not None:
-        kind = HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
+    kind = kind_of(stay, settings)
     report = Report(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
     # After a hand-over by overlap the heir has its GIVE long since.
     ending = replace(stay, peer=None) if _was_given(stay) else stay
