@@ -39,7 +39,9 @@ def test_others_take_the_queues_of_a_broker_that_one_member_lost(seed: int, over
     world.run(14.0)
     assert one_owner_each(world) == before, "its connection may be back at once"
     assert all(held.fenced for queue, held in shells[0].held.items() if queue.broker_name == "a")
-    world.run(66.0)
+    world.run(1.1)
+    assert shells[0].group.lost == {"a"}
+    world.run(64.9)
     after = one_owner_each(world)
     assert at("a", shells[0]) == set()
     assert at("b", shells[0]) >= elsewhere
