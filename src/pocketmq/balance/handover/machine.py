@@ -165,8 +165,10 @@ def _hear(draft: Draft, event: events.Heard) -> None:
         return
     known = sender in draft.table.since
     match event.message:
-        case messages.Hello():
-            draft.table = tables.hello(draft.table, sender, event.boot, now, event.age)
+        case messages.Hello(orderly=orderly):
+            draft.table = tables.hello(
+                draft.table, sender, event.boot, now, event.age, orderly=orderly
+            )
             draft.tell_table |= first_in_rank(draft, sender)
             draft.tell_soon(now + settings.times.gather)
             known = False

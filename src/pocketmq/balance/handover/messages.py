@@ -34,6 +34,9 @@ Queues = Annotated[tuple[MessageQueue, ...], msgspec.Meta(max_length=20_000)]
 class Hello(msgspec.Struct, frozen=True, tag="HELLO", tag_field="kind"):
     """A member has started and listens; all others answer with `State`."""
 
+    orderly: bool = False
+    """It locks as orderly consumers do."""
+
 
 class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     """Which queues a member has. `number` grows with each state of a boot; older ones are void."""
@@ -48,6 +51,7 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     """Of these, who has left and will be back, and for how long queues still wait for it."""
     lost: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_OTHERS)] = ()
     """Brokers that do not answer the sender; it is not reported to hold any of their queues."""
+    orderly: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):

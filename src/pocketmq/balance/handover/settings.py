@@ -53,6 +53,8 @@ class HandoverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A random id of this start of the process; part of the lock owner's name."""
     overlap: bool = True
     """The heir starts while the giver finishes. False (orderly and pull consumers): it waits."""
+    orderly: bool = False
+    """It locks as orderly consumers do. Members of both kinds do not keep each other out."""
     settle: float = 0.2
     """Seconds after the last join before queues are claimed."""
     drain_wait: float = 60.0

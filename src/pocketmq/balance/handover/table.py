@@ -39,6 +39,7 @@ class BootReport(msgspec.Struct, frozen=True):
     """When another process said hello that has the same client id and started later."""
     lost: frozenset[str] = frozenset()
     """Brokers that it cannot reach."""
+    orderly: bool = False
     spoke: float = 0.0
     """When brokers stored the last notice that it sent itself, by this member's clock."""
 
@@ -118,7 +119,9 @@ def _ended(table: Table, owner: str, settings: HandoverSettings, now: float) -> 
     return latest - report.heard > settings.times.silent
 
 
-def hello(table: Table, sender: str, boot: str, now: float, age: float = 0.0) -> Table:
+def hello(
+    table: Table, sender: str, boot: str, now: float, age: float = 0.0, *, orderly: bool = False
+) -> Table:
     """Note that a member has started; a process that had its id before should have ended.
 
     A boot says hello before all else, once on each bus. So one of a boot that has ended, or one
@@ -140,7 +143,7 @@ def hello(table: Table, sender: str, boot: str, now: float, age: float = 0.0) ->
     if known is not None and known.number >= 0:
         report = replace(known, heard=now, spoke=max(known.spoke, said))
     else:
-        report = BootReport(sender, now, 0, spoke=said)
+        report = BootReport(sender, now, 0, spoke=said, orderly=orderly)
     return _with(table, owner, report)
 
 
@@ -168,9 +171,17 @@ def state(
         # state from before, on another bus, is followed there by the same hello. Only of this
         # member's own id no hello is heard again.
         superseded = before.superseded if before and sender == me else None
-        lost = frozenset(message.lost)
         report = BootReport(
-            sender, now, message.number, held, draining, bye, superseded, lost, spoke=now - age
+            sender,
+            now,
+            message.number,
+            held,
+            draining,
+            bye,
+            superseded,
+            frozenset(message.lost),
+            message.orderly,
+            now - age,
         )
         table = _with(table, owner, report)
     for name, others in message.table.items():

@@ -4,7 +4,7 @@ All members compute it alone. They may know different states of the same moves, 
 the same target, because `balance.sticky` is confluent. It is computed only if its inputs changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.group import Target
 from pocketmq.balance.handover.messages import is_ours
 from pocketmq.balance.handover.reach import lost_by, substituted
-from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
+from pocketmq.balance.handover.stay import IN_SHELL, Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import BootReport, leaving, living, silent, waiting_for
 from pocketmq.balance.sticky import assign, divide, minimum_moves
 from pocketmq.errors import MQError
@@ -24,11 +24,39 @@ def our_members(draft: Draft, reports: Mapping[str, BootReport]) -> frozenset[st
     settings, table = draft.settings, draft.table
     members = {member for member in table.listed if is_ours(member)}
     members -= leaving(reports)
-    members -= silent(table, reports, settings.client_id, settings.times.silent, draft.now)
+    hung = silent(table, reports, settings.client_id, settings.times.silent, draft.now)
     members |= waiting_for(table, draft.now).keys()
+    members.add(settings.client_id)
     if draft.id_taken or (draft.stopping and not settings.return_within):
-        return frozenset(members - {settings.client_id})
-    return frozenset(members | {settings.client_id})
+        members.remove(settings.client_id)
+    return frozenset(members - hung - _of_other_kind(draft, reports, hung))
+
+
+def _of_other_kind(
+    draft: Draft, reports: Mapping[str, BootReport], hung: Collection[str]
+) -> frozenset[str]:
+    """Return the members that take no queues, because the group is consumed in another way.
+
+    The locks of orderly and of concurrent members do not keep each other out. So the kind that has
+    queues keeps them all, until its last member has left; if both have some, or none has, the kind
+    of the first member by client id gets them.
+    """
+    settings, me = draft.settings, draft.settings.client_id
+    spoken = [each for each in reports.values() if each.number >= 0 and each.client_id not in hung]
+    kinds = {each.client_id: each.orderly for each in spoken} | {me: settings.orderly}
+    if len(set(kinds.values())) == 1:
+        return frozenset()
+    having = {each.orderly for each in spoken if each.held or each.draining}
+    if any(stay.phase in IN_SHELL or holds_queue(stay) for stay in draft.stays.values()):
+        having.add(settings.orderly)
+    chosen = having.pop() if len(having) == 1 else kinds[min(kinds)]
+    others = frozenset(member for member, kind in kinds.items() if kind != chosen)
+    draft.warn(
+        f"the group has orderly and concurrent members: group={settings.group} "
+        f"client_id={me}; {'this one takes' if me in others else 'the others take'} no queues. "
+        f"Set the same orderly= in all members, or use another group"
+    )
+    return others
 
 
 def known_owners(draft: Draft, reports: Mapping[str, BootReport]) -> dict[MessageQueue, str]:
@@ -83,10 +111,10 @@ def update_target(draft: Draft) -> None:
         shares, topics = division.foreign, division.rest
     ranked = sorted(members)
     _hold_off(draft, shares, mixed=bool(foreign))
-    target = assign(topics, ranked, owners, absent)
+    target = assign(topics, ranked, owners, absent) if ranked else {}
     target = shares | target | substituted(target, lost, owners, ranked)
     minimum = draft.target.minimum
-    if members != frozenset(draft.target.members):
+    if ranked and members != frozenset(draft.target.members):
         minimum = minimum_moves(topics, ranked, owners, absent)
     draft.target = Target(target, shares, tuple(ranked), inputs, minimum)
 

@@ -129,7 +129,7 @@ def greet(draft: Draft) -> None:
     for broker in draft.brokers:
         if broker not in draft.greeted:
             draft.greeted |= {broker}
-            draft.add(Tell(broker, Hello()))
+            draft.add(Tell(broker, Hello(draft.settings.orderly)))
 
 
 def renew(draft: Draft, broker: str) -> None:
@@ -227,7 +227,15 @@ def tell_state(draft: Draft) -> None:
         if report.bye is not None and report.bye > draft.now
     }
     lost = tuple(sorted(draft.lost)[:MOST_OTHERS])
-    state = State(draft.state_number, tuple(held), tuple(draining), table, away, lost)
+    state = State(
+        draft.state_number,
+        tuple(held),
+        tuple(draining),
+        table,
+        away,
+        lost,
+        draft.settings.orderly,
+    )
     for broker in draft.brokers:
         draft.add(Tell(broker, state))
     draft.tell_at, draft.tell_table = None, False

@@ -34,6 +34,8 @@ def balance_of(group: HandoverGroup) -> GroupBalance:
     reason = ""
     if group.id_taken:
         reason = "another process has the same client id; this one takes no queues"
+    elif group.target.members and me not in group.target.members and group.stop_at is None:
+        reason = "other members consume in another way (orderly or not); this one takes no queues"
     elif foreign:
         reason = f"{len(foreign)} of {len(group.table.listed)} members do not hand queues over"
     return GroupBalance(

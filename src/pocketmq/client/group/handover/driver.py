@@ -78,6 +78,7 @@ class StickyBalancing(Generic[Q]):
             client_id=session.client_id,
             boot=f"{session.random.getrandbits(64):016x}",
             overlap=not options.drains,
+            orderly=orderly,
             settle=options.settle,
             drain_wait=options.drain_wait,
             return_within=options.return_within,
