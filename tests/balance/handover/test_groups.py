@@ -483,6 +483,23 @@ def test_members_of_the_other_kind_take_nothing_until_the_first_kind_has_left(
     assert world.unfinished() == []
 
 
+def test_messages_in_flight_of_the_first_kind_are_waited_for() -> None:
+    world = World(QUEUES, 22, work=4000.0)
+    world.produce(4.0, 10.0)
+    old = world.join(settings("m1"))
+    world.run(1.5)
+    world.join(settings("m0", orderly=True))
+    world.run(1.5)
+    old.feed(ev.Stopping(5.0))
+    world.run(0.2)
+    assert any(held.in_flight for held in old.held.values())
+    assert all(not owned for owned in world.owners().values())
+    world.run(10.0)
+    assert old.left
+    assert set(one_owner_each(world).values()) == {"m0@pm1"}
+    assert world.broken == []
+
+
 def test_of_two_kinds_that_start_at_once_one_gets_all_queues() -> None:
     world = World(QUEUES, 21)
     for number in range(4):
