@@ -14,11 +14,11 @@ QUEUE_TIMEOUT = 5.0
 
 
 async def ask_session(session: Session, question: Question[T], *, master_only: bool = False) -> T:
-    """Ask the brokers of the queues that a question is about; a slave, if there is no master.
+    """Ask the brokers of the queues that a question is about.
 
-    With `master_only` a slave is not asked: it may lag behind, and forgets what it is told. Without
-    an address of a queue's broker, its route is fetched once. Raises `BrokerNotFound`,
-    `ServerError`, `TransportError`, and what the question does.
+    Without an address of a queue's broker, its route is fetched once; without that of its master, a
+    slave is asked unless `master_only`. Raises `BrokerNotFound`, `ServerError`, `TransportError`,
+    and what the question does.
     """
 
     async def carry(asked: Ask) -> Command:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
@@ -12,10 +14,12 @@ from pocketmq.client.questions.offsets import commit, committed
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.sessions import lease_session
+from pocketmq.errors import BrokerNotFound, InvalidInput, TransportError
 from pocketmq.model import BrokerData, GroupConfig, MessageQueue
 from pocketmq.protocol import RequestCode, encode_body
 from tests.client.group.groups import cluster
 from tests.client.servers import Directory, Scripted, route, serving, session_on
+from tests.loops import until
 
 QUEUE = MessageQueue("orders", "broker-0", 0)
 
@@ -128,18 +132,115 @@ async def test_a_commit_that_fails_is_not_taken_for_stored() -> None:
         assert await one.offsets.read(far) == -2
 
 
-async def test_offsets_are_neither_stored_at_a_slave_nor_read_there() -> None:
-    """It may lag behind, and what it is told is lost when the master comes back."""
-    codes = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET)
-    slave = Scripted(
-        {code: lambda request: request.reply(0, ext={"offset": "7"}) for code in codes}
-    )
-    async with serving(slave) as (_, place):
-        alone = BrokerData(cluster="c", broker_name="broker-0", broker_addrs={1: place})
-        there = Directory({"orders": route(alone)})
-        async with serving(there) as (_, names), session_on(names) as session:
+async def test_a_commit_that_was_not_sent_before_a_fence_is_not_sent_after_it() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        one.offsets.table.update(QUEUE, 5, increase_only=False)
+        one.offsets.persist(QUEUE)
+        one.held.enter(HoldState.FENCED)
+        one.offsets.halt(QUEUE)
+        await one.offsets.persist_all([QUEUE])
+        assert await one.stored() is None
+        one.held.enter(HoldState.OWNED)
+        assert await one.note(5) == 5
+
+
+async def test_the_end_of_a_stay_calls_its_commit_back() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        one.offsets.table.update(QUEUE, 5, increase_only=False)
+        one.offsets.persist(QUEUE)
+        one.offsets.close(QUEUE)
+        await until(lambda: len(one.offsets._tasks) == 0, "the commit to end")
+        assert await one.stored() is None
+
+
+async def test_the_last_commit_is_not_sent_if_a_fence_came_while_it_waited() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=True)
+        last = asyncio.create_task(one.offsets.settle(one.held, 8))
+        await asyncio.sleep(0)
+        one.held.enter(HoldState.FENCED)
+        one.offsets.lift(QUEUE)
+        assert await last is None
+        assert await one.stored() is None
+
+
+async def test_to_a_foreign_member_only_a_higher_last_offset_is_stored() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        one.offsets.to_foreign(QUEUE)
+        assert await one.note(5) is None, "nothing is committed by the way"
+        await ask_session(one.session, commit("billing", QUEUE, 200))
+        assert await one.offsets.settle(one.held, 8)
+        assert await one.stored() == 200
+        assert await one.offsets.settle(one.held, 300)
+        assert await one.stored() == 300
+
+
+async def test_the_last_offset_for_a_foreign_member_is_not_stored_unread() -> None:
+    async with desk() as one:
+        far = MessageQueue("orders", "nowhere", 0)
+        one.offsets.held = {far: HeldQueue(far, "orders", 0, 0.0)}
+        one.offsets.open(far, 0, barrier=False)
+        one.offsets.to_foreign(far)
+        assert await one.offsets.settle(one.offsets.held[far], 5) is False
+
+
+async def test_nothing_moves_an_offset_that_the_next_owner_was_told() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        one.offsets.finish(QUEUE, 5)
+        assert await one.note(9) == 5
+        with pytest.raises(InvalidInput, match="any more"):
+            await one.offsets.commit(one.held, 9)
+        assert await one.stored() == 5
+        one.offsets.close(QUEUE)
+        one.offsets.open(QUEUE, 5, barrier=False)
+        assert await one.note(9) == 9, "a later stay is free again"
+
+
+async def test_an_application_hears_why_its_offset_is_not_stored() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        await one.offsets.commit(one.held, 7)
+        assert await one.stored() == 7
+        one.held.enter(HoldState.FENCED)
+        with pytest.raises(TransportError, match="lease"):
+            await one.offsets.commit(one.held, 8)
+        assert await one.stored() == 7
+        with pytest.raises(InvalidInput, match="any more"):
+            await one.offsets.commit(HeldQueue(QUEUE, "orders", 0, 0.0), 9)
+        far = MessageQueue("orders", "nowhere", 0)
+        one.offsets.held = {far: HeldQueue(far, "orders", 0, 0.0)}
+        one.offsets.open(far, 0, barrier=False)
+        with pytest.raises(BrokerNotFound):
+            await one.offsets.commit(one.offsets.held[far], 5)
+
+
+async def test_a_failure_that_nobody_knows_is_an_answer_too() -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("nobody expected this")
+
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        vars(one.session.brokers)["call"] = fail
+        assert await one.offsets.settle(one.held, 5) is False
+        assert await one.offsets.read(QUEUE) == OFFSET_UNKNOWN
+        del vars(one.session.brokers)["call"]
+        assert await one.offsets.settle(one.held, 5)
+
+
+async def test_a_slave_is_not_asked_for_offsets() -> None:
+    """What it has is from before, and nobody reads what is stored there."""
+    slave = Scripted({})
+    async with serving(slave) as (_, address):
+        names_it = BrokerData(broker_name="broker-0", broker_addrs={1: address})
+        directory = Directory({"orders": route(names_it)})
+        async with serving(directory) as (_, names), session_on(names) as session:
             await session.fetch_routes(["orders"])
-            offsets = ConfirmedOffsets(session, "billing")
-            assert await offsets.read(QUEUE) == OFFSET_UNKNOWN
-            assert await offsets.store(QUEUE, 3) is False
-    assert [slave.asked_for(code) for code in codes] == [[], []]
+            one = Desk(session)
+            one.offsets.open(QUEUE, 0, barrier=False)
+            assert await one.offsets.read(QUEUE) == OFFSET_UNKNOWN
+            assert await one.offsets.settle(one.held, 5) is False
+            assert slave.requests == []

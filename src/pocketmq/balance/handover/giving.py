@@ -86,7 +86,8 @@ def _stop(stay: Stay, now: float) -> Step:
         offset=None,
         pending=frozenset({Pending.STOP}),
     )
-    return Step(stopping, (StopStarting(stay.queue),))
+    foreign = stay.peer is None and stay.kind is HandoverKind.FOREIGN
+    return Step(stopping, (StopStarting(stay.queue, foreign),))
 
 
 def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: float) -> Step:

@@ -111,6 +111,9 @@ class StopStarting(Instruction, frozen=True):
     """Start no more messages; report `StartingStopped`. Messages in flight go on."""
 
     queue: MessageQueue
+    foreign: bool = False
+    """The next owner does not speak this protocol and may be at work already: commit nothing but
+    the last offset, and that only if it is above what is stored by then."""
 
 
 class Drain(Instruction, frozen=True):

@@ -2,24 +2,28 @@
 
 A broker applies offsets in any order, so a queue has at most one in flight, and none travels with a
 pull: the last commit of an owner must be the last one that counts. Behind a barrier nothing is
-committed, and never past a message that is not finished (`low`). A fenced queue commits nothing.
-Belongs to one event loop.
+committed, and never past a message that is not finished (`low`). A fenced queue commits nothing,
+and what is in flight then is called back as far as it was not sent. Belongs to one event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
+from typing import TypeVar
 
 from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, NotedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
+from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.offsets import commit, committed
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import MQError
+from pocketmq.errors import InvalidInput, MQError, TransportError
 from pocketmq.model import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
+
+T = TypeVar("T")
 
 _COMMITTING = frozenset({HoldState.OWNED, HoldState.DRAINING})
 _LAST_WAIT = 1.0
@@ -29,7 +33,7 @@ _LAST_WAIT = 1.0
 class _Line:
     """The commits of one stay of a queue."""
 
-    __slots__ = ("busy", "failing", "highest", "hole", "opened", "stored")
+    __slots__ = ("busy", "failing", "foreign", "highest", "hole", "last", "opened", "stored")
 
     def __init__(self, stored: int, *, opened: bool) -> None:
         self.stored = stored
@@ -42,7 +46,12 @@ class _Line:
             self.opened.set()
         self.hole: int | None = None
         """The first offset that the owner before left unfinished and that is not cached yet."""
-        self.busy: asyncio.Task[bool] | None = None
+        self.last = False
+        """Whether the next owner was told where it starts, and nothing else is committed."""
+        self.foreign = False
+        """Whether the next owner may be at work already, and commit."""
+        self.busy: asyncio.Task[Exception | None] | None = None
+        """The commit in flight; its result is why it failed."""
         self.failing = False
 
 
@@ -66,12 +75,12 @@ class ConfirmedOffsets:
     async def read(self, queue: MessageQueue) -> int:
         """Return the stored offset, `NO_OFFSET` or `OFFSET_UNKNOWN`; nothing is noted."""
         try:
-            question = committed(self._group, queue)
-            offset = await ask_session(self._session, question, master_only=True)
-        except MQError as error:
+            offset = await self._ask(committed(self._group, queue))
+        except Exception as error:  # whatever it is, a hand-over waits for the next attempt
             logger.info(
                 'reading offset failed: group=%s %s error="%s"; retrying',
                 self._group, log_name(queue), error,
+                exc_info=None if isinstance(error, MQError) else error,
             )  # fmt: skip
             return OFFSET_UNKNOWN  # a refusal, too: only "not found" means that there is none
         return NO_OFFSET if offset is None else offset
@@ -104,8 +113,34 @@ class ConfirmedOffsets:
 
     def close(self, queue: MessageQueue) -> None:
         """End a stay: nothing is committed any more."""
+        self.halt(queue)
         self._lines.pop(queue, None)
         self.table.forget(queue)
+
+    def halt(self, queue: MessageQueue) -> None:
+        """Call back the commit in flight: it may wait for a connection, and must not be sent."""
+        line = self._lines.get(queue)
+        if line is not None and line.busy is not None:
+            line.busy.cancel()
+
+    def to_foreign(self, queue: MessageQueue) -> None:
+        """Commit nothing more by the way, and the last offset only if it is above the stored one.
+
+        A next owner that does not wait for this one may have committed more.
+        """
+        if (line := self._lines.get(queue)) is not None:
+            line.foreign = True
+
+    def finished(self, queue: MessageQueue) -> bool:
+        """Return whether the next owner was told where it starts."""
+        line = self._lines.get(queue)
+        return line is not None and line.last
+
+    def finish(self, queue: MessageQueue, offset: int) -> None:
+        """Keep to the offset that the next owner was told, whatever is noted or asked for later."""
+        if (line := self._lines.get(queue)) is not None:
+            line.last = True
+            self.table.freeze(queue, offset)
 
     def lift(self, queue: MessageQueue) -> None:
         """Commit from now on."""
@@ -133,24 +168,56 @@ class ConfirmedOffsets:
         first = held.process.first_offset() if len(held.process) else noted
         return min(noted, line.hole, first)
 
-    async def settle(self, held: HeldQueue, offset: int) -> bool:
+    async def settle(self, held: HeldQueue, offset: int) -> bool | None:
         """Store the last offset of a stay; False if the broker did not confirm it.
 
-        Waits for the barrier and for the commit in flight.
+        None: nothing was sent, because the queue was fenced meanwhile. Waits for the barrier and
+        for the commit in flight.
         """
-        line = self._lines.get(held.queue)
+        line = await self._when_free(held)
         if line is None:
             return False
-        await line.opened.wait()
-        while line.busy is not None:
-            await asyncio.wait({line.busy})
-        if self._lines.get(held.queue) is not line:
-            return False
+        if held.state not in _COMMITTING:
+            return None
         if line.stored == offset:
             return True
         task = self._start(held.queue, line, offset)
         await asyncio.wait({task})
-        return not task.cancelled() and task.result()
+        return not task.cancelled() and task.result() is None
+
+    async def commit(self, held: HeldQueue, offset: int) -> None:
+        """Store an offset that the application wants stored.
+
+        Raises `InvalidInput` if the queue was given away, `TransportError` if it is fenced, and the
+        error of a broker that refused it.
+        """
+        line = await self._when_free(held)
+        if line is None or line.last:
+            raise InvalidInput(f"{held.queue} is not assigned to this consumer any more")
+        if held.state not in _COMMITTING:
+            raise TransportError(
+                held.queue.broker_name,
+                f"no offset of {held.queue} is stored until this member's lease is renewed",
+            )
+        if line.stored == offset:
+            return
+        task = self._start(held.queue, line, offset)
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise TransportError(held.queue.broker_name, f"the lease of {held.queue} is in doubt")
+        if (error := task.result()) is not None:
+            raise error
+
+    async def _when_free(self, held: HeldQueue) -> _Line | None:
+        """Wait for the barrier and the commit in flight; None if the stay ended meanwhile."""
+        line = self._lines.get(held.queue)
+        if line is None:
+            return None
+        await line.opened.wait()
+        while line.busy is not None:
+            await asyncio.wait({line.busy})
+        ours = self._lines.get(held.queue) is line and self.held.get(held.queue) is held
+        return line if ours else None
 
     async def recheck(self, queue: MessageQueue) -> bool | None:
         """Compare the stored offset with this stay's commits; return whether it was overtaken.
@@ -180,45 +247,61 @@ class ConfirmedOffsets:
 
     async def store(self, queue: MessageQueue, offset: int) -> bool:
         """Store where a queue starts; False if the broker did not confirm it."""
-        return await self._send(queue, offset, None)
+        return await self._send(queue, offset, None) is None
 
     async def commit_changed(self) -> None:
         """Commit what has changed since the last time, without waiting."""
         for queue in self._lines:
             self._commit_if_due(queue)
 
-    def _commit_if_due(self, queue: MessageQueue) -> asyncio.Task[bool] | None:
+    def _commit_if_due(self, queue: MessageQueue) -> asyncio.Task[Exception | None] | None:
         """Begin a commit if one is due; return the one in flight."""
         line, held = self._lines.get(queue), self.held.get(queue)
         if line is None or held is None:
             return None
-        if line.busy is None and line.opened.is_set() and held.state in _COMMITTING:
+        ready = line.busy is None and line.opened.is_set() and not line.foreign
+        if ready and held.state in _COMMITTING:
             low = self.low(held)
             # Lower only after a seek or a reset.
             if low >= 0 and low != line.stored:
                 return self._start(queue, line, low)
         return line.busy
 
-    def _start(self, queue: MessageQueue, line: _Line, offset: int) -> asyncio.Task[bool]:
+    def _start(
+        self, queue: MessageQueue, line: _Line, offset: int
+    ) -> asyncio.Task[Exception | None]:
         line.busy = self._tasks.spawn(self._send(queue, offset, line), f"commit {queue}")
         line.busy.add_done_callback(lambda _: setattr(line, "busy", None))
         return line.busy
 
-    async def _send(self, queue: MessageQueue, offset: int, line: _Line | None) -> bool:
-        if line is not None:
-            line.highest = max(line.highest, offset)
+    async def _send(self, queue: MessageQueue, offset: int, line: _Line | None) -> Exception | None:
+        """Commit an offset; return why that failed."""
         try:
-            question = commit(self._group, queue, offset)
-            await ask_session(self._session, question, master_only=True)
-        except MQError as error:
-            log = logger.debug if line is not None and line.failing else logger.warning
-            log(
+            if line is not None and line.foreign and await self._is_stored(queue, offset):
+                return None
+            if line is not None:
+                line.highest = max(line.highest, offset)
+            await self._ask(commit(self._group, queue, offset))
+        except Exception as error:  # whatever it is, a hand-over waits for the outcome
+            failing = line is not None and line.failing
+            logger.log(
+                logging.DEBUG if failing else logging.WARNING,
                 'offset not stored: group=%s %s offset=%s error="%s"; retrying',
                 self._group, log_name(queue), offset, error,
+                exc_info=None if isinstance(error, MQError) else error,
             )  # fmt: skip
             if line is not None:
                 line.failing = True
-            return False
+            return error
         if line is not None:
             line.stored, line.failing = offset, False
-        return True
+        return None
+
+    async def _is_stored(self, queue: MessageQueue, offset: int) -> bool:
+        """Return whether the broker has this offset or a later one. Raises `MQError`."""
+        stored = await self._ask(committed(self._group, queue))
+        return stored is not None and stored >= offset
+
+    def _ask(self, question: Question[T]) -> Awaitable[T]:
+        """Ask a queue's master: what its slave has is from before, and what it takes is lost."""
+        return ask_session(self._session, question, master_only=True)

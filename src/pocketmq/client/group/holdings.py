@@ -13,7 +13,7 @@ state on that way belongs in `HoldState`; this class moves queues from one to th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.facts import OwnedQueue
@@ -29,6 +29,13 @@ logger = logging.getLogger("pocketmq.client")
 Q = TypeVar("Q", bound=HeldQueue)
 
 
+class RestartGated(Protocol[Q]):
+    """Restarts a queue that may be on its way to another member."""
+
+    def __call__(self, held: Q, offset: int, *, skips: bool) -> Q | None:
+        """Return the fresh stay; None if the queue is given away."""
+
+
 class Holdings(Generic[Q]):
     """Carries out instructions about queues; subclasses add those that only their kind has."""
 
@@ -41,6 +48,8 @@ class Holdings(Generic[Q]):
         self._make = make
         self.rebalance_in: Callable[[float], None] = lambda _: None
         """Set by `Rebalancing`; called to rebalance again in some seconds."""
+        self.restart_gated: RestartGated[Q] | None = None
+        """Set by `HandoverQueues`: restarts a queue of STICKY; see there."""
         self._at_once: dict[type[do.Instruction], Callable[[Any], None]] = {
             do.AddQueue: self._add,
             do.DropQueue: self._drop,
@@ -87,6 +96,11 @@ class Holdings(Generic[Q]):
     def end_loop(self, held: Q) -> None:
         """Ask for no more messages of a queue; an answer in flight is ignored."""
         self._loop.end(held)
+
+    def replace(self, held: Q) -> Q:
+        """End a stay, discard what is cached, and return a fresh one that has not begun."""
+        self.perform((do.RemoveQueue(held.queue), do.AddQueue(held.queue)))
+        return self._queues.pulled[held.queue]
 
     def drop_all(self) -> None:
         """Drop every queue and remove it."""

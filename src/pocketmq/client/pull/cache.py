@@ -36,6 +36,11 @@ class PullQueue(HeldQueue):
         self.assigned = False
         """Whether it is pulled: a queue that a rebalance takes is so from its end on."""
 
+    @property
+    def given(self) -> bool:
+        """Whether STICKY gives it away, fenced or not: it is not sought or reset any more."""
+        return self.gate is not None and self.gate.limit is not None
+
     def change(self, **fields: int | bool) -> None:
         """Change the position."""
         self.position = msgspec.structs.replace(self.position, **fields)
@@ -84,9 +89,10 @@ class PollCache:
         self._wake()
 
     def close(self) -> None:
-        """Discard everything, and end all polls that wait."""
+        """Discard everything, and end all polls that wait, and waits for another poll."""
         self._closed = True
         self._batches.clear()
+        self._report_done()
         while self._waiting:
             self._wake()
 
@@ -106,10 +112,13 @@ class PollCache:
         """Note that the application asks for more: what it took before is done."""
         self.last = None
         if self._done:
-            waiting, self._done = self._done, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+            self._report_done()
+
+    def _report_done(self) -> None:
+        waiting, self._done = self._done, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     async def until_polled(self, assigned: PullQueue, timeout: float) -> None:  # noqa: ASYNC109 - not an error
         """Wait until what was taken last of a queue is done, but not longer than `timeout`."""

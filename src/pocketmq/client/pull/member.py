@@ -243,7 +243,9 @@ class PullMember(SharingMember[PullQueue]):
         """Continue from these offsets. Java's pull consumer ignores the request."""
         for queue, offset in offsets.items():
             held = self.parts.queues.pulled.get(queue)
-            if queue.topic == topic and held is not None and held.assigned and offset >= 0:
+            if queue.topic != topic or held is None or held.given:
+                continue
+            if held.assigned and offset >= 0:
                 self.positions.go_to(held, offset)
                 self.parts.offsets.table.update(queue, offset, increase_only=False)
 

@@ -49,10 +49,17 @@ class Positions:
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from an offset that the queue holds; raises `InvalidInput` for another."""
-        self.assigned(queue)
+        self._kept(queue)
         low, high = await asyncio.gather(self.first(queue), self.end(queue))
         check_seek(offset, low, high)
-        self.go_to(self.assigned(queue), offset)
+        self.go_to(self._kept(queue), offset)
+
+    def _kept(self, queue: MessageQueue) -> PullQueue:
+        """Return an assigned queue that is not given away; raises `InvalidInput` otherwise."""
+        found = self.assigned(queue)
+        if found.given:
+            raise InvalidInput(f"{queue} is being given to another member; it cannot be sought")
+        return found
 
     def go_to(self, assigned: PullQueue, offset: int) -> None:
         """Discard what is cached of a queue and pull it from an offset, unless it is paused."""
@@ -98,11 +105,16 @@ class Positions:
         """Return the offsets after the last polled messages, of these or all queues."""
         self._settle()
         if queues is None:
-            some = [each for each in self._parts.assigned() if not each.dropped]
+            some = [each for each in self._parts.assigned() if self._may_commit(each)]
         else:
             some = [self.assigned(queue) for queue in queues]
         return {each.queue: each.position.consume_offset for each in some
                 if each.position.consume_offset != NONE}  # fmt: skip
+
+    def _may_commit(self, held: PullQueue) -> bool:
+        store = self._parts.offsets
+        gone = isinstance(store, ConfirmedOffsets) and store.finished(held.queue)
+        return not held.dropped and not gone
 
     def _settle(self) -> None:
         self._parts.cache.settle(asyncio.get_running_loop().time())
@@ -113,7 +125,8 @@ class Positions:
         for queue, offset in offsets.items():
             if offset < 0:
                 raise InvalidInput(f"an offset to commit is 0 or more, not {offset} (for {queue})")
-            self.assigned(queue)
+            if not self._may_commit(self.assigned(queue)):
+                raise InvalidInput(f"{queue} is not assigned to this consumer any more")
         for queue, offset in offsets.items():
             parts.offsets.table.update(queue, offset, increase_only=False)
         if parts.options.model is MessageModel.BROADCASTING:
@@ -128,13 +141,10 @@ class Positions:
                 raise outcome
 
     async def _store(self, queue: MessageQueue, offset: int) -> None:
-        store, held = self._parts.offsets, self._parts.queues.pulled.get(queue)
-        # After the one in flight, which could otherwise win.
-        if (
-            isinstance(store, ConfirmedOffsets)
-            and held is not None
-            and await store.settle(held, offset)
-        ):
+        store = self._parts.offsets
+        if isinstance(store, ConfirmedOffsets):
+            # Nothing else: by now another member may have the queue, and its own offset.
+            await store.commit(self.assigned(queue), offset)
             return
         await ask_session(self._parts.session, commit(self._parts.group, queue, offset))
 

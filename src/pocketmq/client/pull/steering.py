@@ -37,7 +37,9 @@ class PullSteering:
         """Store offsets now: after everything polled, of some queues, or as given.
 
         Returns when brokers have it. Raises `InvalidInput` for queues that are not assigned (any
-        more), and the error of a broker that refused it.
+        more), and the error of a broker that refused it. With STICKY a queue counts as given away
+        when `on_revoked` has returned, and while its lease is in doubt `TransportError` is raised:
+        the offset is stored as soon as the lease is renewed.
         """
         positions = self._life.running().positions
         if isinstance(what, Mapping):
@@ -54,7 +56,8 @@ class PullSteering:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from an offset that the queue holds, or from its end.
 
-        Raises `InvalidInput` for any other, and for a queue that is not assigned (yet).
+        Raises `InvalidInput` for any other, and for a queue that is not assigned (yet), or about to
+        be another member's.
         """
         await self._life.running().positions.seek(self._setup.wire(queue), offset)
 

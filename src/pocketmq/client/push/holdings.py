@@ -21,9 +21,8 @@ from pocketmq.balance.consumer.offsets import (
 )
 from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.consumer.round import LockAnswered, QueueIdled
-from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
+from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.holdings import Holdings, Pauses
-from pocketmq.client.group.start_gate import StartGate
 from pocketmq.client.push.locks import BrokerLocks
 from pocketmq.client.push.popping import PopLoop
 from pocketmq.client.push.pulling import PushPullLoop
@@ -107,7 +106,7 @@ class PushHoldings(Holdings[HeldQueue]):
         )  # fmt: skip
         if held.gate is not None:  # STICKY: it stays this member's
             self._parts.tasks.spawn(
-                self.restart(held, offset, RESTART_PATIENCE), f"correct {held.queue}"
+                self.restart(held, offset, RESTART_PATIENCE, skips=False), f"correct {held.queue}"
             )
             return
         self.drop(held)
@@ -123,18 +122,26 @@ class PushHoldings(Holdings[HeldQueue]):
             else:
                 self.perform((step,))
 
-    async def restart(self, held: HeldQueue, offset: int, patience: float) -> bool:
+    async def restart(
+        self, held: HeldQueue, offset: int, patience: float, *, skips: bool = True
+    ) -> bool:
         """Restart a queue at an offset, keeping it and its lock; False if it was lost meanwhile.
 
         Cached messages are discarded. If messages are handled in order, a handler call in flight is
         waited for, at most `patience` seconds: the new stay must not overtake it. A queue that is
-        being given away is left alone.
+        being given away is left alone. With `skips`, what is passed over is not wanted any more.
         """
         parts, queue = self._parts, held.queue
+        if held.gate is not None:
+            assert self.restart_gated is not None
+            # The fresh stay is there at once, and waits for the call itself (`HeldQueue.before`).
+            restarted = self.restart_gated(held, offset, skips=skips) is not None
+            if restarted and parts.options.orderly:
+                await held.until_idle(patience)
+            return restarted
         if not held.mine:
             return False
         locked, last_lock = held.process.locked, held.process.last_lock
-        gate, state = held.gate, held.state
         self.perform((do.DropQueue(queue), do.ClearQueue(queue)))
         if parts.options.orderly:
             await held.until_idle(patience)
@@ -145,10 +152,6 @@ class PushHoldings(Holdings[HeldQueue]):
         self.perform((do.RemoveQueue(queue), do.AddQueue(queue)))
         fresh = self._queues.pulled[queue]
         fresh.process.locked, fresh.process.last_lock = locked, last_lock
-        if gate is not None:
-            fresh.gate = StartGate(offset)
-            if state is HoldState.FENCED:
-                fresh.enter(state)
         fresh.start_checked = True
         self.perform((do.StartPulling(queue, offset, 0.0),))
         return True

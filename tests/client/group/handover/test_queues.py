@@ -177,6 +177,7 @@ async def test_batches_turned_away_by_a_fence_begin_in_order() -> None:
 
 async def test_a_message_without_a_handler_waits_at_the_fence() -> None:
     async with shell() as a:
+        await until(lambda: len(a.parts.queues.pulled) == 2, "the retry topic's queue")
         retry = next(queue for queue in a.parts.queues.pulled if queue != QUEUE)
         held = a.parts.queues.pulled[retry]
         a.queues.fence(retry)
@@ -186,3 +187,79 @@ async def test_a_message_without_a_handler_waits_at_the_fence() -> None:
         assert len(held.process) == 1
         a.queues.resume(retry)
         await until(lambda: len(held.process) == 0, "the message to be requeued")
+
+
+async def test_a_queue_released_to_a_foreign_member_is_not_taken_back_by_its_last_offset() -> None:
+    """That member starts at once, and has committed more before the last handler ends."""
+    running, end = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: ReceivedMessage) -> None:
+        running.set()
+        await end.wait()
+
+    async with shell(handler=handle, threads=2, commit_interval=0.01) as a:
+        await a.send(4)
+        await running.wait()
+        a.queues.stop_starting(do.StopStarting(QUEUE, foreign=True))
+        assert a.reports == [events.StartingStopped(QUEUE, 2)]
+        await a.commit(200)
+        end.set()
+        a.queues.drain(do.Drain(QUEUE))
+        await until(lambda: a.reports[1:] == [events.Drained(QUEUE)], "the end")
+        assert await a.commits.read(QUEUE) == 200
+
+
+async def test_a_fence_in_the_midst_of_the_last_commit_puts_it_off() -> None:
+    async with shell(commit_interval=60.0) as a:
+        await a.send(2)
+        await until(lambda: len(a.one.got) == 2 and not len(a.held.process), "all messages")
+        a.queues.stop_starting(do.StopStarting(QUEUE))
+        a.commits.persist(QUEUE)  # `settle` waits for it
+        a.queues.drain(do.Drain(QUEUE))
+        await asyncio.sleep(0)
+        a.queues.fence(QUEUE)
+        await until(lambda: a.commits._lines[QUEUE].busy is None, "the commit to be called back")
+        await a.commit(1)  # as the owner since: it must not be passed
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert await a.commits.read(QUEUE) == 1
+        assert a.reports == [events.StartingStopped(QUEUE, 2)]
+        a.queues.resume(QUEUE)
+        await until(lambda: a.reports[1:] == [events.Drained(QUEUE)], "the end")
+        assert await a.commits.read(QUEUE) == 2
+
+
+async def test_a_hole_is_filled_whatever_goes_wrong_and_beside_damage_elsewhere() -> None:
+    async with shell() as a:
+        await a.send(4)
+        await until(lambda: len(a.one.got) == 4, "all messages")
+        suspicion, failed = a.held.suspicion, asyncio.Event()
+        suspicion._tries = 2  # the queue's own loop has a damaged record before it
+        own = a.handled._pulling.pull
+
+        async def pull(held: HeldQueue, *asked: Any) -> PullResult:
+            if not failed.is_set():
+                failed.set()
+                raise RuntimeError("nobody expected this")
+            result: PullResult = await own(held, *asked)
+            return result
+
+        a.handled._pulling.pull = pull
+        a.holdings.end_loop(a.held)
+        a.queues.fill_hole(do.FillHole(QUEUE, 1, 3))
+        await until(lambda: a.reports == [events.HoleFilled(QUEUE)], "the hole to be filled")
+        assert failed.is_set()
+        assert suspicion._tries == 2
+        assert a.commits._lines[QUEUE].hole is None
+        del a.handled._pulling.pull
+
+
+async def test_a_fence_calls_the_commit_in_flight_back() -> None:
+    """It may wait for a connection; sent later, it would pass over what the next owner stored."""
+    async with shell(commit_interval=60.0) as a:
+        before = await a.commits.read(QUEUE)
+        a.commits.table.update(QUEUE, 5, increase_only=False)
+        a.commits.persist(QUEUE)
+        a.queues.fence(QUEUE)
+        await until(lambda: a.commits._lines[QUEUE].busy is None, "the commit to end")
+        assert await a.commits.read(QUEUE) == before

@@ -5,11 +5,14 @@ after `Drop` there are none. Belongs to one event loop. What order must hold:
 - A queue's gate is closed before its limit is told, and what is above the limit leaves the cache at
   the same time: the next owner may start it at once.
 - The last offset is stored, and confirmed, before `Drained` is reported.
+- A restart (a seek, a reset, a correction by the broker) replaces a stay by a fresh one without a
+  pause in between: the machine does not know of it, and what it says next must find a queue.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from pocketmq.balance.consumer import instructions as do
@@ -88,7 +91,11 @@ class HandoverQueues(Generic[Q]):
         self._limits: dict[HeldQueue, int] = {}
         self._resuming: dict[HeldQueue, asyncio.Task[None]] = {}
         self._resumed: dict[HeldQueue, asyncio.Event] = {}
-        self._filled: dict[HeldQueue, asyncio.Event] = {}
+        self._holes: dict[HeldQueue, int] = {}
+        """Where the hole ends that is being filled."""
+        self._covered: dict[HeldQueue, float] = {}
+        """Restarted stays: no hole is filled from this offset on, for they handle or skip that."""
+        holdings.restart_gated = self.restart
 
     def get(self, queue: MessageQueue) -> Q | None:
         """Return a queue that is in the table."""
@@ -101,10 +108,13 @@ class HandoverQueues(Generic[Q]):
         queue = step.queue
         self.commits.open(queue, step.offset, barrier=step.barrier is not None)
         self._holdings.perform((do.AddQueue(queue),))
-        held = self._parts.queues.pulled[queue]
-        held.gate = StartGate(step.offset)
+        self._begin(self._parts.queues.pulled[queue], step.offset)
+
+    def _begin(self, held: Q, offset: int, state: HoldState = HoldState.OWNED) -> None:
+        held.gate = StartGate(offset)
+        held.enter(state)
         held.start_checked = True
-        self._handled.begin(held, step.offset)
+        self._handled.begin(held, offset)
 
     def lift_barrier(self, step: hand.LiftBarrier) -> None:
         """Commit from now on."""
@@ -115,19 +125,37 @@ class HandoverQueues(Generic[Q]):
         held = self.get(step.queue)
         if held is not None:
             self.commits.open_hole(step.queue, step.first)
-            self._filled[held] = asyncio.Event()
-            self._spawn(held, self._fill(held, step.first, step.end), "fill a hole of")
+            self._fill_up(held, step.first, step.end)
+
+    def _fill_up(self, held: Q, first: int, end: int) -> None:
+        """Handle what is not finished of a hole, as far as the stay does not get there itself."""
+        end = int(min(end, self._covered.get(held, inf)))
+        if first < end:
+            self._holes[held] = end
+            self._spawn(held, self._fill(held, first, end), "fill a hole of")
+        else:
+            self._filled(held)
+
+    def _filled(self, held: Q) -> None:
+        self._holes.pop(held, None)
+        self.commits.move_hole(held.queue, None)
+        self._report(events.HoleFilled(held.queue))
 
     async def _fill(self, held: Q, first: int, end: int) -> None:
         offset = first
+        # A place of its own: the queue's loop, which reads elsewhere, has its own suspicions about
+        # damaged records. With the gate, so that nothing is committed by the way.
+        reader = type(held)(held.queue, held.topic, first, 0.0)
+        reader.gate = held.gate
         while offset < end and not held.dropped:
             try:
-                pulled = await self._handled.pull(held, offset)
-            except MQError as error:
+                pulled = await self._handled.pull(reader, offset)
+            except Exception as error:  # whatever it is, the machine waits for the end of the hole
                 logger.warning(
                     "pull of the previous owner's unfinished messages failed: group=%s %s "
                     'offset=%d error="%s"; retrying',
                     self._parts.group, log_name(held.queue), offset, error,
+                    exc_info=None if isinstance(error, MQError) else error,
                 )  # fmt: skip
                 await asyncio.sleep(_HOLE_PAUSE)
                 continue
@@ -142,9 +170,35 @@ class HandoverQueues(Generic[Q]):
                 await asyncio.sleep(_HOLE_PAUSE)
         await held.until_settled(end)
         if not held.dropped:
-            self.commits.move_hole(held.queue, None)
-            self._filled.pop(held).set()
-            self._report(events.HoleFilled(held.queue))
+            self._filled(held)
+
+    # Anew
+
+    def restart(self, held: Q, offset: int, *, skips: bool) -> Q | None:
+        """Begin a fresh stay at an offset in the place of one; None if that is given away.
+
+        The machine's word about the stay before holds for the fresh one: it is fenced, or about to
+        go on after a fence. What was unfinished of a hole is left out if the restart `skips` what
+        it passes over, and else filled as far as the fresh stay does not handle it itself.
+        """
+        queue = held.queue
+        if self.get(queue) is not held or held.gate is None or held.gate.limit is not None:
+            return None
+        state, resuming = held.state, held in self._resuming
+        covered = 0 if skips else min(offset, self._covered.get(held, inf))
+        hole, first = self._holes.get(held), self.commits.low(held)
+        self._forget(held)
+        self.commits.table.forget(queue)
+        self.commits.table.update(queue, offset, increase_only=False)
+        fresh = self._holdings.replace(held)
+        self._covered[fresh] = covered
+        self._begin(fresh, offset, state)
+        if resuming:
+            self._resuming[fresh] = self._spawn(fresh, self._resume(fresh), "resume")
+        if hole is not None:
+            self.commits.move_hole(queue, first)
+            self._fill_up(fresh, first, hole)
+        return fresh
 
     # From running to given
 
@@ -154,6 +208,8 @@ class HandoverQueues(Generic[Q]):
         if held is None or held.dropped:
             return
         assert held.gate is not None
+        if step.foreign:
+            self.commits.to_foreign(step.queue)
         limit = held.gate.close(self.commits.table.read(step.queue))
         if held.state is not HoldState.FENCED:  # a fence stays until `_go_on`
             held.enter(HoldState.DRAINING)
@@ -172,6 +228,8 @@ class HandoverQueues(Generic[Q]):
         # At once: a result that comes later must not move the offset past the limit.
         self._limits[held] = limit
         held.process.cut(limit)
+        if self._handled.waits:  # nothing is in flight that could still move it
+            self.commits.finish(held.queue, limit)
         held.capacity_freed()
         self._report(events.StartingStopped(held.queue, limit))
 
@@ -182,30 +240,35 @@ class HandoverQueues(Generic[Q]):
             self._spawn(held, self._drain(held), "drain")
 
     async def _drain(self, held: Q) -> None:
-        filled = self._filled.get(held)
-        if filled is not None:
-            await filled.wait()
         await held.until_settled()
-        while held.state is HoldState.FENCED:
-            await self._resumed.setdefault(held, asyncio.Event()).wait()
-        if not held.dropped:
+        stored: bool | None = None
+        while stored is None:
+            while held.state is HoldState.FENCED:
+                await self._resumed.setdefault(held, asyncio.Event()).wait()
+            if held.dropped:
+                return
+            # None if a fence came while it waited for the commit before.
             stored = await self.commits.settle(held, self._limits[held])
-            if not held.dropped:
-                self._report(events.Drained(held.queue, stored))
+        if not held.dropped:
+            self._report(events.Drained(held.queue, stored))
 
     def drop(self, queue: MessageQueue) -> None:
         """End a stay; late results are ignored."""
         held = self.get(queue)
         if held is None:
             return
+        self._forget(held)
+        self._holdings.perform((do.DropQueue(queue), do.RemoveQueue(queue)))
+        self.commits.close(queue)
+
+    def _forget(self, held: Q) -> None:
         for task in self._tasks.pop(held, ()):
             task.cancel()
         self._limits.pop(held, None)
         self._resuming.pop(held, None)
         self._resumed.pop(held, None)
-        self._filled.pop(held, None)
-        self._holdings.perform((do.DropQueue(queue), do.RemoveQueue(queue)))
-        self.commits.close(queue)
+        self._holes.pop(held, None)
+        self._covered.pop(held, None)
 
     # In doubt
 
@@ -216,6 +279,7 @@ class HandoverQueues(Generic[Q]):
             if (resuming := self._resuming.pop(held, None)) is not None:
                 resuming.cancel()
             held.enter(HoldState.FENCED)
+            self.commits.halt(queue)
 
     def resume(self, queue: MessageQueue) -> None:
         """Go on as before the fence, unless another member had the queue meanwhile."""
