@@ -23,9 +23,10 @@ from pocketmq.client import sessions
 from pocketmq.client.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded.fault_proxy import FaultProxy
-from pocketmq.errors import MQError
+from pocketmq.errors import ConnectFailed, MQError
 from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
 from pocketmq.nameserver import NameServer
+from pocketmq.net import Connection
 from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import VirtualClock, VirtualLoop
 
@@ -126,6 +127,24 @@ class Person:
             connection.abort()
         if for_good:
             await dialer.close(0)
+
+    def lose_broker(self, address: str) -> None:
+        """Have the connection to one broker reset, and get no new one before `find_broker`."""
+        session = self.consumer.session
+        dialer = session._dialer
+        own = dialer._dial
+
+        async def dial(at: str, host: str, port: int) -> Connection | ConnectFailed:
+            return ConnectFailed(at, "no route") if at == address else await own(at, host, port)
+
+        vars(dialer)["_dial"] = dial
+        connection = session.calls.connected(address)
+        assert connection is not None
+        connection.abort()
+
+    def find_broker(self) -> None:
+        """Get connections to all brokers again."""
+        del self.consumer.session._dialer._dial
 
     def queues(self) -> set[MessageQueue]:
         """Give what it holds."""

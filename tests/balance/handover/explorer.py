@@ -29,6 +29,7 @@ from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover import HandoverSettings, HandoverTimes, giving, leases, queue, taking
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
+from pocketmq.balance.handover import stay as stays
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from pocketmq.balance.handover.tail import Others
@@ -61,6 +62,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The broker restarts: all locks are free."""
     expire: int = 0
     """A fenced member's locks end by time."""
+    lost: bool = False
+    """A fenced member that hears of another owner drops the queue before it asks again."""
     silence: int = 0
     """A request is carried out, or not, and its answer gets lost."""
     renew: int = 0
@@ -240,6 +243,8 @@ class Explorer:
                 return queue.poll(stay, facts[0], settings, facts[1])
             case "fence":
                 return leases.fence(stay, 0.0)
+            case "drop":
+                return stays.drop(stay, settings, 0.0, do.HandoverKind.LOST)
             case "renewing":
                 return Step(leases.renewing(stay))
             case "renewed":
@@ -435,6 +440,8 @@ class Explorer:
                 run = None if world.run == i else world.run
                 tail = None if world.tail == i else world.tail
                 yield ("the leases of", i, "end"), world._replace(run=run, tail=tail), False
+            if self.case.lost and world.run not in (i, None):
+                yield (i, "drops what was taken"), self.advance(world, i, "drop"), True
         spent = self.spend(world, "renew")
         if spent is not None and stay is not None and stay.locks and not stay.renewing:
             yield (i, "renews"), self.renewing(spent, i), True

@@ -448,3 +448,61 @@ def test_timers_are_few() -> None:
     before = Counter({shell.me: shell.wakes for shell in shells})
     world.run(60.0)
     assert all(shell.wakes - before[shell.me] < 120 for shell in shells)
+
+
+@pytest.mark.parametrize("orderly_first", [True, False])
+def test_members_of_the_other_kind_take_nothing_until_the_first_kind_has_left(
+    orderly_first: bool,
+) -> None:
+    """Orderly and concurrent members lock under two names: each would get what the other has."""
+
+    def member(name: str, orderly: bool) -> HandoverSettings:
+        return settings(name, orderly=orderly, overlap=not orderly)
+
+    world = World(QUEUES, 20)
+    world.produce(6.0, 10.0)
+    old = [world.join(member(f"m{number}", orderly_first)) for number in (1, 2)]
+    world.run(1.5)
+    before = one_owner_each(world)
+    new = [world.join(member(f"m{number}", not orderly_first)) for number in (0, 3)]
+    world.run(3.0)
+    assert one_owner_each(world) == before
+    for shell in (*old, *new):
+        assert len(set(shell.warnings)) == 1
+        assert "orderly and concurrent members" in shell.warnings[0]
+        assert ("this one takes no queues" in shell.warnings[0]) == (shell in new)
+    assert "this one takes no queues" in balance_of(new[0].group).reason
+    assert balance_of(old[0].group).reason == ""
+    for shell in old:
+        shell.feed(ev.Stopping(5.0))
+        world.run(2.0)
+        assert shell.left
+    assert set(one_owner_each(world).values()) == {shell.me for shell in new}
+    world.run(3.0)
+    assert world.broken == []
+    assert world.unfinished() == []
+
+
+def test_messages_in_flight_of_the_first_kind_are_waited_for() -> None:
+    world = World(QUEUES, 22, work=4000.0)
+    world.produce(4.0, 10.0)
+    old = world.join(settings("m1"))
+    world.run(1.5)
+    world.join(settings("m0", orderly=True))
+    world.run(1.5)
+    old.feed(ev.Stopping(5.0))
+    world.run(0.2)
+    assert any(held.in_flight for held in old.held.values())
+    assert all(not owned for owned in world.owners().values())
+    world.run(10.0)
+    assert old.left
+    assert set(one_owner_each(world).values()) == {"m0@pm1"}
+    assert world.broken == []
+
+
+def test_of_two_kinds_that_start_at_once_one_gets_all_queues() -> None:
+    world = World(QUEUES, 21)
+    for number in range(4):
+        world.join(settings(f"m{number}", orderly=number % 2 == 1))
+    world.run(3.0)
+    assert set(one_owner_each(world).values()) == {"m0@pm1", "m2@pm1"}

@@ -12,7 +12,7 @@ from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover import messages
 from pocketmq.balance.handover.stay import Phase
-from pocketmq.balance.handover.table import MOST_TOLD
+from pocketmq.balance.handover.table import MOST_REPORTS
 from pocketmq.model import MessageQueue
 
 QUEUES = [MessageQueue("t", broker, number) for broker in "ab" for number in range(2)]
@@ -123,13 +123,13 @@ def started() -> handover.HandoverGroup:
 
 def test_tables_have_limits() -> None:
     group = started()
-    for number in range(MOST_TOLD + 200):
+    for number in range(MOST_REPORTS + 200):
         hello = ev.Heard("a", f"m{number}@pm1", "1", messages.Hello())
         twin = ev.Heard("a", "me@pm1", f"boot{number}", messages.Hello())
         group = handover.advance(group, hello, 1.0).group
         group = handover.advance(group, twin, 1.0).group
-    assert len(group.table.told) == MOST_TOLD
-    assert len(group.later) <= 100
+    assert len(group.table.reports) == MOST_REPORTS
+    assert len(group.later_boots) <= 100
     strange = ev.Heard("a", "you@pm1", "1", messages.Claim("me@pm1", (STRANGE,), 1))
     assert handover.advance(group, strange, 1.0).group.claims == {}
 
@@ -142,23 +142,23 @@ def hear(group: handover.HandoverGroup, name: str, number: int, now: float, *mor
 def test_members_that_are_gone_make_room_and_are_forgotten() -> None:
     """Otherwise a member that runs for long would not know those that come late."""
     group = started()
-    for number in range(MOST_TOLD):
+    for number in range(MOST_REPORTS):
         group = hear(group, f"old{number}@pm1", 1, 1.0 + number / 1e4)
-    everyone = tuple(word.client_id for word in group.table.told.values())
+    everyone = tuple(word.client_id for word in group.table.reports.values())
     group = handover.advance(group, ev.Listed(("me@pm1", *everyone)), 2.0).group
     group = handover.advance(group, ev.Listed(("me@pm1", *everyone[1:])), 3.0).group
     group = handover.advance(group, ev.Listed(("me@pm1",)), 4.0).group
-    assert len(group.table.gone) == MOST_TOLD
+    assert len(group.table.gone) == MOST_REPORTS
     group = hear(group, "new@pm1", 1, 5.0)
-    assert len(group.table.told) == MOST_TOLD
-    assert "new@pm1#1" in group.table.told
-    assert "old0@pm1#1" not in {**group.table.told, **group.table.gone}
+    assert len(group.table.reports) == MOST_REPORTS
+    assert "new@pm1#1" in group.table.reports
+    assert "old0@pm1#1" not in {**group.table.reports, **group.table.gone}
     listed = ev.Listed(("me@pm1", "new@pm1"))
     for now in (500.0, 603.0):
         group = handover.advance(group, listed, now).group
-        assert len(group.table.told) == MOST_TOLD
+        assert len(group.table.reports) == MOST_REPORTS
     group = handover.advance(group, listed, 605.0).group
-    assert group.table.told.keys() == {"new@pm1#1"}
+    assert group.table.reports.keys() == {"new@pm1#1"}
     assert group.table.gone == {}
 
 
@@ -172,7 +172,7 @@ def tells_newcomers(group: handover.HandoverGroup, now: float) -> messages.State
 
 def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> None:
     group = started()
-    names = [f"old{number}@pm1" for number in range(MOST_TOLD)]
+    names = [f"old{number}@pm1" for number in range(MOST_REPORTS)]
     for name in names:
         group = hear(group, name, 1, 1.0)
     group = handover.advance(group, ev.Listed(("me@pm1", *names)), 2.0).group
@@ -208,6 +208,68 @@ def test_events_without_a_pause_put_nothing_off() -> None:
     group = handover.advance(group, ev.TimerElapsed(), 4.0).group
     assert group.ask_at == 5.0
     assert handover.advance(group, ev.TimerElapsed(), 5.0).group.ask_at is None
+
+
+def with_you(*heard: tuple[float, str, messages.BusMessage, float]) -> handover.HandoverGroup:
+    """This member beside `you`, after boots of that said things: when, boot, what, and its age."""
+    group = handover.advance(started(), ev.Listed(("me@pm1", "you@pm1")), 0.0).group
+    for now, boot, message, age in heard:
+        event = ev.Heard("a", "you@pm1", boot, message, age)
+        group = handover.advance(group, event, now).group
+    return group
+
+
+def taken_for_ended(
+    group: handover.HandoverGroup, now: float, *, complete: bool = True
+) -> set[str]:
+    """Return the lock owners whose locks are freed once members are listed at this time."""
+    listed = ev.Listed(("me@pm1", "you@pm1"), complete=complete)
+    return set(handover.advance(group, listed, now).group.table.gone)
+
+
+HELLO: messages.BusMessage = messages.Hello()
+STATE: messages.BusMessage = messages.State(1, (QUEUES[0],))
+
+
+def test_a_member_that_started_again_has_ended_before() -> None:
+    restarted = [(1.0, "1", STATE, 0.0), (2.0, "2", HELLO, 0.0), (2.1, "2", STATE, 0.0)]
+    group = with_you(*restarted)
+    assert taken_for_ended(group, 2.4) == set(), "the list may be from before"
+    assert taken_for_ended(group, 2.6, complete=False) == set(), "the id may be listed twice"
+    assert taken_for_ended(group, 2.6) == {"you@pm1#1"}
+
+
+def test_the_copy_of_a_hello_alone_frees_no_locks() -> None:
+    """Who has really started says more, and soon."""
+    group = with_you((1.0, "2", STATE, 0.0), (2.0, "1", HELLO, 0.0))
+    assert taken_for_ended(group, 5.0) == set()
+
+
+def test_a_boot_that_has_ended_cannot_end_another_by_a_copy_of_its_words() -> None:
+    restarted = [(1.0, "1", STATE, 0.0), (2.0, "2", HELLO, 0.0), (2.1, "2", STATE, 0.0)]
+    listed = ev.Listed(("me@pm1", "you@pm1"))
+    group = handover.advance(with_you(*restarted), listed, 3.0).group
+    for message in (HELLO, messages.State(2, (QUEUES[0],))):
+        event = ev.Heard("b", "you@pm1", "1", message)
+        group = handover.advance(group, event, 10.0).group
+    assert "you@pm1#2" not in taken_for_ended(group, 12.0)
+
+
+def test_a_hello_from_before_the_other_boot_was_heard_frees_no_locks() -> None:
+    """As on the bus of a broker that was away, or of a member that was stopped for a while."""
+    late = [(1.0, "2", STATE, 0.0), (3.0, "1", HELLO, 2.6), (3.0, "1", STATE, 2.6)]
+    assert taken_for_ended(with_you(*late), 4.0) == set()
+    fresh = [(now, boot, message, 0.0) for now, boot, message, _ in late]
+    assert taken_for_ended(with_you(*fresh), 4.0) == {"you@pm1#2"}
+    # What the other boot said counts by when it was said, too.
+    both = [(3.0, "2", STATE, 2.6), (3.0, "1", HELLO, 1.5), (3.0, "1", STATE, 1.5)]
+    assert taken_for_ended(with_you(*both), 4.0) == {"you@pm1#2"}
+
+
+def test_a_member_whose_hello_was_missed_has_ended_before_all_the_same() -> None:
+    later = [(20.0 * n, "2", messages.State(n), 0.0) for n in range(1, 4)]
+    assert taken_for_ended(with_you((1.0, "1", STATE, 0.0), *later[:2]), 59.0) == set()
+    assert taken_for_ended(with_you((1.0, "1", STATE, 0.0), *later), 60.0) == {"you@pm1#1"}
 
 
 def test_what_a_foreign_member_tells_is_ignored() -> None:

@@ -40,6 +40,8 @@ SMALL = [
     (Case(messages=1, claims=1, flips=1, restart=1), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, expire=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, expire=1, lost=True), CRASH),
+    (Case(messages=2, claims=1, flips=1, expire=1, lost=True, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=0, blip=1), ALWAYS),
 ]
 
@@ -60,6 +62,7 @@ LARGE = [
     (Case(messages=1, claims=1, restart=1), CRASH),
     (Case(messages=2, claims=1, restart=1), CRASH),
     (Case(messages=1, claims=1, expire=1), CRASH),
+    (Case(messages=1, claims=1, expire=1, lost=True), CRASH),
     (Case(messages=1, claims=1, blip=1), ALWAYS),
 ]
 
@@ -208,13 +211,13 @@ def first_start_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def unlock_while_renewing(patch: pytest.MonkeyPatch) -> None:
-    shipped = stay.give_back
+    shipped = stay.unlock_own
 
-    def give_back(item: Stay, settings: object) -> Step:
+    def unlock_own(item: Stay, settings: object) -> Step:
         step = shipped(replace(item, renewing=False), settings)  # type: ignore[arg-type]
         return Step(step.stay and replace(step.stay, renewing=item.renewing), step.instructions)
 
-    patch.setattr(giving, "give_back", give_back)
+    patch.setattr(giving, "unlock_own", unlock_own)
 
 
 def refused_renewal_ignored(patch: pytest.MonkeyPatch) -> None:

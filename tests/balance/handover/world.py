@@ -90,7 +90,7 @@ class Shell:
             case do.Lock(queue=queue, parts=parts):
                 self.request(
                     queue,
-                    lambda: world.lock(self.owner, queue, parts),
+                    lambda: world.lock(self, queue, parts),
                     lambda granted: ev.Locked(queue, granted),
                     None,
                 )
@@ -108,7 +108,7 @@ class Shell:
                     return frozenset(
                         (queue, part)
                         for queue, part in locks
-                        if world.lock(self.owner, queue, frozenset({part}))
+                        if world.lock(self, queue, frozenset({part}))
                     )
 
                 some = next(iter(locks))[0]
@@ -310,7 +310,8 @@ class World:
         self.heap: list[tuple[float, int, Callable[[], None]]] = []
         self.count = 0
         self.queues = frozenset(queues)
-        self.locks: dict[tuple[MessageQueue, ev.Part], tuple[str, float]] = {}
+        self.locks: dict[tuple[MessageQueue, ev.Part, bool], tuple[str, float]] = {}
+        """By queue, part, and whether orderly members took them: they lock under another name."""
         self.stored: dict[MessageQueue, int] = {}
         self.end: dict[MessageQueue, int] = defaultdict(int)
         self.finished: Counter[tuple[MessageQueue, int]] = Counter()
@@ -392,7 +393,7 @@ class World:
         )
         self.bus_time["", broker] = stored
         for shell in self.shells:
-            if shell is sender or self.chance(self.lose_bus):
+            if shell is sender or broker in shell.down or self.chance(self.lose_bus):
                 continue
             key = (shell.owner, broker)
             heard = max(stored + self.random.random() * self.scale, self.bus_time.get(key, 0.0))
@@ -403,13 +404,14 @@ class World:
     # Broker.
 
     def lock(
-        self, owner: str, queue: MessageQueue, parts: frozenset[ev.Part]
+        self, shell: Shell, queue: MessageQueue, parts: frozenset[ev.Part]
     ) -> frozenset[ev.Part]:
-        granted = set()
+        granted, owner = set(), shell.owner
         for part in parts:
-            who, until = self.locks.get((queue, part), (owner, 0.0))
+            key = queue, part, shell.settings.orderly
+            who, until = self.locks.get(key, (owner, 0.0))
             if who == owner or until < self.now:
-                self.locks[queue, part] = owner, self.now + LEASE
+                self.locks[key] = owner, self.now + LEASE
                 granted.add(part)
         return frozenset(granted)
 
@@ -422,8 +424,9 @@ class World:
         ):
             self.note("S6", f"{sender.me} unlocks for {owner}")
         for part in parts:
-            if self.locks.get((queue, part), ("", 0.0))[0] == owner:
-                del self.locks[queue, part]
+            key = queue, part, sender.settings.orderly
+            if self.locks.get(key, ("", 0.0))[0] == owner:
+                del self.locks[key]
         return True
 
     def read(self, queue: MessageQueue) -> tuple[int, bool]:

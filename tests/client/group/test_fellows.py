@@ -11,7 +11,9 @@ import pytest
 import pocketmq as mq
 from pocketmq.balance.profile import JAVA_V5, V5
 from pocketmq.client.group.calls import ListedMembers
+from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.fellows import Fellows, judged
+from pocketmq.client.push.member import PushMember
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import MessageModel
 from pocketmq.protocol import RequestCode
@@ -21,7 +23,7 @@ from pocketmq.protocol.signature import SigningUser, sign
 from tests.access.attempts import acl, create_user
 from tests.client.group.foreign import NotedRequests, speak_java
 from tests.client.group.groups import IP, Member, cluster, member
-from tests.loops import until
+from tests.loops import leap, leaping, until
 from tests.wire_client import WireClient
 
 ASKED = int(RequestCode.GET_CONSUMER_CONNECTION_LIST)
@@ -51,7 +53,8 @@ def listed(running: Cluster, *names: str) -> ListedMembers:
 def fellows_of(one: Member) -> Fellows:
     joined = one.consumer._life.member
     assert joined is not None
-    return Fellows(one.consumer.session, joined._facts())
+    session = one.consumer.session
+    return Fellows(session, joined._facts(), GroupConnections(session, "billing"))
 
 
 async def test_members_of_this_library_are_prompt_and_asked_about_once() -> None:
@@ -201,3 +204,50 @@ async def test_a_client_with_javas_pauses_asks_nothing() -> None:
         assert await fellows_of(one).first_pause() is None
         assert not await fellows_of(one).are_prompt("orders", listed(running, "a"))
         assert requests.count(ASKED) == 0
+
+
+async def test_one_question_serves_a_rebalance_and_the_checks_of_the_group() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        await until(lambda: len(a.queues()) == 4, "all queues")
+        connections = GroupConnections(a.consumer.session, "billing")
+        (broker,) = running.brokers.values()
+        requests = NotedRequests(a.consumer.session)
+        asked = await connections.ask_at(broker.address, 5.0)
+        assert asked is not None
+        assert await connections.read("orders") is asked
+        assert requests.count(ASKED) == 1
+        again = await connections.read("orders")
+        assert again is not None
+        assert again is not asked, "the same answer twice would look like two that agree"
+        await connections.ask_at(broker.address, 5.0)
+        connections.forget()
+        await connections.read("orders")
+        assert requests.count(ASKED) == 4
+
+
+@leaping
+async def test_an_answer_from_before_is_not_shared() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        connections = GroupConnections(a.consumer.session, "billing")
+        (broker,) = running.brokers.values()
+        asked = await connections.ask_at(broker.address, 5.0)
+        await leap(2.0)
+        assert asked is not None
+        assert await connections.read("orders") is not asked
+
+
+async def test_a_member_that_joins_is_asked_about_once() -> None:
+    async with cluster() as running, member(running.address, "a") as a:
+        await until(lambda: len(a.queues()) == 4, "all queues")
+        joined = a.consumer._life.member
+        assert isinstance(joined, PushMember)
+        await until(lambda: not joined._checks._checking, "the first check")
+
+        def runs() -> int:
+            return sum(each.runs for each in a.consumer.history if each.topic == "orders")
+
+        requests, before = NotedRequests(a.consumer.session), runs()
+        async with member(running.address, "b") as b:
+            await until(lambda: len(b.queues()) == len(a.queues()) == 2, "even shares")
+            await until(lambda: not joined._checks._checking, "the check")
+            assert 1 <= requests.count(ASKED) <= runs() - before

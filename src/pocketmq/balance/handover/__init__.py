@@ -17,10 +17,11 @@ message of a notice whose sender or boot is another one. After `Leave` no event 
 | `settings` | who the member is; times |
 | `machine` | `new_group`, `advance`: which part of the machine an event concerns |
 | `group`, `draft` | the values; the scratch pad of one event |
-| `table` | who is listed, gone, silent, leaving; what members told |
+| `table` | who is listed, gone, silent, leaving; what members reported |
+| `reach` | brokers that some members cannot reach, and who takes their queues there |
 | `targets`, `decisions` | who shall have which queue; claims, orphans, releases |
 | `stay`, `taking`, `tail`, `giving`, `leases`, `queue` | one queue; the model check explores it |
-| `upkeep` | timers, renewals, states told |
+| `upkeep` | timers, renewals, states sent |
 | `view` | `balance_of` |
 """
 

@@ -1,7 +1,7 @@
 """What a member wants of each queue: to claim, take, give, release or keep it.
 
-Decided once per turn of the loop. The target says who shall have a queue; an owner runs on until
-the heir claims it, so a slow or hung heir costs nothing.
+Decided once per iteration of the event loop. The target says who shall have a queue; an owner runs
+on until the heir claims it, so a slow or hung heir costs nothing.
 """
 
 from math import inf
@@ -13,7 +13,7 @@ from pocketmq.balance.handover.giving import can_release, claimed, release
 from pocketmq.balance.handover.instructions import HandoverKind, Tell
 from pocketmq.balance.handover.messages import Claim, is_ours
 from pocketmq.balance.handover.stay import Phase, Stay, drop
-from pocketmq.balance.handover.table import Told, gone_names, living, silent, waiting_for
+from pocketmq.balance.handover.table import BootReport, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
 from pocketmq.balance.handover.targets import forget_return, update_target
 from pocketmq.model import MessageQueue
@@ -34,7 +34,7 @@ def decide(draft: Draft) -> float | None:
     _answer_claims(draft)
     again = [_release_others(draft), *draft.absent.values()]
     again += waiting_for(draft.table, draft.now).values()
-    if draft.ready and not draft.stopping and not draft.double:
+    if draft.ready and not draft.stopping and not draft.id_taken:
         again.append(_want(draft))
     first = min((at for at in again if at is not None), default=inf)
     return first if first < inf else None
@@ -75,7 +75,7 @@ def _release_others(draft: Draft) -> float | None:
     for queue, stay in list(draft.stays.items()):
         mine = target.owners.get(queue) == me and not draft.stopping
         if stay.phase in _WAITING:
-            if not mine or draft.double or queue not in draft.queues:
+            if not mine or draft.id_taken or queue not in draft.queues:
                 del draft.stays[queue]
             continue
         if mine and queue in draft.queues:
@@ -126,9 +126,9 @@ def _want(draft: Draft) -> float | None:
     """Claim and take what is to be this member's."""
     settings, now = draft.settings, draft.now
     times, me = settings.times, settings.client_id
-    words = living(draft.table)
-    hung = silent(draft.table, words, me, times.silent, now)
-    holders = _holders(words, me, hung)
+    reports = living(draft.table)
+    hung = silent(draft.table, reports, me, times.silent, now)
+    holders = _holders(reports, me, hung)
     settled = draft.table.grown + settings.settle
     claims: dict[tuple[str, str], list[MessageQueue]] = {}
     again: list[float] = []
@@ -161,15 +161,17 @@ def _want(draft: Draft) -> float | None:
     return min(again, default=None)
 
 
-def _holders(words: dict[str, Told], me: str, hung: set[str]) -> dict[MessageQueue, str]:
+def _holders(reports: dict[str, BootReport], me: str, hung: set[str]) -> dict[MessageQueue, str]:
     """Return which other member can be asked for a queue."""
     holders: dict[MessageQueue, str] = {}
-    ranked = sorted(words.values(), key=lambda word: (word.number >= 0, word.heard))
-    others = [word for word in ranked if word.client_id != me and word.client_id not in hung]
-    for word in others:
-        holders.update(dict.fromkeys(word.draining, word.client_id))
-    for word in others:
-        holders.update(dict.fromkeys(word.held, word.client_id))
+    ranked = sorted(reports.values(), key=lambda report: (report.number >= 0, report.heard))
+    others = [
+        report for report in ranked if report.client_id != me and report.client_id not in hung
+    ]
+    for report in others:
+        holders.update(dict.fromkeys(report.draining, report.client_id))
+    for report in others:
+        holders.update(dict.fromkeys(report.held, report.client_id))
     return holders
 
 
@@ -189,8 +191,8 @@ def _take_at(stay: Stay, draft: Draft) -> float:
     if not settings.overlap:
         # Where order must be kept, a member that is gone may not know it yet and run on until its
         # lease is in doubt.
-        for owner, word in draft.table.told.items():
-            if stay.queue in word.held and word.bye is None and owner in draft.table.gone:
+        for owner, report in draft.table.reports.items():
+            if stay.queue in report.held and report.bye is None and owner in draft.table.gone:
                 at = max(at, draft.table.gone[owner] + settings.times.seize_drained)
     return at
 

@@ -31,12 +31,15 @@ class Draft:
         self.absent: dict[MessageQueue, float] = group.absent
         self.started = group.started
         self.ready = group.ready
-        self.twin = group.twin
-        self.double = group.double
-        self.later = group.later
+        self.earlier_at = group.earlier_at
+        self.id_taken = group.id_taken
+        self.later_boots = group.later_boots
         self.stop_at = group.stop_at
         self.left = group.left
         self.down = group.down
+        self.unanswered = group.unanswered
+        self.lost = group.lost
+        self.found = group.found
         self.shown_at = group.shown_at
         self.greeted = group.greeted
         self.state_number = group.state_number
@@ -48,7 +51,7 @@ class Draft:
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
         self.ask_at = group.ask_at
-        self.voice_at = group.voice_at
+        self.notice_at = group.notice_at
         self.touched: set[MessageQueue] = set()
         self.instructions: list[Instruction] = []
 
@@ -91,7 +94,7 @@ class Draft:
         self.instructions.extend(step.instructions)
 
     def decide_soon(self) -> None:
-        """Decide once all events of this turn of the loop are in."""
+        """Decide once all events of this iteration of the event loop are in."""
         # Never later than planned: events without a pause must not put decisions off for good.
         if self.decide_at is None or self.decide_at > self.now:
             self.decide_at = self.now
@@ -118,12 +121,15 @@ class Draft:
             absent=self.absent,
             started=self.started,
             ready=self.ready,
-            twin=self.twin,
-            double=self.double,
-            later=self.later,
+            earlier_at=self.earlier_at,
+            id_taken=self.id_taken,
+            later_boots=self.later_boots,
             stop_at=self.stop_at,
             left=self.left,
             down=self.down,
+            unanswered=self.unanswered,
+            lost=self.lost,
+            found=self.found,
             shown_at=self.shown_at,
             greeted=self.greeted,
             state_number=self.state_number,
@@ -135,7 +141,7 @@ class Draft:
             renew_at=self.renew_at,
             listed_at=self.listed_at,
             ask_at=self.ask_at,
-            voice_at=self.voice_at,
+            notice_at=self.notice_at,
             wake_at=wake_at,
         )
         return Advanced(group, tuple(self.instructions))

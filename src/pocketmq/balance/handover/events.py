@@ -26,7 +26,11 @@ class Listed(msgspec.Struct, frozen=True):
 
     members: tuple[str, ...]
     complete: bool = True
-    """False: a broker did not answer, so nobody may be taken for gone."""
+    """False: a broker did not answer, so no member may be taken for gone."""
+    shown_by: frozenset[str] = frozenset()
+    """The brokers whose lists have this member."""
+    asked_at: float = float("inf")
+    """When they were asked."""
 
 
 class Routed(msgspec.Struct, frozen=True):
@@ -42,6 +46,8 @@ class Heard(msgspec.Struct, frozen=True):
     sender: str
     boot: str
     message: BusMessage
+    age: float = 0.0
+    """Seconds for which the broker has had it, as far as the shell can tell; never too many."""
 
 
 class Locked(msgspec.Struct, frozen=True):

@@ -26,11 +26,11 @@ from pocketmq.balance.handover.stay import (
     Stay,
     Step,
     close,
-    give_back,
     go_on_closing,
+    unlock_own,
 )
 
-_GIVING = frozenset({Phase.STOPPING, Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
+_GIVING = frozenset({Phase.STOPPING, Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING})
 
 
 def can_release(stay: Stay) -> bool:
@@ -98,8 +98,8 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
     if stay.peer is None or not settings.overlap:
         # One wait for all: handlers may have been waited for before starting was said to stop.
         return drain(replace(stopped, phase=Phase.DRAINING, since=stay.since))
-    opening = replace(stopped, phase=Phase.OPENING, locks=stay.locks - RUN, releasing=RUN)
-    return give_back(opening, settings)
+    unlocking = replace(stopped, phase=Phase.UNLOCKING_RUN, locks=stay.locks - RUN, releasing=RUN)
+    return unlock_own(unlocking, settings)
 
 
 def drain(stay: Stay) -> Step:
@@ -120,7 +120,7 @@ def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) 
         retry_at = now + settings.times.claim_again
         return Step(replace(stay, doubtful=True, retry_at=retry_at))
     stay = replace(stay, releasing=NONE)
-    if stay.phase is not Phase.OPENING:
+    if stay.phase is not Phase.UNLOCKING_RUN:
         return go_on_closing(stay, settings, now)
     draining = drain(replace(stay, phase=Phase.DRAINING, since=now))
     if stay.peer is None or stay.offset is None:
@@ -160,10 +160,15 @@ def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     return Step(replace(stay, retry_at=None) if Pending.DRAIN in stay.pending else stay)
 
 
+def kind_of(stay: Stay, settings: HandoverSettings) -> HandoverKind:
+    """Return how a queue leaves this member."""
+    if stay.peer is None:
+        return stay.kind
+    return HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
+
+
 def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    kind = stay.kind
-    if stay.peer is not None:
-        kind = HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
+    kind = kind_of(stay, settings)
     report = Report(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
     # After a hand-over by overlap the heir has its GIVE long since.
     ending = replace(stay, peer=None) if _was_given(stay) else stay

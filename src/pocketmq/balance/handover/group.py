@@ -44,17 +44,23 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None = None
     ready: bool = False
     """Whether the member knows the others' queues, and may take and claim some."""
-    twin: float | None = None
-    """When another process was heard that had this client id before this one."""
-    double: bool = False
-    """That process is listed: this one takes nothing."""
-    later: frozenset[str] = frozenset()
+    earlier_at: float | None = None
+    """When a process was heard that had this client id before this one; None: there is none."""
+    id_taken: bool = False
+    """That process is still listed: this one takes no queue."""
+    later_boots: frozenset[str] = frozenset()
     """Boots of processes with this client id that came after this one."""
     stop_at: float | None = None
     """When the rest is released; None while the member is not stopping."""
     left: bool = False
     down: dict[str, float] = {}
     """Brokers whose connection closed, with the time; until a renewal is answered."""
+    unanswered: dict[str, float] = {}
+    """Brokers that do not answer requests, with the time of the first that was not answered."""
+    lost: frozenset[str] = frozenset()
+    """Those of them that others are told of."""
+    found: dict[str, float] = {}
+    """Brokers that answer again, with the time; for a while."""
     shown_at: float = float("-inf")
     """When a list of members showed this one last."""
     renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = {}
@@ -73,7 +79,7 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """When the list of members was asked for last."""
     ask_at: float | None = None
     """When to ask for it again; None: with the next beacon."""
-    voice_at: float = float("-inf")
+    notice_at: float = float("-inf")
     """When a member was heard last that calls for another list."""
     wake_at: float | None = None
 

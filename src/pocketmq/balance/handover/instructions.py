@@ -161,7 +161,7 @@ class HandoverKind(Enum):
     DRAIN = "drain"
     """The giver finishes its messages, then the heir starts."""
     ORPHAN = "orphan"
-    """Nobody had it, or its owner was gone."""
+    """It had no owner, or its owner was gone."""
     FOREIGN = "foreign"
     """From or to a member that does not speak this protocol."""
     LOST = "lost"

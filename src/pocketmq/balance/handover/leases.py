@@ -15,8 +15,8 @@ from pocketmq.balance.handover.stay import (
     Stay,
     Step,
     drop,
-    give_back,
     go_on_closing,
+    unlock_own,
 )
 
 
@@ -79,4 +79,4 @@ def renewed(
 
 
 def _unlock_now(stay: Stay, settings: HandoverSettings) -> Step:
-    return give_back(stay, settings) if stay.phase is Phase.OPENING else Step(stay)
+    return unlock_own(stay, settings) if stay.phase is Phase.UNLOCKING_RUN else Step(stay)

@@ -7,20 +7,20 @@ member's own messages, the locks and the stored offset.
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover import events, messages, upkeep
+from pocketmq.balance.handover import events, messages, reach, upkeep
 from pocketmq.balance.handover import table as tables
 from pocketmq.balance.handover.decisions import decide, first_in_rank
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
 from pocketmq.balance.handover.instructions import Tell, WakeAt
 from pocketmq.balance.handover.leases import fence
-from pocketmq.balance.handover.queue import answer
+from pocketmq.balance.handover.queue import QueueEvent, answer
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
 from pocketmq.model import MessageQueue
 
-_MOST_LATER = 100
+_MOST_LATER_BOOTS = 100
 
 
 def new_group(settings: HandoverSettings) -> HandoverGroup:
@@ -45,11 +45,12 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.Renewed():
             upkeep.take_renewal(draft, event)
         case events.Connected(broker=broker):
-            upkeep.reached(draft, broker)
+            reach.reached(draft, broker)
             upkeep.renew(draft, broker)
             draft.decide_soon()
         case events.Disconnected(broker=broker):
             draft.down = {**draft.down, broker: now}
+            reach.missed(draft, broker)
             draft.ask_soon(now + upkeep.ASK_AGAIN)
             for queue, stay in list(draft.stays.items()):
                 if queue.broker_name == broker:
@@ -59,11 +60,21 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.TimerElapsed():
             upkeep.run_timers(draft)
         case _:
+            _note_answer(draft, event)
             asked = draft.stays.get(event.queue)
             if asked is not None:
                 draft.apply(event.queue, answer(asked, event, draft.settings, now))
                 draft.decide_soon()
     return _finish(draft, decided=isinstance(event, events.TimerElapsed))
+
+
+def _note_answer(draft: Draft, event: QueueEvent) -> None:
+    """Note whether a broker answered a request for locks."""
+    match event:
+        case events.Locked(granted=None) | events.Unlocked(done=False):
+            reach.missed(draft, event.queue.broker_name)
+        case events.Locked() | events.Unlocked() if event.queue.broker_name not in draft.down:
+            reach.reached(draft, event.queue.broker_name)
 
 
 def _finish(draft: Draft, *, decided: bool) -> Advanced:
@@ -99,15 +110,18 @@ def _list(draft: Draft, event: events.Listed) -> None:
         draft.shown_at = draft.now
     elif draft.down.keys() & set(draft.brokers):
         draft.ask_soon(draft.now + settings.times.renew_every)
+    for broker in event.shown_by:
+        if event.asked_at > draft.unanswered.get(broker, event.asked_at):
+            reach.reached(draft, broker)
     twice = draft.table.listed.count(me) > 1
-    if draft.double and not twice:
-        draft.twin = None
-    if twice and draft.twin is not None and not draft.double:
+    if draft.id_taken and not twice:
+        draft.earlier_at = None
+    if twice and draft.earlier_at is not None and not draft.id_taken:
         draft.warn(
             f"client id already in use: group={settings.group} client_id={me}; this process "
             f"consumes nothing. Set a unique instance_name for each process"
         )
-    draft.double = twice and draft.twin is not None
+    draft.id_taken = twice and draft.earlier_at is not None
     if not event.complete:
         draft.ask_soon(draft.now + upkeep.ASK_AGAIN)
     draft.decide_soon()
@@ -151,18 +165,20 @@ def _hear(draft: Draft, event: events.Heard) -> None:
         return
     known = sender in draft.table.since
     match event.message:
-        case messages.Hello():
-            draft.table = tables.hello(draft.table, sender, event.boot, now)
+        case messages.Hello(orderly=orderly):
+            draft.table = tables.hello(
+                draft.table, sender, event.boot, now, event.age, orderly=orderly
+            )
             draft.tell_table |= first_in_rank(draft, sender)
             draft.tell_soon(now + settings.times.gather)
             known = False
-            if own and len(draft.later) < _MOST_LATER:
-                draft.later |= {event.boot}
+            if own and len(draft.later_boots) < _MOST_LATER_BOOTS:
+                draft.later_boots |= {event.boot}
         case messages.State():
-            if own and event.boot not in draft.later:
-                draft.twin = now
+            if own and event.boot not in draft.later_boots:
+                draft.earlier_at = now
                 known = False
-            _hear_state(draft, event.boot, sender, event.message)
+            _hear_state(draft, event, event.message)
         case messages.Claim(to=to, queues=queues, number=number) if (
             to == settings.client_id and not own
         ):
@@ -176,28 +192,32 @@ def _hear(draft: Draft, event: events.Heard) -> None:
         case messages.Bye(back_within=back_within):
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
-        # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        upkeep.ask_after_voice(draft)
+        # Brokers do not always notify: a notice of an unknown member is a reason to ask for
+        # the list, once a second.
+        upkeep.ask_after_notice(draft)
     draft.decide_soon()
 
 
-def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -> None:
-    owner = messages.lock_owner(sender, boot)
+def _hear_state(draft: Draft, event: events.Heard, message: messages.State) -> None:
+    owner = messages.lock_owner(event.sender, event.boot)
     own = f"{draft.settings.client_id}#"
-    if any(name.startswith(own) and name not in draft.table.told for name in message.table):
+    if any(name.startswith(own) and name not in draft.table.reports for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
-        upkeep.ask_after_voice(draft)
-    before = draft.table.told.get(owner)
+        upkeep.ask_after_notice(draft)
+    before = draft.table.reports.get(owner)
     draft.table = tables.state(
         draft.table,
-        sender,
-        boot,
+        event.sender,
+        event.boot,
         message,
         queues=draft.queues,
         me=draft.settings.client_id,
         now=draft.now,
+        age=event.age,
     )
-    after = draft.table.told.get(owner)
+    after = draft.table.reports.get(owner)
+    if after is not None:
+        reach.drop_taken(draft, after)
     if before is None or after is None:
         return
     for queue in (before.held | before.draining) - (after.held | after.draining):

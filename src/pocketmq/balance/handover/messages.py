@@ -22,7 +22,7 @@ MOST_MESSAGES = 64
 MOST_GIVEN = 1_024
 """Queues that one notice can give. The heirs of more claim the rest again."""
 MOST_OTHERS = 1_000
-"""Boots that one `State` can tell of, beside the sender's."""
+"""Boots and brokers that one `State` can tell of, beside the sender's own."""
 _LONGEST_NOTICE = 4 << 20
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -33,6 +33,9 @@ Queues = Annotated[tuple[MessageQueue, ...], msgspec.Meta(max_length=20_000)]
 
 class Hello(msgspec.Struct, frozen=True, tag="HELLO", tag_field="kind"):
     """A member has started and listens; all others answer with `State`."""
+
+    orderly: bool = False
+    """It locks as orderly consumers do."""
 
 
 class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
@@ -46,6 +49,9 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     for those who have just come."""
     away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=MOST_OTHERS)] = {}
     """Of these, who has left and will be back, and for how long queues still wait for it."""
+    lost: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_OTHERS)] = ()
+    """Brokers that do not answer the sender; it is not reported to hold any of their queues."""
+    orderly: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):

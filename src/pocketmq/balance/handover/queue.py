@@ -15,9 +15,9 @@ from pocketmq.balance.handover.stay import (
     Step,
     ask_locks,
     drop,
-    give_back,
     go_on_closing,
     read_offset,
+    unlock_own,
 )
 from pocketmq.balance.handover.tail import Others, hole_filled, watch_tail
 from pocketmq.balance.handover.taking import (
@@ -79,8 +79,8 @@ def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> 
             return ask_locks(stay, wanted_parts(stay), now)
         case Phase.READING if Pending.READ not in stay.pending:
             return read_offset(stay)
-        case Phase.OPENING:
-            return give_back(stay, settings)
+        case Phase.UNLOCKING_RUN:
+            return unlock_own(stay, settings)
         case Phase.CLOSING:
             return go_on_closing(stay, settings, now)
     return Step(replace(stay, retry_at=None))

@@ -27,9 +27,11 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     renew_every: float = 5.0
     fence_after: float = 15.0
     """Seconds since the last granted lock request was sent, after which a queue is fenced."""
+    lost_broker: float = 15.0
+    """How long a broker does not answer a member until others take its queues there."""
     beacon: float = 20.0
     silent: float = 45.0
-    """A listed member without a word for this long counts as hung."""
+    """A listed member that reported nothing for this long counts as hung."""
     gone_names: float = 90.0
     """How long locks are freed in the names of those that are gone; leases end after 60."""
     after_foreign: float = 0.5
@@ -51,6 +53,8 @@ class HandoverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A random id of this start of the process; part of the lock owner's name."""
     overlap: bool = True
     """The heir starts while the giver finishes. False (orderly and pull consumers): it waits."""
+    orderly: bool = False
+    """It locks as orderly consumers do. Members of both kinds do not keep each other out."""
     settle: float = 0.2
     """Seconds after the last join before queues are claimed."""
     drain_wait: float = 60.0

@@ -17,7 +17,7 @@ the tests explores these very functions under arbitrary decisions. The invariant
 | READING, STORING | run, and tail unless given by overlap | no |
 | RUNNING | run; tail as soon as the giver has finished | yes |
 | STOPPING | both | yes |
-| OPENING, DRAINING (overlap) | tail | yes |
+| UNLOCKING_RUN, DRAINING (overlap) | tail | yes |
 | DRAINING (drain) | both | yes |
 | CLOSING | being released | no |
 """
@@ -57,13 +57,13 @@ class Phase(Enum):
     """The start offset of a queue that never had one is stored."""
     RUNNING = "running"
     STOPPING = "stopping"
-    OPENING = "opening"
+    UNLOCKING_RUN = "unlocking run"
     """The run lock is given back, for the heir."""
     DRAINING = "draining"
     CLOSING = "closing"
 
 
-IN_SHELL = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.OPENING, Phase.DRAINING})
+IN_SHELL = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.UNLOCKING_RUN, Phase.DRAINING})
 
 
 class Pending(Enum):
@@ -151,7 +151,7 @@ def read_offset(stay: Stay) -> Step:
     return Step(asked, (ReadOffset(stay.queue),))
 
 
-def give_back(stay: Stay, settings: HandoverSettings) -> Step:
+def unlock_own(stay: Stay, settings: HandoverSettings) -> Step:
     """Release the locks that are to go, as soon as no other request can interfere."""
     if stay.renewing or Pending.UNLOCK in stay.pending:
         return Step(msgspec.structs.replace(stay, retry_at=None))
@@ -187,7 +187,7 @@ def go_on_closing(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     if stay.pending or stay.freeing:
         return Step(msgspec.structs.replace(stay, retry_at=None))
     if stay.releasing:
-        return give_back(stay, settings)
+        return unlock_own(stay, settings)
     if stay.renewing:
         return Step(stay)
     if stay.peer is not None and stay.offset is not None:

@@ -4,8 +4,8 @@ Behind the barrier nothing is committed: an offset stored there would say that t
 are finished, and if it died they would be lost. The barrier ends in one of two ways:
 
 - The giver stores the barrier's offset, so its messages are finished. Then the tail's lock follows.
-- The giver is gone, or has given up. Then this member gets the tail's lock first, so that nobody
-  else is at work there; reads the offset after that; and handles what is left, the hole.
+- The giver is gone, or has given up. Then this member gets the tail's lock first, so that no other
+  member is at work there; reads the offset after that; and handles what is left, the hole.
 """
 
 import msgspec
@@ -48,8 +48,8 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
         return read_offset(stay) if stay.barrier is not None else Step(replace(stay, retry_at=None))
     if stay.barrier is not None and not others.peer_away:
         return read_offset(stay)
-    # Names are freed in turn with attempts to lock: first where the giver is away, and after the
-    # first refusal where it has finished, since then the lock is usually free.
+    # Freeing names alternates with attempts to lock: names come first where the giver is away, and
+    # after the first refusal where it has finished, since then the lock is usually free.
     names = others.gone
     if names and stay.tries % 2 == (stay.barrier is None):
         unlocks = tuple(

@@ -1,6 +1,7 @@
 """What time brings: polls, fences, renewals, beacons, states."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from math import inf
 
 from msgspec.structs import replace
 
@@ -8,12 +9,13 @@ from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.events import Part, Renewed
 from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
 from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewing
-from pocketmq.balance.handover.messages import Hello, State, is_ours
+from pocketmq.balance.handover.messages import MOST_OTHERS, Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
+from pocketmq.balance.handover.reach import missed, next_change, reached, update_lost
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import (
     SUPERSEDED,
-    Told,
+    BootReport,
     gone_names,
     living,
     silent,
@@ -27,7 +29,7 @@ ASK_AGAIN = 1.0
 """Seconds after which the members are asked for again, where the answer was not enough."""
 _RENEW_AGAIN = 1.0
 _HELD, _DRAINING = "held", "draining"
-_FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
+_FINISHING = frozenset({Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING})
 
 
 def run_timers(draft: Draft) -> None:
@@ -36,13 +38,14 @@ def run_timers(draft: Draft) -> None:
     _poll_stays(draft)
     if draft.started is None:
         return
+    update_lost(draft)
     if now >= draft.renew_at:
         draft.renew_at = now + times.renew_every
         for broker in sorted({queue.broker_name for queue in draft.stays}):
             renew(draft, broker)
     if draft.ask_at is not None and now >= draft.ask_at:
         ask_members(draft)
-        if now < draft.voice_at + SUPERSEDED:
+        if now < draft.notice_at + SUPERSEDED:
             draft.ask_soon(now + ASK_AGAIN)
     if now >= draft.beacon_at:
         draft.beacon_at = now + times.beacon
@@ -72,11 +75,13 @@ def _others(draft: Draft, stay: Stay, cache: dict[str | None, Others]) -> Others
         cache[None] = Others(gone_names(table, settings.times, draft.now))
     if stay.peer is None or stay.barrier is None:
         return cache[None]
-    words = living(table)
-    if stay.peer not in silent(table, words, settings.client_id, settings.times.silent, draft.now):
-        for word in words.values():
-            if word.client_id == stay.peer and (
-                stay.queue in word.draining or stay.queue in word.held
+    reports = living(table)
+    if stay.peer not in silent(
+        table, reports, settings.client_id, settings.times.silent, draft.now
+    ):
+        for report in reports.values():
+            if report.client_id == stay.peer and (
+                stay.queue in report.draining or stay.queue in report.held
             ):
                 return cache[None]
     return Others(cache[None].gone, peer_away=True)
@@ -89,13 +94,13 @@ def _get_ready(draft: Draft) -> None:
     late = draft.now >= draft.started + draft.settings.times.know_others
     if late and draft.table.listed and not draft.table.known:
         # A broker does not answer. Members that only it lists may be missing, and their locks
-        # protect them; nobody is taken for gone before all have answered.
+        # protect them; no member is taken for gone before all have answered.
         draft.table = replace(draft.table, known=True)
         draft.decide_soon()
     if not draft.table.known or not draft.queues:
         return
     me = draft.settings.client_id
-    heard = {word.client_id for word in living(draft.table).values() if word.number >= 0}
+    heard = {report.client_id for report in living(draft.table).values() if report.number >= 0}
     ours = {member for member in draft.table.listed if is_ours(member)} - {me}
     if ours <= heard or late:
         draft.ready = True
@@ -108,12 +113,12 @@ def ask_members(draft: Draft) -> None:
     draft.add(AskMembers())
 
 
-def ask_after_voice(draft: Draft) -> None:
-    """Ask soon, since a voice was heard; the last answer must be younger than the last voice.
+def ask_after_notice(draft: Draft) -> None:
+    """Ask soon, after a notice of a member that may not be listed; the last answer must be younger.
 
-    Voices without a pause must not put the question off for good.
+    Notices without a pause must not put the question off for good.
     """
-    draft.voice_at = draft.now
+    draft.notice_at = draft.now
     draft.ask_soon(max(draft.now + SUPERSEDED, draft.listed_at + ASK_AGAIN))
 
 
@@ -124,14 +129,7 @@ def greet(draft: Draft) -> None:
     for broker in draft.brokers:
         if broker not in draft.greeted:
             draft.greeted |= {broker}
-            draft.add(Tell(broker, Hello()))
-
-
-def reached(draft: Draft, broker: str) -> None:
-    """Note that a broker answers."""
-    if broker in draft.down:
-        draft.down = {name: at for name, at in draft.down.items() if name != broker}
-        draft.decide_soon()
+            draft.add(Tell(broker, Hello(draft.settings.orderly)))
 
 
 def renew(draft: Draft, broker: str) -> None:
@@ -166,11 +164,15 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
         )
         draft.apply(queue, step)
     if event.granted is not None:
-        if event.sent_at > draft.down.get(event.broker, event.sent_at):
+        if event.sent_at > max(
+            draft.down.get(event.broker, -inf), draft.unanswered.get(event.broker, -inf)
+        ):
             reached(draft, event.broker)
-    elif event.broker not in draft.down:
-        # Perhaps the connection has just come back: there is no need to wait for the next turn.
-        draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
+    else:
+        missed(draft, event.broker)
+        if event.broker not in draft.down:
+            # Perhaps the connection has just come back: no need to wait for the next renewal.
+            draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
         draft.decide_soon()
 
@@ -179,7 +181,11 @@ def note_changes(draft: Draft) -> None:
     """Report the state if it changed, after a short time in which more may change."""
     now, times = draft.now, draft.settings.times
     before, after = draft.group.stays, draft.stays
-    if any(_word(before.get(queue)) != _word(after.get(queue)) for queue in draft.touched):
+    lost = draft.group.lost, draft.lost
+    if any(
+        _role(before.get(queue), lost[0]) != _role(after.get(queue), lost[1])
+        for queue in draft.touched
+    ):
         draft.tell_soon(now + times.gather)
         draft.decide_soon()
     if draft.started is None or draft.tell_at is None or draft.tell_at > now:
@@ -188,16 +194,19 @@ def note_changes(draft: Draft) -> None:
 
 
 def current_state(
-    stays: Mapping[MessageQueue, Stay],
+    stays: Mapping[MessageQueue, Stay], lost: Collection[str]
 ) -> tuple[frozenset[MessageQueue], frozenset[MessageQueue]]:
-    """Return the queues that this member holds, and those it finishes."""
-    words = {queue: _word(stay) for queue, stay in stays.items()}
-    held = frozenset(queue for queue, word in words.items() if word is _HELD)
-    return held, frozenset(queue for queue, word in words.items() if word is _DRAINING)
+    """Return the queues that this member holds, and those it finishes.
+
+    Without those of lost brokers: it can do nothing for them.
+    """
+    roles = {queue: _role(stay, lost) for queue, stay in stays.items()}
+    held = frozenset(queue for queue, role in roles.items() if role is _HELD)
+    return held, frozenset(queue for queue, role in roles.items() if role is _DRAINING)
 
 
-def _word(stay: Stay | None) -> str:
-    if stay is None:
+def _role(stay: Stay | None, lost: Collection[str]) -> str:
+    if stay is None or stay.queue.broker_name in lost:
         return ""
     if holds_queue(stay) or stay.phase is Phase.STOPPING:
         return _HELD
@@ -206,18 +215,27 @@ def _word(stay: Stay | None) -> str:
 
 def tell_state(draft: Draft) -> None:
     """Report on every bus what this member has, and to newcomers what it knows of others."""
-    held, draining = current_state(draft.stays)
+    held, draining = current_state(draft.stays, draft.lost)
     draft.state_number += 1
-    words: dict[str, Told] = {}
+    reports: dict[str, BootReport] = {}
     if draft.tell_table:
-        words = worth_telling(draft.table, draft.settings.times, draft.now)
-    table = {owner: tuple(word.held) for owner, word in words.items()}
+        reports = worth_telling(draft.table, draft.settings.times, draft.now)
+    table = {owner: tuple(report.held) for owner, report in reports.items()}
     away = {
-        owner: min(word.bye - draft.now, LONGEST_AWAY)
-        for owner, word in words.items()
-        if word.bye is not None and word.bye > draft.now
+        owner: min(report.bye - draft.now, LONGEST_AWAY)
+        for owner, report in reports.items()
+        if report.bye is not None and report.bye > draft.now
     }
-    state = State(draft.state_number, tuple(held), tuple(draining), table, away)
+    lost = tuple(sorted(draft.lost)[:MOST_OTHERS])
+    state = State(
+        draft.state_number,
+        tuple(held),
+        tuple(draining),
+        table,
+        away,
+        lost,
+        draft.settings.orderly,
+    )
     for broker in draft.brokers:
         draft.add(Tell(broker, state))
     draft.tell_at, draft.tell_table = None, False
@@ -257,5 +275,5 @@ def next_wake(draft: Draft) -> float | None:
         known_at = draft.started + draft.settings.times.know_others
         if not draft.ready and known_at > draft.now:
             times.append(known_at)
-        times.append(draft.ask_at)
+        times += (draft.ask_at, next_change(draft))
     return min((at for at in times if at is not None), default=None)

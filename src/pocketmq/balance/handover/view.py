@@ -16,7 +16,7 @@ _STAGES = {
     Phase.STORING: QueueStage.TAKING,
     Phase.RUNNING: QueueStage.RUNNING,
     Phase.STOPPING: QueueStage.DRAINING,
-    Phase.OPENING: QueueStage.DRAINING,
+    Phase.UNLOCKING_RUN: QueueStage.DRAINING,
     Phase.DRAINING: QueueStage.DRAINING,
     Phase.CLOSING: QueueStage.DRAINING,
 }
@@ -26,12 +26,16 @@ def balance_of(group: HandoverGroup) -> GroupBalance:
     """Return the balance of a group as this member sees it."""
     me = group.settings.client_id
     foreign = tuple(member for member in group.table.listed if not is_ours(member))
-    owners = {queue: word.client_id for word in living(group.table).values() for queue in word.held}
-    held, _ = current_state(group.stays)
+    owners = {
+        queue: report.client_id for report in living(group.table).values() for queue in report.held
+    }
+    held, _ = current_state(group.stays, group.lost)
     owners.update(dict.fromkeys(held, me))
     reason = ""
-    if group.double:
+    if group.id_taken:
         reason = "another process has the same client id; this one takes no queues"
+    elif group.target.members and me not in group.target.members and group.stop_at is None:
+        reason = "other members consume in another way (orderly or not); this one takes no queues"
     elif foreign:
         reason = f"{len(foreign)} of {len(group.table.listed)} members do not hand queues over"
     return GroupBalance(

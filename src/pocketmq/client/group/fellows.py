@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pocketmq.balance.consumer.facts import GroupMember
-from pocketmq.client.group.calls import ListedMembers, connections_at
+from pocketmq.client.group.calls import ListedMembers
+from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.session import Session
 from pocketmq.model import MessageModel
 from pocketmq.protocol.peers import Language, version_number
@@ -35,9 +36,11 @@ class Fellows:
     member, and not at all when members leave.
     """
 
-    def __init__(self, session: Session, member: GroupMember) -> None:
+    def __init__(
+        self, session: Session, member: GroupMember, connections: GroupConnections
+    ) -> None:
         self._session = session
-        self._group = member.group
+        self._connections = connections
         self._profile = member.profile
         self._sharing = member.model is MessageModel.CLUSTERING
         self._prompt: dict[str, bool] = {session.client_id: True}
@@ -90,7 +93,7 @@ class Fellows:
 
     async def _ask(self, address: str) -> bool:
         self._asked = self._now()
-        seen = await connections_at(self._session, address, self._group, PATIENCE)
+        seen = await self._connections.ask_at(address, PATIENCE)
         if seen is not None:
             self._prompt |= judged(seen.connection_set)
         return seen is not None

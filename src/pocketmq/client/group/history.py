@@ -83,14 +83,19 @@ def short(queue: MessageQueue) -> str:
 
 
 def _repeats(event: RebalanceEvent, last: RebalanceEvent) -> bool:
-    return not event.changed and (
-        event.members == last.members
-        and event.queues == last.queues
-        and event.before == last.after
-        and event.after == last.after
-        and event.skipped == last.skipped
-        and event.balanced == last.balanced
-        and event.kept_because == last.kept_because
+    # A hand-over that ends late is told although no queue comes or goes with it.
+    return (
+        not event.changed
+        and not event.handovers
+        and (
+            event.members == last.members
+            and event.queues == last.queues
+            and event.before == last.after
+            and event.after == last.after
+            and event.skipped == last.skipped
+            and event.balanced == last.balanced
+            and event.kept_because == last.kept_because
+        )
     )
 
 

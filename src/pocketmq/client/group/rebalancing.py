@@ -19,6 +19,7 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
 from pocketmq.balance.consumer.round import RebalanceRound
 from pocketmq.client.group import calls
+from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.fellows import Fellows
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import RebalanceHistory, described
@@ -62,6 +63,7 @@ class Rebalancing(Generic[Q]):
         *,
         changed: QueuesChanged,
         ran: Callable[[], None],
+        connections: GroupConnections | None = None,
     ) -> None:
         self._parts = parts
         self._holdings = holdings
@@ -77,7 +79,8 @@ class Rebalancing(Generic[Q]):
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
-        self._fellows = Fellows(parts.session, member)
+        shared = connections or GroupConnections(parts.session, parts.group)
+        self._fellows = Fellows(parts.session, member, shared)
         self._missing = MissingRoutes(parts.session, parts.tasks)
         self._denied: dict[str, frozenset[MessageQueue]] = {}  # locks, by topic, in its last round
         self._pauses: list[float | None] = []  # of the topics in the run in flight

@@ -12,7 +12,7 @@ from enum import Enum
 
 import msgspec
 
-from pocketmq.client.group.calls import group_connections
+from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
@@ -140,12 +140,18 @@ class GroupChecks:
     """Checks a group with its brokers, at most once at a time. Belongs to one event loop."""
 
     def __init__(
-        self, watch: MembershipWatch, session: Session, subscriptions: Subscriptions, tasks: Tasks
+        self,
+        watch: MembershipWatch,
+        session: Session,
+        subscriptions: Subscriptions,
+        tasks: Tasks,
+        connections: GroupConnections,
     ) -> None:
         self._watch = watch
         self._session = session
         self._subscriptions = subscriptions
         self._tasks = tasks
+        self._connections = connections
         self._checking = False
 
     def check_soon(self) -> None:
@@ -160,7 +166,7 @@ class GroupChecks:
             topic = next((t for t in own if self._session.routes.cached(t) is not None), None)
             if topic is None:
                 return
-            seen = await group_connections(self._session, topic, self._watch.group)
+            seen = await self._connections.read(topic)
             if seen is not None:
                 self._watch.look(seen, self._subscriptions.own(), self._session.clock.now())
         finally:

@@ -16,6 +16,7 @@ from pocketmq.balance.consumer.limits import spread_topic_limits
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
+from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import HistoryTopic
@@ -86,7 +87,10 @@ class PushMember(shared.SharingMember[HeldQueue]):
         self._loop = asyncio.get_running_loop()
         parts.work = make_work(self)
         self.watch = MembershipWatch(group, options.model)
-        self._checks = GroupChecks(self.watch, session, subscriptions, self.tasks)
+        self._connections = GroupConnections(session, group)
+        self._checks = GroupChecks(
+            self.watch, session, subscriptions, self.tasks, self._connections
+        )
         self.locks = BrokerLocks(session, group, self.tasks)
         self.pulling = PushPullLoop(parts)
         self.holdings = PushHoldings(parts, self.locks, self.pulling)
@@ -113,6 +117,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
             self._facts(),
             changed=self._queues_changed,
             ran=self._checks.check_soon,
+            connections=self._connections,
         )
 
     def _facts(self) -> GroupMember:
@@ -222,6 +227,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
         taken = await super().announce()
         if taken:
             self.watch.announced(own)
+            self._connections.forget()
         return taken
 
     async def renew_locks(self) -> None:

@@ -13,12 +13,13 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import TopicNotFound
-from pocketmq.model import Message, SysFlag, property_names
+from pocketmq.errors import BrokerNotFound, TopicNotFound
+from pocketmq.model import BrokerData, Message, SysFlag, property_names
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.requests import sending, topics
 from tests.client.group.groups import cluster
+from tests.client.servers import Directory, Scripted, route, serving, session_on
 from tests.loops import until
 
 BROKERS = frozenset({"broker-0"})
@@ -30,8 +31,8 @@ async def test_notices_reach_the_group_and_what_is_no_notice_is_skipped_once_a_s
     async with cluster(1) as running:
         lease = await lease_session(ClientOptions(name_servers=running.address))
         tasks = Tasks("test")
-        heard: list[tuple[str, Notice]] = []
-        others: list[tuple[str, Notice]] = []
+        heard: list[tuple[str, Notice, float]] = []
+        others: list[tuple[str, Notice, float]] = []
         try:
             await lease.session.fetch_routes(["orders"])
             bus = Bus(lease.session, "a||b", tasks, lambda *what: heard.append(what))
@@ -44,7 +45,9 @@ async def test_notices_reach_the_group_and_what_is_no_notice_is_skipped_once_a_s
                     await producer.send(Message(BUS_TOPIC, body, tag=bus_tag("a||b")))
             notice = Notice("me", "boot", (Hello(),))
             bus.tell("broker-0", notice)
-            await until(lambda: heard == [("broker-0", notice)], "the notice alone")
+            await until(
+                lambda: [what[:2] for what in heard] == [("broker-0", notice)], "the notice"
+            )
             assert others == []
         finally:
             await tasks.stop()
@@ -102,7 +105,7 @@ async def test_a_body_that_cannot_be_inflated_makes_nobody_deaf(
     async with cluster(1) as running:
         lease = await lease_session(ClientOptions(name_servers=running.address))
         tasks = Tasks("test")
-        heard: list[tuple[str, Notice]] = []
+        heard: list[tuple[str, Notice, float]] = []
         try:
             await lease.session.fetch_routes(["orders"])
             bus = Bus(lease.session, "billing", tasks, lambda *what: heard.append(what))
@@ -128,7 +131,9 @@ async def test_a_body_that_cannot_be_inflated_makes_nobody_deaf(
                 await lease.session.brokers.call("broker-0", code, header, b"garbage")
             notice = Notice("me", "boot", (Hello(),))
             bus.tell("broker-0", notice)
-            await until(lambda: heard == [("broker-0", notice)], "the notice alone")
+            await until(
+                lambda: [what[:2] for what in heard] == [("broker-0", notice)], "the notice"
+            )
         finally:
             await tasks.stop()
             await lease.release()
@@ -141,7 +146,7 @@ async def test_a_listener_survives_what_its_notices_lead_to() -> None:
         tasks = Tasks("test")
         heard: list[Notice] = []
 
-        def hear(_: str, notice: Notice) -> None:
+        def hear(_: str, notice: Notice, age: float) -> None:
             heard.append(notice)
             if len(heard) == 1:
                 raise RuntimeError("the first one is too much")
@@ -177,7 +182,7 @@ async def test_a_bus_that_was_deleted_is_made_again(monkeypatch: pytest.MonkeyPa
         heard: list[Notice] = []
         try:
             await session.fetch_routes(["orders"])
-            bus = Bus(session, "billing", tasks, lambda _, notice: heard.append(notice))
+            bus = Bus(session, "billing", tasks, lambda _, notice, age: heard.append(notice))
             bus.listen(BROKERS)
             await bus.until_listening(10.0)
             header = topics.DeleteTopicRequest(topic=BUS_TOPIC)
@@ -190,3 +195,17 @@ async def test_a_bus_that_was_deleted_is_made_again(monkeypatch: pytest.MonkeyPa
         finally:
             await tasks.stop()
             await lease.release()
+
+
+async def test_the_bus_of_a_slave_is_not_listened_to() -> None:
+    """What is told goes to the master, where the others listen."""
+    code = RequestCode.PULL_MESSAGE
+    slave = Scripted({code: lambda request: request.reply(24, "no message")})
+    async with serving(slave) as (_, place):
+        alone = BrokerData(cluster="c", broker_name="broker-0", broker_addrs={1: place})
+        there = Directory({BUS_TOPIC: route(alone)})
+        async with serving(there) as (_, address), session_on(address) as session:
+            await session.fetch_routes([BUS_TOPIC])
+            with pytest.raises(BrokerNotFound):
+                await end_of_bus(session, "billing", "broker-0")
+    assert slave.asked_for(code) == []

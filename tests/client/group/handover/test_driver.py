@@ -8,8 +8,7 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.handover import events
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.messages import Hello
-from pocketmq.client.group.handover.locks import lock_requests
-from tests.client.group.handover.test_queues import QUEUE, shell
+from tests.client.group.handover.test_queues import shell
 from tests.loops import until
 
 
@@ -72,39 +71,6 @@ async def test_an_event_that_fails_costs_no_other(caplog: pytest.LogCaptureFixtu
         await until(lambda: "broker-0" in sticky._group.down, "the second event")
         assert "hand-over event failed" in caplog.text
         sticky._post(events.Connected("broker-0"))
-
-
-async def test_a_request_that_fails_in_a_way_nobody_knows_is_answered() -> None:
-    async def fail(*_: object) -> None:
-        raise RuntimeError("nobody expected this")
-
-    async with shell() as a:
-        sticky = a.sticky
-        posted: list[object] = []
-        sticky._post = posted.append  # type: ignore[method-assign,assignment]
-        sticky._locks.lock = sticky._locks.unlock = fail  # type: ignore[method-assign,assignment]
-        sticky._queues.commits.read = sticky._queues.commits.store = fail  # type: ignore[method-assign,assignment]
-        steps: list[do.Lock | do.Unlock] = [
-            do.Lock(QUEUE, do.BOTH),
-            do.Unlock(QUEUE, do.RUN, "x#1"),
-        ]
-        for request in lock_requests(steps):
-            await sticky._ask(request)
-        await sticky._renew(do.Renew("broker-0", frozenset()))
-        await sticky._read_offset(do.ReadOffset(QUEUE))
-        await sticky._store_offset(do.StoreOffset(QUEUE, 1))
-        locked, unlocked, renewed, read, stored = posted
-        assert locked == events.Locked(QUEUE, None)
-        assert unlocked == events.Unlocked(QUEUE, do.RUN, "x#1", done=False)
-        assert isinstance(renewed, events.Renewed)
-        assert renewed.granted is None
-        assert read == events.OffsetRead(QUEUE, None, stored=False)
-        assert stored == events.OffsetStored(QUEUE, done=False)
-        for name in ("lock", "unlock"):
-            delattr(sticky._locks, name)
-        for name in ("read", "store"):
-            delattr(sticky._queues.commits, name)
-        del sticky._post
 
 
 async def test_many_events_leave_others_their_turn_on_the_loop() -> None:

@@ -1,5 +1,7 @@
 """The members of a group: when a list of them is complete, so that the missing are gone."""
 
+import asyncio
+
 import pytest
 
 from pocketmq.balance.handover.events import Listed
@@ -8,6 +10,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
 from tests.client.group.groups import cluster
+from tests.client.group.handover.test_queues import shell
 from tests.loops import until
 
 
@@ -34,5 +37,22 @@ async def test_a_broker_that_never_lists_the_group_hides_for_a_while_who_is_gone
         finally:
             await tasks.stop()
             await lease.release()
-    assert lists[0] == Listed((), complete=False)
-    assert lists[-1] == Listed((), complete=True)
+    first, last = lists[0], lists[-1]
+    assert (first.members, first.complete, first.shown_by) == ((), False, frozenset())
+    assert (last.members, last.complete, last.shown_by) == ((), True, frozenset())
+
+
+async def test_a_list_says_which_brokers_have_the_member_and_when_they_were_asked() -> None:
+    async with shell() as a:
+        session, lists = a.parts.session, list[Listed]()
+        members = listing.MemberListing(
+            session, a.parts.group, a.parts.tasks, lambda: {"broker-0", "nowhere"}, lists.append
+        )
+        before = asyncio.get_running_loop().time()
+        members.ask_soon()
+        after = asyncio.get_running_loop().time()
+        await until(lambda: lists, "the list")
+    assert lists[0].members == (session.client_id,)
+    assert not lists[0].complete
+    assert lists[0].shown_by == {"broker-0"}
+    assert before <= lists[0].asked_at <= after + 1.0

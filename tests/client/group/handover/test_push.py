@@ -5,13 +5,16 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 
+import msgspec
 import pytest
 
+from pocketmq.balance.story.handed_over import handed_over
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageModel
 from pocketmq.model.group_balance import BalanceMode, QueueStage
-from tests.client.group.groups import Member, cluster, member
+from pocketmq.model.rebalance_event import RebalanceEvent
+from tests.client.group.groups import Member, cluster, member, send
 from tests.client.group.handover.sticky import all_seen, even, sticky, stream
 from tests.loops import until
 
@@ -56,6 +59,46 @@ async def test_a_join_moves_the_fewest_queues_and_tells_how() -> None:
             assert len(first.assigned) == 4
             left = [e for e in a.consumer.history if e.topic == "orders" and e.revoked]
             assert all(h.stopped and h.drained for h in left[0].handovers)
+
+
+async def test_a_handover_that_takes_long_is_told_when_it_stops_and_when_it_ends() -> None:
+    hold = asyncio.Event()
+
+    async def handle(_: object) -> None:
+        await hold.wait()
+
+    async with cluster(1, 2) as running, sticky(running.address, "a", handler=handle) as a:
+        await even(a, queues=2)
+        await send(running.address, 2)
+        await until(lambda: a.consumer.history, "the first event")
+        async with sticky(running.address, "b") as b:
+            await even(a, b, queues=2)
+
+            def told() -> list[RebalanceEvent]:
+                return [e for e in a.consumer.history if e.topic == "orders" and not e.assigned]
+
+            await until(told, "the hand-over")
+            (stopped,) = told()
+            (first,) = stopped.handovers
+            assert (first.kind, first.heir) == ("overlap", b.client_id + "@pm1")
+            assert first.stopped is not None
+            assert first.drained is None
+            assert [first.queue] == list(stopped.revoked)
+            hold.set()
+            await until(lambda: len(told()) == 2, "its end")
+            ended = told()[1]
+            (last,) = ended.handovers
+            assert last.drained is not None
+            assert msgspec.structs.replace(last, drained=None) == first
+            assert (ended.trigger, ended.revoked) == ("hand-over finished", ())
+            assert ended.before == ended.after == a.queues()
+            (whole,) = [
+                each
+                for each in handed_over([*a.consumer.history, *b.consumer.history])
+                if each.giver == a.client_id + "@pm1"
+            ]
+            assert whole.without_owner is not None
+            assert whole.draining == last.drained - first.stopped
 
 
 async def test_the_balance_names_mode_members_owners_and_stages() -> None:

@@ -1,12 +1,16 @@
 """Without the bus a STICKY consumer joins as a foreign member would, and says what is missing."""
 
+import json
 import logging
+import shlex
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import pocketmq as mq
+from pocketmq.cli import run
 from pocketmq.embedded import Cluster
 from pocketmq.model.group_balance import BalanceMode
 from tests.access.attempts import acl, create_user
@@ -84,3 +88,66 @@ def test_a_missing_right_is_named_and_once_it_is_granted_the_consumer_hands_over
         assert one.balance.mode is BalanceMode.STICKY
         assert producer.send(mq.Message("orders", b"x")).ok
         assert seen.wait(20)
+
+
+def command_in(reason: str) -> list[str]:
+    """Return the arguments of the command that a reason names."""
+    words = shlex.split(reason.partition("can run: ")[2].partition(" (")[0])
+    assert words[0] == "pocketmq"
+    return words[1:]
+
+
+def test_the_command_that_is_named_grants_the_right_where_rules_are_kept(cluster: Cluster) -> None:
+    with consumer(cluster, ROOT):
+        pass
+    with consumer(cluster, SHOP) as one:
+        command = command_in(one.balance.reason)
+    assert run([*command, "-n", cluster.address, *_signed(ROOT)]) == 0
+    with consumer(cluster, SHOP) as one:
+        assert one.balance.mode is BalanceMode.STICKY
+
+
+def test_the_command_that_is_named_grants_the_right_where_accounts_are_kept(tmp_path: Path) -> None:
+    """As on 4.x, whose brokers know no rules."""
+    root = mq.Credentials(access_key="rooted-1", secret_key="secret12")
+    shop = mq.Credentials(access_key="shopper", secret_key="secret12")
+    accounts = [
+        {"accessKey": "rooted-1", "secretKey": "secret12", "admin": True},
+        {
+            "accessKey": "shopper",
+            "secretKey": "secret12",
+            "defaultTopicPerm": "DENY",
+            "topicPerms": ["orders=PUB|SUB"],
+            "groupPerms": ["billing=SUB"],
+        },
+    ]
+    file = tmp_path / "plain_acl.json"
+    file.write_text(json.dumps({"accounts": accounts}))
+    with Cluster(config={"aclEnable": True, "aclFile": str(file)}) as cluster:
+        made = [
+            "admin",
+            "updateTopic",
+            "-c",
+            "DefaultCluster",
+            "-t",
+            "orders",
+            "-r",
+            "4",
+            "-w",
+            "4",
+        ]
+        assert run([*made, "-n", cluster.address, *_signed(root)]) == 0
+        with consumer(cluster, root) as one:
+            assert one.balance.mode is BalanceMode.STICKY
+        with consumer(cluster, shop) as one:
+            assert one.balance.mode is BalanceMode.JAVA
+            command = command_in(one.balance.reason)
+        assert command[:2] == ["admin", "updateAclConfig"]
+        command[command.index("-t") + 1] += ",orders=PUB|SUB"  # as the reason says
+        assert run([*command, "-n", cluster.address, *_signed(root)]) == 0
+        with consumer(cluster, shop) as one:
+            assert one.balance.mode is BalanceMode.STICKY
+
+
+def _signed(user: mq.Credentials) -> list[str]:
+    return ["--access-key", user.access_key, "--secret-key", user.secret_key]

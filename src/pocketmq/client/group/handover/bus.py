@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pocketmq.balance.consumer.pulling import PULL_TIMEOUT, PullStatus
 from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, read_notice, write_notice
+from pocketmq.client.group.handover.ages import NoticeAges
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
@@ -26,8 +27,8 @@ from pocketmq.protocol.requests import sending, topics
 
 logger = logging.getLogger("pocketmq.client")
 
-HeardNotice = Callable[[str, Notice], None]
-"""Takes the broker's name and what was heard."""
+HeardNotice = Callable[[str, Notice, float], None]
+"""Takes the broker's name, what was heard, and its age in seconds."""
 
 _READ_WRITE = 6
 _SUSPEND = 15.0
@@ -74,8 +75,8 @@ async def open_topic(session: Session, broker: str, *, missing: bool = False) ->
         await session.brokers.call(broker, code, header, master_only=True)
 
 
-async def say(session: Session, group: str, broker: str, notice: Notice) -> None:
-    """Send a notice. Raises `MQError`."""
+async def say(session: Session, group: str, broker: str, body: bytes) -> None:
+    """Send the body of a notice. Raises `MQError`."""
     wire = {property_names.TAGS: bus_tag(group), property_names.WAIT: "false"}
     header = sending.SendRequestV2(
         producer_group=INNER_PRODUCER_GROUP,
@@ -92,7 +93,7 @@ async def say(session: Session, group: str, broker: str, notice: Notice) -> None
         batch=False,
         bname=broker,
     )
-    code, body = RequestCode.SEND_MESSAGE_V2, write_notice(notice)
+    code = RequestCode.SEND_MESSAGE_V2
     await session.brokers.call(broker, code, header, body, master_only=True)
 
 
@@ -117,7 +118,7 @@ async def pull(
         group, count=32, expression=bus_tag(group), expression_type="TAG", flags=flags, suspend=wait
     )
     question = pull_once(bus_queue(broker), offset, wanted, newest=True, timeout=PULL_TIMEOUT)
-    return await ask_session(session, question)
+    return await ask_session(session, question, master_only=True)
 
 
 class Bus:
@@ -128,6 +129,7 @@ class Bus:
         self._group = group
         self._tasks = tasks
         self._heard = heard
+        self._ages = NoticeAges(asyncio.get_running_loop().time)
         self._listening: dict[str, asyncio.Task[None]] = {}
         self._ready: dict[str, asyncio.Event] = {}
         self._failing: set[str] = set()
@@ -138,6 +140,7 @@ class Bus:
         for broker in self._listening.keys() - brokers:
             self._listening.pop(broker).cancel()
             del self._ready[broker]
+            self._ages.forget(broker)
         for broker in brokers - self._listening.keys():
             self._ready[broker] = asyncio.Event()
             self._listening[broker] = self._tasks.spawn(self._listen(broker), f"bus of {broker}")
@@ -155,8 +158,10 @@ class Bus:
         self._tasks.spawn(self._say(broker, notice), f"notice to {broker}")
 
     async def _say(self, broker: str, notice: Notice) -> None:
+        body = write_notice(notice)
+        self._ages.sent(broker, body)
         try:
-            await say(self._session, self._group, broker, notice)
+            await say(self._session, self._group, broker, body)
         except MQError as error:
             self._fails(broker, "send", error)
         else:
@@ -174,7 +179,7 @@ class Bus:
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
             except MQError as error:
                 missing = isinstance(error, TopicNotFound)
-                if missing:  # deleted: made again, or nobody would be heard for good
+                if missing:  # deleted: made again, or no member would be heard again
                     offset = -1
                 self._fails(broker, "pull", error)
                 await asyncio.sleep(pause)
@@ -215,11 +220,13 @@ class Bus:
     def _read(self, broker: str, message: ReceivedMessage) -> None:
         if message.tag != bus_tag(self._group):
             return
-        notice = read_notice(message.body)
+        body = message.body
+        age = self._ages.heard(broker, body, message.store_timestamp)
+        notice = read_notice(body)
         if notice is None:
             self._skip(broker, f"from {message.born_host}", "not a notice")
         else:
-            self._heard(broker, notice)
+            self._heard(broker, notice, age)
 
     def _skip(self, broker: str, sender: str, why: str) -> None:
         if sender not in self._bad and len(self._bad) < _MOST_BAD:

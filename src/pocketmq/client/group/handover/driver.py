@@ -9,26 +9,24 @@ lead to, and what is told to others, travel in few requests.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.handover import events
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.machine import advance, new_group
-from pocketmq.balance.handover.messages import BusMessage, Notice
+from pocketmq.balance.handover.messages import Notice
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.handover.bus import Bus
 from pocketmq.client.group.handover.listing import MemberListing
-from pocketmq.client.group.handover.locks import HandoverLocks, LockRequest, lock_requests
 from pocketmq.client.group.handover.queues import Handled, HandoverQueues
+from pocketmq.client.group.handover.requests import HandoverRequests
 from pocketmq.client.group.handover.routes import GroupRoutes
 from pocketmq.client.group.handover.story import HandoverStory
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.holdings import Holdings
-from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.model import MessageQueue
@@ -37,7 +35,6 @@ from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 
-T = TypeVar("T")
 Q = TypeVar("Q", bound=HeldQueue)
 
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
@@ -81,6 +78,7 @@ class StickyBalancing(Generic[Q]):
             client_id=session.client_id,
             boot=f"{session.random.getrandbits(64):016x}",
             overlap=not options.drains,
+            orderly=orderly,
             settle=options.settle,
             drain_wait=options.drain_wait,
             return_within=options.return_within,
@@ -91,8 +89,8 @@ class StickyBalancing(Generic[Q]):
         self._settings = settings
         self._group = new_group(settings)
         self._queues = HandoverQueues(parts, holdings, handled, self._answered)
-        self._locks = HandoverLocks(session, parts.group, settings.owner, orderly=orderly)
         self._bus = Bus(session, parts.group, parts.tasks, self._heard)
+        self._requests = HandoverRequests(parts, settings, self._bus, self._post, orderly=orderly)
         self._routes = GroupRoutes(parts, self._routed)
         self._listing = MemberListing(
             session, parts.group, parts.tasks, lambda: self._routes.brokers, self._post
@@ -103,21 +101,19 @@ class StickyBalancing(Generic[Q]):
         self._due = False
         self._now = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self._lock_steps: list[do.Lock | do.Unlock] = []
-        self._tells: dict[str, list[BusMessage]] = {}
         self._warned: dict[str, float] = {}  # texts, with the times when they were logged
         self._started = self._stopped = False
         self._left = asyncio.Event()
-        queues = self._queues
+        queues, requests = self._queues, self._requests
         self._at_once: dict[type, Callable[[Any], None]] = {
-            do.Tell: lambda step: self._tells.setdefault(step.broker, []).append(step.message),
+            do.Tell: requests.add_message,
             do.AskMembers: lambda _: self._listing.ask_soon(),
-            do.Lock: self._lock_steps.append,
-            do.Unlock: self._lock_steps.append,
-            do.Renew: lambda step: self._spawn(self._renew(step), "renew locks"),
-            do.ReadOffset: lambda step: self._spawn(self._read_offset(step), "read an offset"),
-            do.StoreOffset: lambda step: self._spawn(self._store_offset(step), "store an offset"),
-            do.Recheck: lambda step: self._spawn(self._recheck(step), "check an offset"),
+            do.Lock: requests.add_locks,
+            do.Unlock: requests.add_locks,
+            do.Renew: requests.renew,
+            do.ReadOffset: requests.read_offset,
+            do.StoreOffset: requests.store_offset,
+            do.Recheck: requests.recheck,
             do.Run: self._run,
             do.LiftBarrier: queues.lift_barrier,
             do.FillHole: queues.fill_hole,
@@ -146,7 +142,7 @@ class StickyBalancing(Generic[Q]):
         if not self._started or self._stopped:
             return
         if isinstance(event, when.BrokerChannelActive):
-            self._spawn(self._greet(event.address), f"heartbeat to {event.address}")
+            self._parts.tasks.spawn(self._greet(event.address), f"heartbeat to {event.address}")
         elif isinstance(event, when.SubscriptionChanged):
             self._parts.session.heartbeats.beat_soon(in_full=True)
             self._routes.look_soon()
@@ -229,11 +225,11 @@ class StickyBalancing(Generic[Q]):
             self.story.trigger("route changed")
             self._post(events.Routed(self._routes.queues))
 
-    def _heard(self, broker: str, notice: Notice) -> None:
+    def _heard(self, broker: str, notice: Notice, age: float) -> None:
         if notice.boot == self._settings.boot:
             return
         for message in notice.messages:
-            self._post(events.Heard(broker, notice.sender, notice.boot, message))
+            self._post(events.Heard(broker, notice.sender, notice.boot, message, age))
 
     async def _greet(self, address: str) -> None:
         """Send heartbeats over a fresh connection until the broker has one, or it is lost."""
@@ -276,7 +272,7 @@ class StickyBalancing(Generic[Q]):
                 self._loop.call_soon(self._work)  # others have their turn on the loop first
             if self._timer is None and self._group.wake_at is not None:
                 self._wake_at(do.WakeAt(self._group.wake_at))
-            self._send()
+            self._requests.send()
 
     def _advance(self, event: events.HandoverEvent) -> None:
         self._now = max(self._now, self._loop.time())
@@ -299,73 +295,7 @@ class StickyBalancing(Generic[Q]):
                     self._parts.group, type(step).__name__,
                 )  # fmt: skip
 
-    def _send(self) -> None:
-        requests = lock_requests(self._lock_steps)
-        self._lock_steps.clear()
-        for request in requests:
-            self._spawn(self._ask(request), f"locks of {request.broker}")
-        tells, self._tells = self._tells, {}
-        settings = self._settings
-        for broker, messages in tells.items():
-            self._bus.tell(broker, Notice(settings.client_id, settings.boot, tuple(messages)))
-
     # Instructions
-
-    def _spawn(self, work: Any, what: str) -> None:
-        self._parts.tasks.spawn(work, what)
-
-    async def _ask(self, request: LockRequest) -> None:
-        if request.owner is None:
-            asked = self._locks.lock(request.broker, request.locks)
-            granted = await self._answer_to(asked, "lock queues", None)
-            for step in request.steps:
-                parts = (
-                    None
-                    if granted is None
-                    else frozenset(part for part in step.parts if (step.queue, part) in granted)
-                )
-                self._post(events.Locked(step.queue, parts))
-        else:
-            told = self._locks.unlock(request.broker, request.owner, request.locks)
-            done = await self._answer_to(told, "unlock queues", otherwise=False)
-            for step in request.steps:
-                self._post(events.Unlocked(step.queue, step.parts, request.owner, done))
-
-    async def _renew(self, step: do.Renew) -> None:
-        sent_at = self._loop.time()
-        granted = await self._answer_to(self._locks.renew(step), "renew locks", None)
-        self._post(events.Renewed(step.broker, sent_at, granted))
-
-    async def _read_offset(self, step: do.ReadOffset) -> None:
-        read = self._start_of(step.queue)
-        offset, stored = await self._answer_to(read, "read an offset", (None, False))
-        self._post(events.OffsetRead(step.queue, offset, stored))
-
-    async def _start_of(self, queue: MessageQueue) -> tuple[int | None, bool]:
-        parts = self._parts
-        stored = await parts.offsets.read(queue)
-        offset = await start_offset(parts.session, queue, stored, parts.start)
-        return offset, stored != NO_OFFSET
-
-    async def _store_offset(self, step: do.StoreOffset) -> None:
-        stored = self._queues.commits.store(step.queue, step.offset)
-        done = await self._answer_to(stored, "store an offset", otherwise=False)
-        self._post(events.OffsetStored(step.queue, done))
-
-    async def _answer_to(self, request: Awaitable[T], what: str, otherwise: T) -> T:
-        """Return the answer to a request, whatever happens: the machine waits for it."""
-        try:
-            return await request
-        except Exception:
-            logger.exception(
-                'hand-over request failed: group=%s operation="%s"; retrying',
-                self._parts.group, what,
-            )  # fmt: skip
-            return otherwise
-
-    async def _recheck(self, step: do.Recheck) -> None:
-        if await self._queues.commits.recheck(step.queue):
-            self._post(events.Overtaken(step.queue))
 
     def _run(self, step: do.Run) -> None:
         self.story.taken(step.queue, step.offset)

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from pocketmq.balance.handover.messages import BUS_TOPIC, Notice
+from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, write_notice
 from pocketmq.client.consumer_options import ConsumerOptions
 from pocketmq.client.group.handover import bus
 from pocketmq.client.options import ClientOptions
@@ -27,6 +27,9 @@ _PASSING = frozenset(
     {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.FLOW_CONTROL}
 )
 """Refusals that say nothing about rights."""
+_ACCOUNTS_REFUSAL = "AclException"
+"""In refusals of brokers with accounts (ACL 1.0, as 4.x has); those with rules (ACL 2.0) say who
+may not do what."""
 
 
 class LeaseSession(Protocol):
@@ -92,15 +95,18 @@ async def bus_refusal(session: Session, group: str, topics: Iterable[str]) -> st
 
 
 async def _refusal(session: Session, group: str, broker: str) -> str | None:
-    cure = _create_command(session, broker)
+    topic_there = False
     try:
         await bus.open_topic(session, broker)
-        cure = _grant_command(session, broker)
+        topic_there = True
         await bus.end_of_bus(session, group, broker)
-        await bus.say(session, group, broker, Notice(session.client_id, "", ()))
+        await bus.say(session, group, broker, write_notice(Notice(session.client_id, "", ())))
     except ServerError as error:
         if error.code in _PASSING:
             return None
+        cure = _create_command(session, broker)
+        if topic_there:
+            cure = _grant_command(session, broker, error)
         return (
             f"broker {broker} refused {error.request or 'a request'} on topic {BUS_TOPIC} "
             f"({error.remark}); an administrator can run: {cure}"
@@ -115,10 +121,16 @@ def _create_command(session: Session, broker: str) -> str:
     return f"pocketmq admin updateTopic -b {address} -t {BUS_TOPIC} -r 1 -w 1"
 
 
-def _grant_command(session: Session, broker: str) -> str:
+def _grant_command(session: Session, broker: str, error: ServerError) -> str:
     credentials = session.options.credentials
     user = "NAME" if credentials is None else credentials.access_key
+    address = session.brokers.address(broker)
+    if _ACCOUNTS_REFUSAL in (error.remark or ""):
+        return (
+            f"pocketmq admin updateAclConfig -b {address} -a {user} "
+            f"-t '{BUS_TOPIC}=PUB|SUB' (add the account's other topics, which it replaces)"
+        )
     return (
-        f"pocketmq admin createAcl -b {session.brokers.address(broker)} -s User:{user} "
+        f"pocketmq admin createAcl -b {address} -s User:{user} "
         f"-r Topic:{BUS_TOPIC} -a Pub,Sub -d Allow"
     )

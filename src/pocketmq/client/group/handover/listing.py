@@ -57,23 +57,24 @@ class MemberListing:
         try:
             while True:
                 self._again = False
-                brokers = self._brokers()
+                brokers, asked_at = sorted(self._brokers()), self._now()
                 answers = await asyncio.gather(*(self._ask(broker) for broker in brokers))
-                self._report(self._union(answers))
+                self._report(self._union(dict(zip(brokers, answers, strict=True)), asked_at))
                 if not self._again:
                     return
         finally:
             self._asking = False
 
-    def _union(self, answers: Collection[tuple[str, ...] | None]) -> Listed:
+    def _union(self, answers: dict[str, tuple[str, ...] | None], asked_at: float) -> Listed:
         most: Counter[str] = Counter()
-        complete = True
-        for listed in answers:
-            if listed is None:
-                complete = False
-            else:
-                most |= Counter(listed)
-        return Listed(tuple(sorted(most.elements())), complete and bool(answers))
+        shown_by: set[str] = set()
+        for broker, listed in answers.items():
+            most |= Counter(listed or ())
+            if self._session.client_id in (listed or ()):
+                shown_by.add(broker)
+        complete = bool(answers) and None not in answers.values()
+        members = tuple(sorted(most.elements()))
+        return Listed(members, complete, frozenset(shown_by), asked_at)
 
     async def _ask(self, broker: str) -> tuple[str, ...] | None:
         """Return a broker's list; None if it must not be taken for the truth."""

@@ -1,7 +1,8 @@
 """What became of a STICKY member's queues, for listeners, history and log.
 
 A hand-over takes several steps; those of one change are told as one `RebalanceEvent` for each
-topic. Belongs to one event loop.
+topic. Where messages in flight take long, another event follows when they are finished: it tells
+the same hand-over with all its times. Belongs to one event loop.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from pocketmq.balance.handover.giving import kind_of
 from pocketmq.balance.handover.group import HandoverGroup
 from pocketmq.balance.handover.instructions import Report
 from pocketmq.balance.handover.messages import is_ours
@@ -27,6 +29,7 @@ QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], N
 
 _GATHER = 0.02
 """Seconds in which steps count as those of one change."""
+_FINISHED = "hand-over finished"
 _LONGEST = 0.5
 """Seconds after which a change is told although some queues are still being drained."""
 
@@ -57,6 +60,7 @@ class HandoverStory:
         self._loop = loop
         self._changes: dict[str, _Change] = {}
         self._triggers: dict[str, None] = {}
+        self._unfinished: dict[MessageQueue, Handover] = {}  # told before they were drained
 
     def trigger(self, name: str) -> None:
         """Note what may call for a change."""
@@ -80,6 +84,7 @@ class HandoverStory:
 
     def taken(self, queue: MessageQueue, offset: int) -> None:
         """Note that this member starts a queue."""
+        self._unfinished.pop(queue, None)
         change = self._change(queue)
         change.assigned[queue] = offset
         change.revoked.discard(queue)
@@ -95,10 +100,9 @@ class HandoverStory:
 
     def drained(self, queue: MessageQueue) -> None:
         """Note that the last message of a queue is finished and stored."""
-        change = self._changes.get(queue.topic)
-        if change is not None:
-            change.draining.discard(queue)
-            self._note(change, queue, drained=self._now())
+        change = self._change(queue, _FINISHED)
+        change.draining.discard(queue)
+        self._note(change, queue, drained=self._now())
 
     def dropped(self, queue: MessageQueue) -> None:
         """Note that a queue has left, whether it was released before or lost."""
@@ -127,11 +131,11 @@ class HandoverStory:
 
     # How it is told
 
-    def _change(self, queue: MessageQueue) -> _Change:
+    def _change(self, queue: MessageQueue, otherwise: str = "hand-over") -> _Change:
         topic = queue.topic
         change = self._changes.get(topic)
         if change is None:
-            trigger = ", ".join(self._triggers) or "hand-over"
+            trigger = ", ".join(self._triggers) or otherwise
             owners = {} if self.group is None else balance_of(self.group).owners
             event = self.new_event(topic, trigger)
             change = self._changes[topic] = _Change(event, owners, self._loop.time())
@@ -139,7 +143,11 @@ class HandoverStory:
         return change
 
     def _note(self, change: _Change, queue: MessageQueue, **fields: Any) -> None:
-        known = change.handovers.get(queue) or Handover(queue=queue, kind="")
+        known = (
+            change.handovers.get(queue)
+            or self._unfinished.pop(queue, None)
+            or Handover(queue=queue, kind="")
+        )
         change.handovers[queue] = msgspec.structs.replace(known, **fields)
 
     def _tell_if_done(self, topic: str) -> None:
@@ -155,6 +163,7 @@ class HandoverStory:
         change = self._changes.pop(topic)
         if not self._changes:
             self._triggers.clear()
+        self._keep_unfinished(change)
         group, parts = self.group, self._parts
         after = parts.queues.working(topic)
         owners = {} if group is None else balance_of(group).owners
@@ -178,6 +187,13 @@ class HandoverStory:
             minimum=None if group is None else group.target.minimum,
         )
         self.history.record(event)
+        if not event.changed:
+            logger.info(
+                "hand-over finished: group=%s topic=%s client=%s queues=%s",
+                event.group, topic, event.client_id,
+                ",".join(short(each.queue) for each in event.handovers),
+            )  # fmt: skip
+            return
         logger.info(
             "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
             'trigger="%s"',
@@ -186,6 +202,22 @@ class HandoverStory:
         )  # fmt: skip
         # After the event is recorded: a listener may look at the history.
         self._changed(event.revoked, tuple(sort_queues(set(change.assigned))))
+
+    def _keep_unfinished(self, change: _Change) -> None:
+        """Complete what is known of queues that are still being drained, and keep it."""
+        group = self.group
+        for queue in change.draining:
+            known = change.handovers[queue]
+            stay = None if group is None else group.stays.get(queue)
+            if group is not None and stay is not None:
+                known = change.handovers[queue] = msgspec.structs.replace(
+                    known,
+                    kind=kind_of(stay, group.settings).value,
+                    giver=group.settings.client_id,
+                    heir=stay.peer,
+                    offset=stay.offset,
+                )
+            self._unfinished[queue] = known
 
     def _mode(self) -> BalanceMode:
         listed = () if self.group is None else self.group.table.listed
