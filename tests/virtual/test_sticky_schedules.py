@@ -45,13 +45,12 @@ async def live(seed: int, directory: Path, *, calm: bool) -> None:
     schedule = CalmSchedule(world) if calm else Schedule(world)
     try:
         await world.begin()
-        world.watch()
         world.patience = world.random.choice([0.0, 0.0, 0.2])
         await world.join()
         await schedule.run(world.random.randrange(4, 24))
         await comes_to_rest(world)
-        world.look()
         assert not world.broken, world.broken
+        assert world.last_stored == world.offsets()  # nothing was stored unseen
     except BaseException as error:
         error.add_note(f"seed {seed}, calm {calm}, {settings}\n" + "\n".join(schedule.log))
         error.add_note("\n".join(world.broken))
