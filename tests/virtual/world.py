@@ -88,6 +88,14 @@ class House:
             stored(MessageQueue(TOPIC, self.name, queue_id), offset)
         vars(table)["commit"] = watched
 
+    def queue_ids(self) -> range:
+        """Give the queues that the broker has; none while it is dead."""
+        if self.broker is None:
+            return range(0)
+        config = self.broker.state.topics.get(TOPIC)
+        assert config is not None
+        return range(config.read_queue_nums)
+
     async def kill(self) -> None:
         """Let the broker die."""
         broker, self.broker = self.broker, None
@@ -256,16 +264,11 @@ class World:
 
     def all_queues(self) -> set[MessageQueue]:
         """Give every queue that brokers have."""
-        found = set()
-        for house in self.houses:
-            if house.broker is not None:
-                config = house.broker.state.topics.get(TOPIC)
-                assert config is not None
-                found |= {
-                    MessageQueue(TOPIC, house.name, number)
-                    for number in range(config.read_queue_nums)
-                }
-        return found
+        return {
+            MessageQueue(TOPIC, house.name, number)
+            for house in self.houses
+            for number in house.queue_ids()
+        }
 
     def misplaced(self) -> dict[MessageQueue, list[str]]:
         """Give each queue that has not exactly one owner, with those it has."""
@@ -305,13 +308,12 @@ class World:
             assert house.broker is not None
             state = house.broker.state
             offsets = state.offsets
-            for queue in self.all_queues():
-                if queue.broker_name == house.name:
-                    index = state.store.queue(TOPIC, queue.queue_id)
-                    end = 0 if index is None else index.next_offset
-                    stored = offsets.query(GROUP, TOPIC, queue.queue_id)
-                    if end and stored != end:
-                        found[queue] = (stored, end)
+            for queue_id in house.queue_ids():
+                index = state.store.queue(TOPIC, queue_id)
+                end = 0 if index is None else index.next_offset
+                stored = offsets.query(GROUP, TOPIC, queue_id)
+                if end and stored != end:
+                    found[MessageQueue(TOPIC, house.name, queue_id)] = (stored, end)
         return found
 
 
