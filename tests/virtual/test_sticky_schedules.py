@@ -13,8 +13,8 @@ from tests.virtual.world import virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "600")) // 10
-"""How many to run of each kind."""
+SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "1000")) // 10
+"""How many to run of each kind, calm and not."""
 CHUNKS = 6
 
 
