@@ -12,7 +12,7 @@ from pathlib import Path
 from pocketmq.client.group.held_queue import HoldState
 from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
-from tests.virtual.world import GROUP, TOPIC, Person, World
+from tests.virtual.world import TOPIC, Person, World
 
 
 class StickyWorld(World):

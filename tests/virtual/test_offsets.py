@@ -16,7 +16,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
 from tests.virtual.loop import run_virtually
 from tests.virtual.schedule import Schedule, comes_to_rest
-from tests.virtual.world import GROUP, TOPIC, Person, World, virtual_clients
+from tests.virtual.world import Person, World, virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 

@@ -82,7 +82,8 @@ class House:
         def watched(group: str, topic: str, queue_id: int, offset: int) -> None:
             commit(group, topic, queue_id, offset)
             if (group, topic) == (GROUP, TOPIC):
-                stored(MessageQueue(TOPIC, self.name, queue_id), offset)
+                now = table.offsets_of(GROUP, TOPIC)[queue_id]
+                stored(MessageQueue(TOPIC, self.name, queue_id), now)
 
         for queue_id, offset in table.offsets_of(GROUP, TOPIC).items():
             stored(MessageQueue(TOPIC, self.name, queue_id), offset)
