@@ -12,14 +12,14 @@ from xdist.scheduler.loadscope import (  # type: ignore[import-untyped]  # it sh
     LoadScopeScheduling,
 )
 
-SHARE_A_SESSION = {"spark", "pipelines"}
-"""Folders whose tests use one Spark session."""
+TOGETHER = {"dashboard": "dashboard", "spark": "spark", "pipelines": "spark"}
+"""Folders whose tests use one cluster and one browser, or one Spark session, and their group."""
 SPREAD = {
-    "test_schedules.py",
+    "test_model.py",
     *("test_access_java.py", "test_clients_java.py", "test_crowds_java.py"),
     *("test_groups_java.py", "test_mixed_java.py", "test_pop_own_java.py", "test_push_java.py"),
 }
-"""Files whose tests have nothing in common that would be costly to make twice."""
+"""Files whose tests have nothing in common that would be costly to make twice, as all in `virtual`."""
 ON_TWO_CLUSTERS = {
     *("test_exchanges_java.py", "test_guarded_own_java.py", "test_rows_java.py"),
     "test_tools_java.py",
@@ -34,9 +34,9 @@ def group_of(test: str) -> str:
     """Give the name of the group that a test belongs to, by the test's id."""
     path, _, name = test.partition("::")
     folder, _, file = path.rpartition("/")
-    if folder.rpartition("/")[2] in SHARE_A_SESSION:
-        return "spark"
-    if file in SPREAD:
+    if group := TOGETHER.get(folder.rpartition("/")[2]):
+        return group
+    if file in SPREAD or folder.endswith("/virtual"):
         return test
     if file in ON_TWO_CLUSTERS and (cluster := CLUSTER.search(name)):
         return f"{path} {cluster[1]}"

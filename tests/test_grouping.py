@@ -18,7 +18,9 @@ CROWDS = "tests/interop/test_crowds_java.py::test_shares_are_javas_after_each_ch
         ("tests/spark/test_source.py::test_a", "spark"),
         ("tests/pipelines/test_copy.py::test_a", "spark"),
         ("tests/spark/test_standalone.py::test_a", "spark"),
+        ("tests/dashboard/test_pages.py::test_a", "dashboard"),
         (CROWDS, CROWDS),
+        ("tests/virtual/test_offsets.py::test_a[1]", "tests/virtual/test_offsets.py::test_a[1]"),
         (
             "tests/interop/test_tools_java.py::test_the_same_lines[java-clusterList -m]",
             "tests/interop/test_tools_java.py java",

@@ -526,7 +526,7 @@ def test_json_does_not_pay_for_tables() -> None:
 
 
 def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
-    arguments = ("allocate", "--topic", "t:b*200000", "--members", "10", "--json")
+    arguments = ("allocate", "--topic", "t:b*20000", "--members", "10", "--json")
     with subprocess.Popen(
         [sys.executable, "-m", "pocketmq.cli", *arguments],
         stdout=subprocess.PIPE,

@@ -41,10 +41,12 @@ PATIENCE = 20_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one worker run all of these, with one browser."""
-    for item in items:
-        if item.path.parent.name == "dashboard" or "tests/dashboard" in str(item.path):
-            item.add_marker(pytest.mark.xdist_group("dashboard"))
+    """Have files without a browser come first: while its driver runs, no other loop can."""
+    here = [n for n, item in enumerate(items) if Path(__file__).parent in item.path.parents]
+    seen = {items[n].path for n in here if "browser" in getattr(items[n], "fixturenames", ())}
+    moved = sorted((items[n] for n in here), key=lambda item: item.path in seen)
+    for n, item in zip(here, moved, strict=True):
+        items[n] = item
 
 
 class DashboardProcess(CommandProcess):
@@ -123,9 +125,9 @@ class Viewer:
             self.strangers.append(url)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Give a Chromium. It ends with its module: while its driver runs, no other loop can."""
+    """Give a Chromium for all that need one; those that need none have run before."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the path")

@@ -434,7 +434,7 @@ async def test_abort_after_close_ends_at_once() -> None:
         owner.opened[0].write(b"z" * (20 * 1024 * 1024))
         owner.opened[0].close()
         owner.opened[0].abort()
-        await until(lambda: owner.closed, "the end", seconds=2)
+        await until(lambda: owner.closed, "the end")
 
 
 async def test_writing_to_a_closed_connection_does_nothing() -> None:

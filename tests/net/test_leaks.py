@@ -81,7 +81,7 @@ async def test_gone_clients_are_freed_without_waiting_for_the_collector(
                 else:
                     peer.socket.close()
             await until(lambda: len(server.connections) == 0, "everyone to leave")
-            await until(lambda: len(owner.alive) == 0, "the last to be freed", seconds=2)
+            await until(lambda: len(owner.alive) == 0, "the last to be freed")
 
 
 async def test_thousands_of_cut_connections_leave_nothing_behind() -> None:

@@ -119,16 +119,19 @@ class PowerDisk(Disk):
 
     def cut_power(self, unit: int, survives: Callable[[], bool]) -> None:
         """Put each unsynced unit of each file back to what was synced, unless it survives."""
+        stride = unit * 128  # most of a file is as it was
         for path, file in self.files.items():
-            now = path.read_bytes()
-            if now == file.safe:
-                continue
-            left = bytearray(now)
-            for at in range(0, len(now), unit):
-                old = file.safe[at : at + unit]
-                if now[at : at + unit] != old and not survives():
-                    left[at : at + unit] = old
-            path.write_bytes(left)
+            now, safe = path.read_bytes(), file.safe
+            assert len(now) == len(safe)
+            with path.open("r+b") as left:
+                for start in range(0, len(now), stride):
+                    if now[start : start + stride] == safe[start : start + stride]:
+                        continue
+                    for at in range(start, min(start + stride, len(now)), unit):
+                        old = safe[at : at + unit]
+                        if now[at : at + unit] != old and not survives():
+                            left.seek(at)
+                            left.write(old)
         self.files.clear()
 
     def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
@@ -142,7 +145,7 @@ class PowerFile(DiskFile):
 
     def __init__(self, path: Path, size: int, *, create: bool) -> None:
         super().__init__(path, size, create=create)
-        self.safe = bytes(self.view)
+        self.safe = bytes(size) if create else bytes(self.view)  # a new one is all zeros
 
     def sync(self) -> None:
         self.safe = bytes(self.view)

@@ -12,9 +12,7 @@ from pathlib import Path
 from pocketmq.client.group.held_queue import HoldState
 from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
-from tests.virtual.world import GROUP, TOPIC, Person, World
-
-EVERY = 0.02
+from tests.virtual.world import TOPIC, Person, World
 
 
 class StickyWorld(World):
@@ -27,18 +25,9 @@ class StickyWorld(World):
         self.finished: dict[MessageQueue, set[int]] = {}
         self.broken: list[str] = []
         """What did not hold."""
-        self._stored: dict[MessageQueue, int] = {}
-        self._watching: asyncio.Task[None] | None = None
-
-    def watch(self) -> None:
-        """Look at everything from now on, often."""
-        self._watching = asyncio.create_task(self._watch())
-
-    async def end(self) -> None:
-        """Stop everything."""
-        if self._watching is not None:
-            self._watching.cancel()
-        await super().end()
+        self.last_stored: dict[MessageQueue, int] = {}
+        """Offset of each queue that was stored last."""
+        self._sound: dict[MessageQueue, int] = {}  # everything before it is finished
 
     async def handled(self, person: Person, message: ReceivedMessage) -> None:
         queue = MessageQueue(TOPIC, message.broker_name, message.queue_id)
@@ -57,26 +46,17 @@ class StickyWorld(World):
         assert max(counts) - min(counts) <= 1, shares
         return shares
 
-    async def _watch(self) -> None:
-        while True:
-            self.look()
-            await asyncio.sleep(EVERY)
-
-    def look(self) -> None:
-        """Check the stored offsets of all queues."""
-        for queue in self.all_queues():
-            house = next(each for each in self.houses if each.name == queue.broker_name)
-            if house.broker is None:
-                continue
-            stored = house.broker.state.offsets.query(GROUP, TOPIC, queue.queue_id)
-            if stored is None:
-                continue
-            missing = set(range(stored)) - self.finished.get(queue, set())
-            if missing:
-                self._note(f"S2: {queue} stored {stored}, not handled: {sorted(missing)}")
-            if self.calm and stored < self._stored.get(queue, 0):
-                self._note(f"S4: {queue} went back from {self._stored[queue]} to {stored}")
-            self._stored[queue] = stored
+    def stored(self, queue: MessageQueue, offset: int) -> None:
+        """Check every offset, the moment it is stored."""
+        done = self.finished.get(queue, set())
+        missing = [place for place in range(self._sound.get(queue, 0), offset) if place not in done]
+        if missing:
+            self._note(f"S2: {queue} stored {offset}, not handled: {missing}")
+        else:
+            self._sound[queue] = max(self._sound.get(queue, 0), offset)
+        if self.calm and offset < self.last_stored.get(queue, 0):
+            self._note(f"S4: {queue} went back from {self.last_stored[queue]} to {offset}")
+        self.last_stored[queue] = offset
 
     def _check_owners(self, queue: MessageQueue) -> None:
         owners = []

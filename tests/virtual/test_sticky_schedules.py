@@ -15,8 +15,8 @@ from tests.virtual.world import TOPIC, virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "600")) // 10
-"""How many to run of each kind."""
+SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "1000")) // 10
+"""How many to run of each kind, calm and not."""
 CHUNKS = 6
 
 
@@ -96,14 +96,13 @@ async def live(
     schedule = CalmSchedule(world) if calm else (kind or Schedule)(world)
     try:
         await world.begin()
-        world.watch()
         slow = [0.2, 2.5, 6.0] if isinstance(schedule, SeekingSchedule) else [0.0, 0.0, 0.2]
         world.patience = world.random.choice(slow)
         await world.join()
         await schedule.run(world.random.randrange(4, 24))
         await comes_to_rest(world)
-        world.look()
         assert not world.broken, world.broken
+        assert world.last_stored == world.offsets()  # nothing was stored unseen
     except BaseException as error:
         error.add_note(f"seed {seed}, calm {calm}, {settings}\n" + "\n".join(schedule.log))
         error.add_note("\n".join(world.broken))

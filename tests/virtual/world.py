@@ -17,8 +17,10 @@ import pytest
 
 from pocketmq.balance.allocation import allocate
 from pocketmq.balance.strategies import strategy_by_name
+from pocketmq.broker import assembly
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.client import sessions
 from pocketmq.client.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
@@ -28,6 +30,7 @@ from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Connection
 from pocketmq.protocol import ReceivedMessage
+from tests.virtual.device import VirtualFlusher
 from tests.virtual.loop import VirtualClock, VirtualLoop
 
 TOPIC = "orders"
@@ -71,6 +74,29 @@ class House:
         self._port = broker.bound.port
         self.proxy.target = str(broker.bound)
         self.broker = broker
+        self._watch_offsets(broker.state.offsets)
+
+    def _watch_offsets(self, table: ConsumerOffsetTable) -> None:
+        """Have the world see every offset that is stored, at once; first those of before."""
+        commit, stored = table.commit, self._world.stored
+
+        def watched(group: str, topic: str, queue_id: int, offset: int) -> None:
+            commit(group, topic, queue_id, offset)
+            if (group, topic) == (GROUP, TOPIC):
+                now = table.offsets_of(GROUP, TOPIC)[queue_id]
+                stored(MessageQueue(TOPIC, self.name, queue_id), now)
+
+        for queue_id, offset in table.offsets_of(GROUP, TOPIC).items():
+            stored(MessageQueue(TOPIC, self.name, queue_id), offset)
+        vars(table)["commit"] = watched
+
+    def queue_ids(self) -> range:
+        """Give the queues that the broker has; none while it is dead."""
+        if self.broker is None:
+            return range(0)
+        config = self.broker.state.topics.get(TOPIC)
+        assert config is not None
+        return range(config.read_queue_nums)
 
     async def kill(self) -> None:
         """Let the broker die."""
@@ -235,6 +261,9 @@ class World:
             self.order[message.broker_name, message.queue_id].append(message.queue_offset)
         self.seen[key].append(person.name)
 
+    def stored(self, queue: MessageQueue, offset: int) -> None:
+        """Take note of an offset that a broker has stored, or has again after a crash."""
+
     async def send(self, count: int) -> None:
         """Send messages; those the cluster does not acknowledge are forgotten."""
         for _ in range(count):
@@ -255,16 +284,11 @@ class World:
 
     def all_queues(self) -> set[MessageQueue]:
         """Give every queue that brokers have."""
-        found = set()
-        for house in self.houses:
-            if house.broker is not None:
-                config = house.broker.state.topics.get(TOPIC)
-                assert config is not None
-                found |= {
-                    MessageQueue(TOPIC, house.name, number)
-                    for number in range(config.read_queue_nums)
-                }
-        return found
+        return {
+            MessageQueue(TOPIC, house.name, number)
+            for house in self.houses
+            for number in house.queue_ids()
+        }
 
     def misplaced(self) -> dict[MessageQueue, list[str]]:
         """Give each queue that has not exactly one owner, with those it has."""
@@ -288,6 +312,15 @@ class World:
         """Give the acknowledged messages that nobody handled."""
         return [key for key in self.sent if key not in self.seen]
 
+    def offsets(self) -> dict[MessageQueue, int]:
+        """Give the offsets that brokers have stored, as they say themselves."""
+        return {
+            MessageQueue(TOPIC, house.name, queue_id): offset
+            for house in self.houses
+            if house.broker is not None
+            for queue_id, offset in house.broker.state.offsets.offsets_of(GROUP, TOPIC).items()
+        }
+
     def lagging(self) -> dict[MessageQueue, tuple[int | None, int]]:
         """Give the queues whose stored offset is not their end, with both."""
         found = {}
@@ -295,13 +328,12 @@ class World:
             assert house.broker is not None
             state = house.broker.state
             offsets = state.offsets
-            for queue in self.all_queues():
-                if queue.broker_name == house.name:
-                    index = state.store.queue(TOPIC, queue.queue_id)
-                    end = 0 if index is None else index.next_offset
-                    stored = offsets.query(GROUP, TOPIC, queue.queue_id)
-                    if end and stored != end:
-                        found[queue] = (stored, end)
+            for queue_id in house.queue_ids():
+                index = state.store.queue(TOPIC, queue_id)
+                end = 0 if index is None else index.next_offset
+                stored = offsets.query(GROUP, TOPIC, queue_id)
+                if end and stored != end:
+                    found[MessageQueue(TOPIC, house.name, queue_id)] = (stored, end)
         return found
 
 
@@ -312,8 +344,9 @@ def _clock_of_the_loop() -> VirtualClock:
 
 
 def use_virtual_clocks() -> None:
-    """Give all clients of this process the clock of their loop, and keep them quiet."""
+    """Give everything in this process the clock and device of its loop, and keep it quiet."""
     vars(sessions)["SystemClock"] = _clock_of_the_loop
+    vars(assembly)["Flusher"] = VirtualFlusher
     for logger in _loggers():
         logger.setLevel(logging.CRITICAL)
 
@@ -326,10 +359,11 @@ def _loggers() -> list[logging.Logger]:
 @pytest.fixture
 def virtual_clients() -> Iterator[None]:
     """Do so for one test."""
-    clock = vars(sessions)["SystemClock"]
+    clock, flusher = vars(sessions)["SystemClock"], vars(assembly)["Flusher"]
     levels = [(logger, logger.level) for logger in _loggers()]
     use_virtual_clocks()
     yield
     vars(sessions)["SystemClock"] = clock
+    vars(assembly)["Flusher"] = flusher
     for logger, level in levels:
         logger.setLevel(level)

@@ -46,6 +46,13 @@ class _Manners:
         self.corrupt_at = self.cut_at = -1
         self.gate.set()
 
+    @property
+    def plain(self) -> bool:
+        """Whether bytes pass as they come, at once."""
+        return not (self.delay or self.piece or self.swallow) and (
+            self.corrupt_at < 0 and self.cut_at < 0 and self.gate.is_set()
+        )
+
     def spoil(self, data: bytes) -> bytes:
         """Flip the byte that was asked for, if it is in here."""
         index = self.corrupt_at - self.passed
@@ -230,9 +237,8 @@ class _Link:
 
     async def _pump(self, source: socket.socket, sink: socket.socket, way: Way) -> None:
         manners = self._manners[way]
-        loop = asyncio.get_running_loop()
         while True:
-            data = await loop.sock_recv(source, _CHUNK)
+            data = await self._unusual(source, sink, manners)
             await manners.gate.wait()
             if manners.swallow:
                 self.lossy = True
@@ -243,6 +249,41 @@ class _Link:
                 sink.shutdown(socket.SHUT_WR)
                 return
             await self._pass_on(data, sink, manners)
+
+    async def _unusual(
+        self, source: socket.socket, sink: socket.socket, manners: _Manners
+    ) -> bytes:
+        """Pass bytes on as they come, until some need more than that; return those.
+
+        That is nearly always, so it needs no task: it would be woken for each piece.
+        """
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[bytes] = loop.create_future()
+
+        def readable() -> None:
+            if found.done():
+                return
+            try:
+                data = source.recv(_CHUNK)
+                if data and manners.plain:
+                    sent = _send(sink, data)
+                    manners.passed += sent
+                    data = data[sent:]
+                    if not data:
+                        return
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                found.set_exception(error)
+            else:
+                found.set_result(data)
+            loop.remove_reader(source)
+
+        loop.add_reader(source, readable)
+        try:
+            return await found
+        finally:
+            loop.remove_reader(source)
 
     async def _pass_on(self, data: bytes, sink: socket.socket, manners: _Manners) -> None:
         loop = asyncio.get_running_loop()
@@ -261,3 +302,11 @@ class _Link:
             await loop.sock_sendall(sink, data[start : start + size])
         if cut:
             self.cut(reset=manners.cut_resets)
+
+
+def _send(sink: socket.socket, data: bytes) -> int:
+    """Send what the kernel takes at once, and return how much that was."""
+    try:
+        return sink.send(data)
+    except (BlockingIOError, InterruptedError):
+        return 0

@@ -54,6 +54,8 @@ def encode_body(value: Any, *, ascii_only: bool = False, bare_integer_keys: bool
 
 def plain(value: Any) -> Any:
     """Turn a typed value into what `dumps` writes: bean fields sorted by name, sets sorted."""
+    if type(value) in _PLAIN:  # most are
+        return value
     if isinstance(value, msgspec.Struct):
         return _plain_struct(value)
     if isinstance(value, dict):
@@ -64,6 +66,9 @@ def plain(value: Any) -> Any:
         items = [plain(item) for item in value]
         return sorted(items, key=str if any(type(item) is str for item in items) else None)
     return value
+
+
+_PLAIN = frozenset({str, int, bool, float, NoneType})
 
 
 def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class Directory:
             path.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             for folder in new:
                 sync_folder(folder.parent)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY)
+            self._lock_path = str(path / "lock")  # looked at twice a second
+            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
         except OSError as error:
             raise store_error(error, 0) from error
         try:
@@ -61,7 +62,7 @@ class Directory:
         """
         mine = os.fstat(self._lock)
         try:
-            there = (self.path / "lock").stat()
+            there = os.stat(self._lock_path)  # noqa: PTH116 - a path object is made anew each time
         except OSError as error:
             reason = error.strerror
         else:

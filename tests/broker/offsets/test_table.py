@@ -135,6 +135,27 @@ def test_only_changes_are_left_to_save() -> None:
     assert not table.take_unsaved()
 
 
+def test_an_offset_that_is_committed_again_is_not_saved_again() -> None:
+    table = ConsumerOffsetTable()
+    table.load([("t", "g", 0, 1)])
+    table.commit("g", "t", 0, 1)
+    assert not table.take_unsaved()
+
+    table.commit("g", "t", 0, 2)
+    table.commit("g", "t", 0, 2)
+    lost = table.take_unsaved()
+    table.commit("g", "t", 0, 2)
+    assert lost == Unsaved([("t", "g", 0, 2)], [])
+    assert not table.take_unsaved()
+
+    table.not_saved(lost)
+    table.commit("g", "t", 0, 2)
+    assert table.take_unsaved() == lost
+    table.remove_group("g")
+    table.commit("g", "t", 0, 2)
+    assert table.take_unsaved() == Unsaved([("t", "g", 0, 2)], [("t", "g")])
+
+
 def test_what_could_not_be_saved_is_saved_the_next_time() -> None:
     table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)

@@ -57,12 +57,14 @@ class ConsumerOffsetTable:
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Record a group's next offset in a queue; also one smaller than before."""
-        try:
-            self.committed[topic, group][queue_id] = offset
-        except KeyError:
-            self.committed[topic, group] = {queue_id: offset}
-        self._dirty.add((topic, group, queue_id))
         self._commits += 1
+        offsets = self.committed.get((topic, group))
+        if offsets is None:
+            offsets = self.committed[topic, group] = {}
+        elif offsets.get(queue_id) == offset:
+            return  # idle consumers repeat theirs every few seconds: nothing to save again
+        offsets[queue_id] = offset
+        self._dirty.add((topic, group, queue_id))
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return a group's next offset in a queue; a pending reset comes first."""
