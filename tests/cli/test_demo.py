@@ -14,7 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.cli.demo.play import prove
+from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
+from pocketmq.cli.demo.proof import FAILED, Proof, prove
+from pocketmq.cli.demo.repeats import (
+    GRACE,
+    BrokerKilled,
+    Crashes,
+    DemoDelivery,
+    MemberKilled,
+    Repeats,
+    repeats_of,
+    waits,
+)
+from pocketmq.pipelines.health import Observations, examine
+from pocketmq.pipelines.health.page import page
+from tests.pipelines.test_health import JOIN
 
 
 def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,25 +71,35 @@ def test_the_play_ends_with_the_proof_and_leaves_a_report(tmp_path: Path) -> Non
     )
     assert (code, wrong) == (0, b"")
     assert "proved: every message sent was consumed" in shown
+    assert "proved: STICKY gave none twice" in shown
     assert "not settled" not in shown
+    assert not any(word in shown for word in FAILED)
     assert re.search(r"broker-1\W.*-- ", shown)  # it was away for a while, and drawn so
+    assert re.search(r"broker-1\W.*--!", shown)  # STICKY keeps its owners meanwhile
     assert "joining" in shown
     assert "killed" in shown
-    page = tmp_path / "report.html"
-    assert f"report   {page}" in shown
-    assert page.read_text().startswith("<!doctype html>")
-    [group] = json.loads((tmp_path / "report.json").read_text())["groups"]
-    assert group["members"] == [f"c{n}@demo" for n in range(1, 6)]
-    assert len(group["queues"]) == 16
-    assert [one["died"] for one in group["rebalances"] if one["died"]] == [["c1@demo"]]
-    assert ["broker-1"] in [one["brokers_lost"] for one in group["rebalances"]]
-    assert group["lag"]["last"] == 0
+    report = tmp_path / "report.html"
+    assert f"report   {report}" in shown
+    assert report.read_text().startswith("<!doctype html>")
+    assert report.read_text().count("<h2>") == 3  # side by side, and each group
+    average, sticky = json.loads((tmp_path / "report.json").read_text())["groups"]
+    for group, mark in ((average, ""), (sticky, "@pm1")):
+        assert group["members"] == [f"c{n}@demo{mark}" for n in range(1, 6)]
+        assert len(group["queues"]) == 16
+        died = [one["died"] for one in group["rebalances"] if one["died"]]
+        assert died == [[f"c1@demo{mark}"]]
+        assert group["lag"]["last"] == 0
+    assert ["broker-1"] in [one["brokers_lost"] for one in average["rebalances"]]
+    assert (average["modes"], sticky["modes"]) == (["java"], ["sticky"])
+    moved = [sum(one["moved"] for one in g["rebalances"]) for g in (average, sticky)]
+    assert moved[0] > moved[1] == sum(one["minimum"] for one in sticky["rebalances"])
 
 
 def test_the_demo_without_a_cluster() -> None:
     done = pocketmq("demo", "--offline")
     assert (done.returncode, done.stderr) == (0, "")
     assert "A fourth consumer joins" in done.stdout
+    assert "c4 joins: 4 queues moved, 4 had to" in done.stdout  # STICKY
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
@@ -85,18 +109,158 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     assert "is not empty" in done.stderr
 
 
+CRASHES = Crashes(
+    (MemberKilled("c1", 100.0), MemberKilled("c1@pm1", 100.0)),
+    (BrokerKilled("b", 200.0, 210.0),),
+)
+
+
+def got(
+    number: int, *times: tuple[str, float], broker: str = "a", offset: int | None = None
+) -> list[DemoDelivery]:
+    """Deliveries of a message to members at times; its offset is its number, stored at 10."""
+    return [
+        DemoDelivery(
+            time=time, group="g", client_id=member, topic="orders", broker=broker, queue=0,
+            offset=number if offset is None else offset, number=number, stored=10.0,
+        )
+        for member, time in times
+    ]  # fmt: skip
+
+
+def counts(found: Repeats) -> tuple[int, int, int]:
+    return len(found.by_member), len(found.by_broker), len(found.by_handover)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "broker", "expected"),
+    [
+        # A killed member excuses what it began shortly before, if another member repeats it.
+        (("c1", 99.95), ("c2", 100.5), "a", (1, 0, 0)),
+        (("c1", 100.001), ("c2", 100.5), "a", (1, 0, 0)),  # reported as it died
+        (("c1", 99.9 - GRACE), ("c2", 100.5), "a", (1, 0, 0)),
+        (("c1", 99.8 - GRACE), ("c2", 100.5), "a", (0, 0, 1)),  # that was committed long before
+        (("c1", 99.95), ("c2", 99.99), "a", (0, 0, 1)),  # it was alive
+        (("c3", 99.95), ("c2", 100.5), "a", (0, 0, 1)),  # another one died
+        (("c1", 99.95), ("c1", 100.5), "a", (0, 0, 1)),
+        # A killed broker excuses what it had not saved, once it is back.
+        (("c3", 199.0), ("c3", 210.2), "b", (0, 1, 0)),
+        (("c3", 201.0), ("c4", 210.2), "b", (0, 1, 0)),  # from the cache, while it was down
+        (("c3", 195.0 - GRACE), ("c4", 230.0), "b", (0, 1, 0)),
+        (("c3", 194.8 - GRACE), ("c4", 230.0), "b", (0, 0, 1)),  # that was saved
+        (("c3", 199.0), ("c4", 209.9), "b", (0, 0, 1)),  # it was not back yet
+        (("c3", 210.1), ("c4", 210.2), "b", (0, 0, 1)),  # it had forgotten nothing since
+        (("c3", 199.0), ("c4", 210.2), "a", (0, 0, 1)),  # another broker was killed
+    ],
+)
+def test_a_crash_excuses_no_more_than_it_must(
+    first: tuple[str, float],
+    second: tuple[str, float],
+    broker: str,
+    expected: tuple[int, int, int],
+) -> None:
+    assert counts(repeats_of(got(1, first, second, broker=broker), CRASHES, 0.1)) == expected
+
+
+def test_each_repeat_of_a_message_has_its_own_cause() -> None:
+    given = got(1, ("c2", 210.5), ("c1", 99.99), ("c2", 199.0), ("c2", 220.0), broker="b")
+    found = repeats_of([*given, *got(2, ("c1", 99.99))], CRASHES, 0.1)
+    assert (counts(found), found.total) == ((1, 1, 1), 3)
+
+
+def test_a_message_waits_from_its_storing_to_its_first_delivery() -> None:
+    given = [
+        *got(1, ("c2", 13.0), ("c1", 10.5)),
+        *got(2, ("c1", 9.999)),  # clocks of broker and member differ by a millisecond
+        *got(3, ("c1", 215.0), broker="b"),  # it waited for the broker
+        *got(4, ("c1", 215.0), broker="a"),
+    ]
+    assert waits(given, CRASHES) == [0.5, 0.0, 205.0]
+    assert waits(given, CRASHES, since=10.001) == []
+
+
+def proof_of(
+    sent: list[int], sticky: list[DemoDelivery], ingested: set[int] | None = None
+) -> Proof:
+    average = [one for number in sent for one in got(number, ("c2", 11.0), ("c3", 12.0))]
+    return prove(sent, {"AVG": average, "STICKY": sticky}, CRASHES, ingested)
+
+
 def test_what_was_not_consumed_is_named_and_nothing_is_proved() -> None:
-    proof = prove([1, 2, 3], [1, 1, 3, 9], {1, 2})
-    assert (proof.acknowledged, proof.consumed, proof.twice, proof.ingested) == (3, 2, 1, 2)
-    assert (proof.lost, proof.not_ingested, proof.holds) == ([2], [3], False)
-    assert "LOST: 1 were not consumed, such as [2]" in proof.lines()
-    assert not any("proved" in line for line in proof.lines())
+    proof = proof_of([1, 2, 3], [*got(1, ("c2", 11.0)), *got(3, ("c2", 11.0))], {1, 2})
+    assert (proof.acknowledged, proof.ingested, proof.not_ingested) == (3, 2, [3])
+    assert [(one.consumed, one.lost) for one in proof.groups] == [(3, []), (2, [2])]
+    assert not proof.holds
+    assert "LOST: 1 were not consumed with STICKY, such as [2]" in proof.lines()
+    assert "NOT INGESTED: 1, such as [3]" in proof.lines()
+    assert not any("every message" in line for line in proof.lines())
 
 
 def test_nothing_sent_proves_nothing() -> None:
-    assert not prove([], [], None).holds
+    proof = proof_of([], [])
+    assert not proof.holds
+    assert proof.lines()[-1] == "NOT PROVED: no message was sent"
 
 
-def test_all_consumed_and_ingested_is_proved() -> None:
-    proof = prove([1, 2], [2, 1, 2], {1, 2, 3})
-    assert proof.lines()[-1] == "proved: every message sent was consumed"
+def test_all_consumed_and_ingested_is_proved_although_avg_repeats() -> None:
+    proof = proof_of([1, 2], [*got(1, ("c2", 11.0)), *got(2, ("c2", 11.0))], {1, 2, 3})
+    assert proof.holds
+    assert proof.lines()[-2:] == [
+        "proved: every message sent was consumed",
+        "proved: STICKY gave none twice",
+    ]
+    [line] = [line for line in proof.lines() if line.startswith("AVG")]
+    assert "2 deliveries were repeats: 2 when queues changed hands, 0 not committed" in line
+
+
+def test_what_crashes_explain_is_named_in_the_proof() -> None:
+    killed = got(1, ("c1@pm1", 99.95), ("c2@pm1", 100.1))
+    forgotten = got(2, ("c2@pm1", 199.0), ("c2@pm1", 211.0), broker="b")
+    proof = proof_of([1, 2], [*killed, *forgotten])
+    assert proof.holds
+    assert proof.lines()[-1] == (
+        "proved: STICKY gave none twice but 1 not committed yet when a member was killed and "
+        "1 because a broker was killed before it had saved offsets"
+    )
+
+
+def test_a_message_twice_with_sticky_that_nothing_explains_fails_the_proof() -> None:
+    proof = proof_of([1], got(1, ("c2", 11.0), ("c3", 11.25)))
+    assert (proof.nothing_lost, proof.nothing_twice, proof.holds) == (True, False, False)
+    told = "TWICE: 1 with STICKY without a crash, such as a:0 offset 1 to c2, 0.25 s later to c3"
+    assert told in proof.lines()
+    assert not any("none twice" in line for line in proof.lines())
+
+
+def test_what_a_killed_member_had_finished_counts_as_lost_to_it_by_its_commits() -> None:
+    """AVG commits every second, STICKY every tenth of it."""
+    late = [*got(1, ("c1", 99.0), ("c2", 100.2))]
+    proof = prove([1], {"AVG": late, "STICKY": late}, CRASHES, None)
+    assert [counts(one.repeats) for one in proof.groups] == [(1, 0, 0), (0, 0, 1)]
+
+
+def test_a_message_that_a_producer_stored_twice_is_no_repeat() -> None:
+    twice = [*got(1, ("c2", 11.0)), *got(1, ("c3", 12.0), offset=77)]
+    proof = prove([1], {"STICKY": twice}, CRASHES, None)
+    assert (proof.stored_twice, proof.groups[0].repeats.total, proof.holds) == (1, 0, True)
+    assert "1 of them were stored twice, by a producer's retry" in proof.lines()
+
+
+def test_the_groups_are_compared_line_by_line() -> None:
+    [health] = examine(Observations(list(JOIN))).groups
+    repeats = repeats_of(got(1, ("c2", 11.0), ("c3", 12.0)), CRASHES, 0.1)
+    results = [
+        GroupResult("AVG", health, repeats, [0.25, 0.5, 1.5]),
+        GroupResult("<b>", health, Repeats([], [], []), []),
+    ]
+    rows = {name: cells for name, *cells in compared(results)}
+    assert rows["queues moved"] == [str(health.moved)] * 2
+    assert rows["wait for a handler, p50"] == ["500 ms", "–"]
+    assert rows["wait for a handler, longest"] == ["1,500 ms", "–"]
+    assert rows["repeats when queues changed hands"] == ["1", "0"]
+    assert rows["lag, largest"] == ["–", "–"]
+    html = comparison_html(results)
+    assert "<b>" not in html
+    assert '<td>wait for a handler, longest</td><td class="n">1,500 ms</td>' in html
+    whole = page(examine(Observations(list(JOIN))), first_section=html)
+    assert whole.index("Side by side") < whole.index("<h2>shop")

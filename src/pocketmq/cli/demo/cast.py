@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,26 +21,33 @@ import msgspec
 
 from pocketmq import Message, MQError, Producer
 from pocketmq.cli.demo.member import quick_options
-from pocketmq.pipelines.health import DeliveryRecord, OffsetSample
+from pocketmq.cli.demo.repeats import DemoDelivery
+from pocketmq.client.identity import client_id
+from pocketmq.pipelines.health import OffsetSample
 from pocketmq.pipelines.health.observed import OffsetSampler
 
-TOPIC, GROUP, EVENTS = "orders", "billing", "rebalances"
+TOPIC, EVENTS = "orders", "rebalances"
+OWNED = frozenset({"running", "behind barrier", "filling hole", "fenced"})
+"""The stages of queues that are a member's own; others are on their way to it, or from it."""
 _PATIENCE = 20.0
 
 
 class ConsumerProcess:
     """A consumer's process, and what it has reported so far."""
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str, address: str, group: str, strategy: str) -> None:
         self.name = name
-        self.client_id = f"{name}@demo"
+        self.client_id = client_id(name, "demo", hands_over=strategy == "STICKY")
         self.state = "joining"
-        self.holds: frozenset[str] = frozenset()
-        self.got: list[DeliveryRecord] = []
-        self.numbers: list[int] = []
+        self.stages: dict[str, str] = {}
+        """Its queues, and those on their way to it or from it."""
+        self.got: list[DemoDelivery] = []
+        self.numbers: set[int] = set()
+        self.ended_at = 0.0
+        self._group = group
         module = "pocketmq.cli.demo.member"
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", module, address, name, GROUP, TOPIC, EVENTS],
+            [sys.executable, "-m", module, address, name, group, strategy, TOPIC, EVENTS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -48,6 +55,11 @@ class ConsumerProcess:
         )
         self._reader = threading.Thread(target=self._read, name=f"demo-{name}", daemon=True)
         self._reader.start()
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """The queues that it owns."""
+        return frozenset(queue for queue, stage in self.stages.items() if stage in OWNED)
 
     @property
     def there(self) -> bool:
@@ -62,33 +74,31 @@ class ConsumerProcess:
 
     def _take(self, line: list[Any]) -> None:
         if line[0] == "holds":
-            self.holds = frozenset(line[1])
+            self.stages = line[1]
             if self.state == "joining":
                 self.state = "member"
             return
         _, when, broker, queue, given = line
-        for offset, number in given:
-            self.numbers.append(number)
+        for offset, number, stored in given:
+            self.numbers.add(number)
             self.got.append(
-                DeliveryRecord(
-                    time=when, group=GROUP, client_id=self.client_id, topic=TOPIC, broker=broker,
-                    queue=queue, offset=offset,
+                DemoDelivery(
+                    time=when, group=self._group, client_id=self.client_id, topic=TOPIC,
+                    broker=broker, queue=queue, offset=offset, number=number, stored=stored,
                 )
             )  # fmt: skip
 
     def leave(self) -> None:
         """Make it leave the group gracefully."""
-        self.state = "left"
-        self._end(lambda: None)
-        self.holds = frozenset()
+        self._end("left", lambda: None)
 
     def kill(self) -> None:
         """Kill it without warning."""
-        self.state = "killed"
-        self._end(lambda: os.kill(self._process.pid, signal.SIGKILL))
-        self.holds = frozenset()
+        self._end("killed", lambda: os.kill(self._process.pid, signal.SIGKILL))
 
-    def _end(self, how: Any) -> None:
+    def _end(self, state: str, how: Callable[[], None]) -> None:
+        self.ended_at = time.time()
+        self.state = state
         with suppress(ProcessLookupError):
             how()
         assert self._process.stdin is not None
@@ -102,6 +112,7 @@ class ConsumerProcess:
         self._reader.join(_PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
+        self.stages = {}
 
 
 class Producers:
@@ -159,14 +170,14 @@ class Producers:
 
 
 class Observer:
-    """Samples the group's offsets and keeps them. Used with `with`."""
+    """Samples the groups' offsets and keeps them. Used with `with`."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, groups: Sequence[str]) -> None:
         self.samples: list[OffsetSample] = []
-        self.lag = 0
+        self.lag = dict.fromkeys(groups, 0)
         self.rounds = 0
         """The number of samples so far."""
-        self._sampler = OffsetSampler(address, [(GROUP, TOPIC)])
+        self._sampler = OffsetSampler(address, [(group, TOPIC) for group in groups])
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
 
@@ -188,7 +199,10 @@ class Observer:
             while not self._stop.wait(0.5):
                 found = sampler.sample()
                 self.samples += found
-                self.lag = sum(sample.lag for sample in found)
+                lag = dict.fromkeys(self.lag, 0)
+                for sample in found:
+                    lag[sample.group] += sample.lag
+                self.lag = lag
                 self.rounds += 1
 
 
