@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
+from pocketmq.cli.demo.group import settled
 from pocketmq.cli.demo.proof import FAILED, Proof, prove
 from pocketmq.cli.demo.repeats import (
     GRACE,
@@ -26,6 +27,7 @@ from pocketmq.cli.demo.repeats import (
     repeats_of,
     waits,
 )
+from pocketmq.cli.demo.view import queue_cell
 from pocketmq.pipelines.health import Observations, examine
 from pocketmq.pipelines.health.page import page
 from tests.pipelines.test_health import JOIN
@@ -258,9 +260,53 @@ def test_the_groups_are_compared_line_by_line() -> None:
     assert rows["wait for a handler, p50"] == ["500 ms", "–"]
     assert rows["wait for a handler, longest"] == ["1,500 ms", "–"]
     assert rows["repeats when queues changed hands"] == ["1", "0"]
-    assert rows["lag, largest"] == ["–", "–"]
+    assert rows["lag (not committed), largest"] == ["–", "–"]
     html = comparison_html(results)
     assert "<b>" not in html
     assert '<td>wait for a handler, longest</td><td class="n">1,500 ms</td>' in html
     whole = page(examine(Observations(list(JOIN))), first_section=html)
     assert whole.index("Side by side") < whole.index("<h2>shop")
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ([{"a:0": "running"}, {"a:1": "running"}], True),
+        ([{"a:0": "running", "a:1": "running"}], True),
+        ([{"a:0": "running"}], False),  # one has no owner
+        ([{"a:0": "running", "a:1": "running"}, {}], False),  # one member has none
+        ([{"a:0": "running"}, {"a:0": "running", "a:1": "running"}], False),  # two owners
+        ([{"a:0": "running"}, {"a:1": "behind barrier"}], False),
+        ([{"a:0": "running", "a:1": "draining"}, {"a:1": "running"}], False),
+        ([{"a:0": "running"}, {"a:1": "fenced"}], False),
+        # A broker is away: its queues are dropped (AVG), or kept and fenced (STICKY).
+        ([{"a:0": "running", "b:0": "fenced"}, {"a:1": "running", "b:1": "fenced"}], True),
+        ([{"a:0": "running", "b:0": "running"}, {"a:1": "running", "b:1": "fenced"}], False),
+        ([{"a:0": "running"}, {"a:1": "running", "b:1": "fenced", "b:0": "fenced"}], False),
+    ],
+)
+def test_a_group_has_settled_when_every_queue_runs_at_one_owner(
+    members: list[dict[str, str]], expected: bool
+) -> None:
+    assert settled(members, {"a:0", "a:1"}) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "up", "drawn"),
+    [
+        ("running", None, True, " c1 "),
+        (None, "running", True, " c2 "),
+        ("running", "running", True, "c1+2"),
+        (None, "wanted", True, " .. "),
+        ("draining", "behind barrier", True, " c2~"),
+        ("draining", "running", True, " c2~"),
+        ("fenced", None, True, " c1!"),
+        ("fenced", None, False, " --!"),
+        (None, None, False, " -- "),
+    ],
+)
+def test_a_queue_is_drawn_with_its_owner_and_what_is_unusual(
+    first: str | None, second: str | None, up: bool, drawn: str
+) -> None:
+    stages = [{"a:0": stage} if stage else {} for stage in (first, second)]
+    assert queue_cell("a:0", list(zip(["c1", "c2"], stages, strict=True)), up=up).plain == drawn

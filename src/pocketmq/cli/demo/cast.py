@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,9 +27,14 @@ from pocketmq.pipelines.health import OffsetSample
 from pocketmq.pipelines.health.observed import OffsetSampler
 
 TOPIC, EVENTS = "orders", "rebalances"
-OWNED = frozenset({"running", "behind barrier", "filling hole", "fenced"})
+_OWNED = frozenset({"running", "behind barrier", "filling hole", "fenced"})
 """The stages of queues that are a member's own; others are on their way to it, or from it."""
 _PATIENCE = 20.0
+
+
+def owned(stages: Mapping[str, str]) -> frozenset[str]:
+    """Return the queues that are a member's own, by the stages it reported."""
+    return frozenset(queue for queue, stage in stages.items() if stage in _OWNED)
 
 
 class ConsumerProcess:
@@ -59,7 +64,7 @@ class ConsumerProcess:
     @property
     def holds(self) -> frozenset[str]:
         """The queues that it owns."""
-        return frozenset(queue for queue, stage in self.stages.items() if stage in OWNED)
+        return owned(self.stages)
 
     @property
     def there(self) -> bool:

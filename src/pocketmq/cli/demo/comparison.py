@@ -31,8 +31,8 @@ ROWS = (
     "repeats when queues changed hands",
     "repeats because a member was killed",
     "repeats because a broker was killed",
-    "lag, median",
-    "lag, largest",
+    "lag (not committed), median",
+    "lag (not committed), largest",
     "lag at the end",
 )
 """What is compared; `–` where it was not measured."""

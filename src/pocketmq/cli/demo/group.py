@@ -1,12 +1,10 @@
 """A consumer group of the demo: its members, who owns what, and whether it has settled."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pocketmq.cli.demo.cast import ConsumerProcess
+from pocketmq.cli.demo.cast import ConsumerProcess, owned
 from pocketmq.cli.demo.repeats import DemoDelivery
-
-_RUNNING, _FENCED = "running", "fenced"
 
 
 class DemoGroup:
@@ -46,25 +44,30 @@ class DemoGroup:
         return {queue: member.name for member in self.members for queue in member.holds}
 
     def settled(self, queues: Collection[str]) -> bool:
-        """Return whether the available queues each have one owner, and the shares are even.
-
-        Queues of a broker that is down have no owner any more, or one that keeps them fenced
-        until it is back; those count as shares.
-        """
-        stages = [member.stages for member in self.there]
-        owned = Counter(queue for member in self.there for queue in member.holds)
-        sizes = [len(member.holds) for member in self.there]
-        return (
-            owned.keys() >= set(queues)
-            and max(owned.values()) == 1
-            and max(sizes) - min(sizes) <= 1
-            and all(
-                stage == (_RUNNING if queue in queues else _FENCED)
-                for held in stages
-                for queue, stage in held.items()
-            )
-        )
+        """Return whether the available queues each have one owner, and the shares are even."""
+        return settled([member.stages for member in self.there], queues)
 
     def shares(self) -> str:
         """Return how many queues each member has, as text."""
         return ", ".join(f"{member.name} {len(member.holds)}" for member in self.there)
+
+
+def settled(members: Sequence[Mapping[str, str]], queues: Collection[str]) -> bool:
+    """Return whether each queue has one owner, and the members' shares are even.
+
+    `members` are the stages of each member's queues. A queue that is not available (its broker is
+    down) has no owner any more, or one that keeps it fenced; such queues count as shares.
+    """
+    shares = [owned(stages) for stages in members]
+    owners = Counter(queue for share in shares for queue in share)
+    sizes = [len(share) for share in shares]
+    return (
+        owners.keys() >= set(queues)
+        and set(owners.values()) == {1}
+        and max(sizes) - min(sizes) <= 1
+        and all(
+            stage == ("running" if queue in queues else "fenced")
+            for stages in members
+            for queue, stage in stages.items()
+        )
+    )

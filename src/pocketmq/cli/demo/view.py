@@ -1,7 +1,7 @@
 """The display of the demo: live on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.demo.cast import ConsumerProcess
+from pocketmq.cli.demo.cast import ConsumerProcess, owned
 from pocketmq.cli.demo.group import DemoGroup
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
@@ -18,8 +18,8 @@ _NEWS = 8
 _SIDE_BY_SIDE = 104
 """Columns that two blocks of queues need beside each other."""
 _LEGEND = (
-    "white on red: no owner   +: two owners   ~: the owner before finishes its last messages   "
-    "!: paused, its broker is away"
+    "red: no owner   +: two owners   ~: the owner before finishes its last messages   "
+    "!: kept, its broker is away"
 )
 _FINISHING = frozenset({"draining", "behind barrier", "filling hole"})
 
@@ -112,11 +112,12 @@ class DemoState:
         return outer
 
     def _block(self, strategy: str, members: Sequence[ConsumerProcess]) -> Group:
+        shown = [(member.name, member.stages) for member in members]
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
         for broker, up in self._brokers.items():
             cells = [Text(broker, style="bold" if up else "dim strike")]
-            names = [f"{broker}:{number}" for number in range(self._queues)]
-            table.add_row(*cells, *(queue_cell(name, members, up=up) for name in names))
+            cells += [queue_cell(f"{broker}:{n}", shown, up=up) for n in range(self._queues)]
+            table.add_row(*cells)
         return Group(Text(strategy, style="bold"), table)
 
     def members(self) -> Table:
@@ -140,21 +141,23 @@ class DemoState:
         return table
 
 
-def queue_cell(queue: str, members: Sequence[ConsumerProcess], *, up: bool) -> Text:
-    """Return a queue as it is drawn: its owner, in the owner's colour, and what is unusual."""
+def queue_cell(queue: str, members: Sequence[tuple[str, Mapping[str, str]]], *, up: bool) -> Text:
+    """Return a queue as it is drawn: its owner, in the owner's colour, and what is unusual.
+
+    `members` are their names and the stages of their queues.
+    """
+    owners = [at for at, (_, stages) in enumerate(members) if queue in owned(stages)]
     if not up:
-        kept = any(queue in member.holds for member in members)
-        return Text(" --!" if kept else " -- ", style="dim")
-    owners = [at for at, member in enumerate(members) if queue in member.holds]
+        return Text(" --!" if owners else " -- ", style="dim")
     if not owners:
         return Text(" .. ", style="white on red")
     style = f"black on {COLOURS[owners[0] % len(COLOURS)]}"
     if len(owners) > 1:
-        first, second = (members[at].name for at in owners[:2])
+        first, second = (members[at][0] for at in owners[:2])
         return Text(f"{first}+{second[1:]}", style=f"{style} blink")
-    stages = {member.stages.get(queue) for member in members}
-    mark = "!" if "fenced" in stages else "~" if stages & _FINISHING else " "
-    return Text(f" {members[owners[0]].name}{mark}", style=style)
+    seen = {stages.get(queue) for _, stages in members}
+    mark = "!" if "fenced" in seen else "~" if seen & _FINISHING else " "
+    return Text(f" {members[owners[0]][0]}{mark}", style=style)
 
 
 def _member_cells(member: ConsumerProcess) -> list[Text | str]:
