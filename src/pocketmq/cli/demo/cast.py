@@ -4,15 +4,13 @@ Owns what each does and reports; when it does so is decided by the play.
 """
 
 import json
-import os
+import multiprocessing
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -20,16 +18,24 @@ from typing import IO, Any, Self
 import msgspec
 
 from pocketmq import Message, MQError, Producer
-from pocketmq.cli.demo.member import quick_options
-from pocketmq.cli.demo.repeats import DemoDelivery
+from pocketmq.cli.demo.member import HOST, TOPIC, quick_options, run_member
+from pocketmq.cli.demo.repeats import CommittedOffsets, DemoDelivery
 from pocketmq.client.identity import client_id
 from pocketmq.pipelines.health import OffsetSample
 from pocketmq.pipelines.health.observed import OffsetSampler
 
-TOPIC, EVENTS = "orders", "rebalances"
+_PROCESSES = multiprocessing.get_context("forkserver")
+"""Members are forked from a process that has imported all they need: what is shown is how long a
+group takes, not Python."""
 _OWNED = frozenset({"running", "behind barrier", "filling hole", "fenced"})
 """The stages of queues that are a member's own; others are on their way to it, or from it."""
 _PATIENCE = 20.0
+
+
+def prepare_members() -> None:
+    """Start the process that members are forked from."""
+    _PROCESSES.set_forkserver_preload(["__main__", run_member.__module__])
+    forkserver.ensure_running()
 
 
 def owned(stages: Mapping[str, str]) -> frozenset[str]:
@@ -42,7 +48,7 @@ class ConsumerProcess:
 
     def __init__(self, name: str, address: str, group: str, strategy: str) -> None:
         self.name = name
-        self.client_id = client_id(name, "demo", hands_over=strategy == "STICKY")
+        self.client_id = client_id(HOST, name, hands_over=strategy == "STICKY")
         self.state = "joining"
         self.stages: dict[str, str] = {}
         """Its queues, and those on their way to it or from it."""
@@ -50,14 +56,12 @@ class ConsumerProcess:
         self.numbers: set[int] = set()
         self.ended_at = 0.0
         self._group = group
-        module = "pocketmq.cli.demo.member"
-        self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", module, address, name, group, strategy, TOPIC, EVENTS],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # Ctrl-C is for the play, which stops its members gracefully
+        self._line, theirs = _PROCESSES.Pipe()
+        self._process = _PROCESSES.Process(
+            target=run_member, args=(theirs, address, name, group, strategy), daemon=True
         )
+        self._process.start()
+        theirs.close()  # so that it is closed when the member is gone
         self._reader = threading.Thread(target=self._read, name=f"demo-{name}", daemon=True)
         self._reader.start()
 
@@ -72,10 +76,9 @@ class ConsumerProcess:
         return self.state in ("joining", "member")
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        with suppress(ValueError):  # a line cut off by a kill
-            for line in self._process.stdout:
-                self._take(json.loads(line))
+        with suppress(EOFError, OSError):  # it is gone
+            while True:
+                self._take(msgspec.json.decode(self._line.recv_bytes()))
 
     def _take(self, line: list[Any]) -> None:
         if line[0] == "holds":
@@ -95,28 +98,23 @@ class ConsumerProcess:
 
     def leave(self) -> None:
         """Make it leave the group gracefully."""
-        self._end("left", lambda: None)
+        self._end("left", lambda: self._line.send_bytes(b"leave"))
 
     def kill(self) -> None:
         """Kill it without warning."""
-        self._end("killed", lambda: os.kill(self._process.pid, signal.SIGKILL))
+        self._end("killed", self._process.kill)
 
     def _end(self, state: str, how: Callable[[], None]) -> None:
         self.ended_at = time.time()
         self.state = state
-        with suppress(ProcessLookupError):
+        with suppress(OSError):  # it is gone already
             how()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
             self._process.kill()
-            self._process.wait()
+            self._process.join()
         self._reader.join(_PATIENCE)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._line.close()
         self.stages = {}
 
 
@@ -183,6 +181,7 @@ class Observer:
         self.rounds = 0
         """The number of samples so far."""
         self._sampler = OffsetSampler(address, [(group, TOPIC) for group in groups])
+        self._sampling = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
 
@@ -199,10 +198,20 @@ class Observer:
         self._stop.set()
         self._thread.join(_PATIENCE)
 
+    def committed(self) -> dict[str, CommittedOffsets]:
+        """Return what each group has committed by now."""
+        with self._sampling:
+            found = self._sampler.sample()
+        committed: dict[str, CommittedOffsets] = {group: {} for group in self.lag}
+        for one in found:
+            committed[one.group][one.broker, one.queue] = one.committed or 0
+        return committed
+
     def _run(self) -> None:
         with self._sampler as sampler:
             while not self._stop.wait(0.5):
-                found = sampler.sample()
+                with self._sampling:
+                    found = sampler.sample()
                 self.samples += found
                 lag = dict.fromkeys(self.lag, 0)
                 for sample in found:

@@ -1,24 +1,24 @@
 """One consumer of the demo, in a process of its own.
 
-    python -m pocketmq.cli.demo.member NAME_SERVER NAME GROUP STRATEGY TOPIC EVENTS_TOPIC
-
-Prints on stdout, one JSON list per line, its queues with their stages whenever they change
-(`["holds", {"broker-0:1": "running", …}]`) and the messages it received (`["got", time, broker,
-queue, [[offset, number, stored], …]]`). Publishes its rebalances to a topic. Leaves the group when
-its standard input ends.
+Reports to the play as JSON lists: its queues with their stages whenever they change (`["holds",
+{"broker-0:1": "running", …}]`) and the messages it received (`["got", time, broker, queue,
+[[offset, number, stored], …]]`). Publishes its rebalances to a topic. Leaves the group when the
+play says anything, or is gone.
 """
 
-import json
-import select
-import sys
+import os
 import threading
 import time
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 
 import msgspec
 
 from pocketmq import V5, ClientOptions, PushConsumer, ReceivedMessage
 
+TOPIC, EVENTS = "orders", "rebalances"
+HOST = "demo"
+"""What all client ids begin with: an address tells which members have one clock."""
 QUICK = msgspec.structs.replace(V5, rebalance_on_route_change=True, rebalance_interval=5.0)
 """Java's behaviour with short intervals, so that a viewer need not wait half a minute."""
 
@@ -28,14 +28,11 @@ COMMIT_INTERVAL = 0.1
 """The same with STICKY."""
 _LOOK = 0.05
 
-_lock = threading.Lock()
-
-
 def quick_options(name: str) -> ClientOptions:
     """Return the options of a client that reacts within seconds."""
     return ClientOptions(
-        client_ip=name,
-        instance_name="demo",
+        client_ip=HOST,
+        instance_name=name,
         profile=QUICK,
         route_interval=1.0,
         heartbeat_interval=2.0,
@@ -45,31 +42,21 @@ def quick_options(name: str) -> ClientOptions:
     )
 
 
-def _report(line: list[object]) -> None:
-    text = json.dumps(line)
-    with _lock:
-        print(text, flush=True)
+def run_member(play: Connection, address: str, name: str, group: str, strategy: str) -> None:
+    """Consume until the play says something, or is gone."""
+    os.setsid()  # Ctrl-C is for the play, which makes its members leave
+    encode, lock = msgspec.json.Encoder().encode, threading.Lock()
 
+    def report(line: list[object]) -> None:
+        encoded = encode(line)
+        with lock:
+            play.send_bytes(encoded)
 
-def _watch(consumer: PushConsumer, topic: str) -> None:
-    """Report the stages of the queues whenever they change, until standard input ends."""
-    reported: dict[str, str] | None = None
-    while True:
-        stages = {
-            f"{queue.broker_name}:{queue.queue_id}": stage.value
-            for queue, stage in consumer.balance.stages.items()
-            if queue.topic == topic
-        }
-        if stages != reported:
-            _report(["holds", stages])
-            reported = stages
-        if select.select([sys.stdin], [], [], _LOOK)[0]:  # nothing is ever sent: it has ended
-            return
+    def handle(messages: Sequence[ReceivedMessage]) -> None:
+        now, first = time.time(), messages[0]  # all are of one queue
+        given = [[m.queue_offset, int(m.keys[0]), m.store_timestamp] for m in messages]
+        report(["got", now, first.broker_name, first.queue_id, given])
 
-
-def main() -> None:
-    """Consume until standard input ends."""
-    address, name, group, strategy, topic, events = sys.argv[1:]
     consumer = PushConsumer(
         address,
         group=group,
@@ -81,17 +68,20 @@ def main() -> None:
         stop_wait=5.0,
         commit_interval=COMMIT_INTERVAL,
     )
-
-    def handle(messages: Sequence[ReceivedMessage]) -> None:
-        now, first = time.time(), messages[0]  # all are of one queue
-        given = [[m.queue_offset, int(m.keys[0]), m.store_timestamp] for m in messages]
-        _report(["got", now, first.broker_name, first.queue_id, given])
-
-    consumer.subscribe(topic, "*", handle, batch=True)
+    consumer.subscribe(TOPIC, "*", handle, batch=True)
+    reported: dict[str, str] | None = None
     with consumer:
-        consumer.publish_history(events)
-        _watch(consumer, topic)
+        consumer.publish_history(EVENTS)
+        while not play.poll(_LOOK):
+            stages = _stages(consumer)
+            if stages != reported:
+                report(["holds", stages])
+                reported = stages
 
 
-if __name__ == "__main__":
-    main()
+def _stages(consumer: PushConsumer) -> dict[str, str]:
+    return {
+        f"{queue.broker_name}:{queue.queue_id}": stage.value
+        for queue, stage in consumer.balance.stages.items()
+        if queue.topic == TOPIC
+    }

@@ -14,8 +14,10 @@ from pocketmq.pipelines.health import DeliveryRecord
 
 OFFSETS_SAVED_EVERY = 5.0
 """Seconds between two times that a broker saves offsets (Java: flushConsumerOffsetInterval)."""
-GRACE = 0.5
+GRACE = 2.0
 """Seconds that a handler, a commit and its answer may take on a busy machine."""
+CommittedOffsets = dict[tuple[str, int], int]
+"""The committed offset of each queue, named by broker and number."""
 
 
 class DemoDelivery(DeliveryRecord, frozen=True, kw_only=True):
@@ -26,10 +28,11 @@ class DemoDelivery(DeliveryRecord, frozen=True, kw_only=True):
 
 
 class MemberKilled(msgspec.Struct, frozen=True):
-    """A member that was killed at a time."""
+    """A member that was killed at a time, and what its group had committed just before."""
 
     client_id: str
     at: float
+    committed: CommittedOffsets
 
 
 class BrokerKilled(msgspec.Struct, frozen=True):
@@ -78,9 +81,9 @@ class Repeats(msgspec.Struct, frozen=True):
 def repeats_of(deliveries: Iterable[DemoDelivery], crashes: Crashes, uncommitted: float) -> Repeats:
     """Sort the repeated deliveries of one group by their causes.
 
-    A crash excuses no more than it must: of a killed member what it had started at most
-    `uncommitted` seconds (between two commits) before it died, plus `GRACE`; of a killed broker
-    what was committed after it had last saved offsets, and came again after its restart.
+    A crash excuses no more than it must: of a killed member what was not committed, and was begun
+    at most `uncommitted` seconds (between two commits) before it died, plus `GRACE`; of a killed
+    broker what was committed after it had last saved offsets, and came again after its restart.
     """
     found = Repeats([], [], [])
     for times in _by_message(deliveries):
@@ -123,6 +126,7 @@ def _by_member(repeat: Repeat, killed: MemberKilled, uncommitted: float) -> bool
     return (
         earlier.client_id == killed.client_id
         and later.client_id != killed.client_id
+        and earlier.offset >= killed.committed.get((earlier.broker, earlier.queue), 0)
         and earlier.time >= killed.at - uncommitted - GRACE
         and later.time >= killed.at
     )

@@ -15,11 +15,10 @@ from pocketmq.cli.demo.group import DemoGroup
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
 _NEWS = 8
-_SIDE_BY_SIDE = 104
+_SIDE_BY_SIDE = 93
 """Columns that two blocks of queues need beside each other."""
 _LEGEND = (
-    "red: no owner   +: two owners   ~: the owner before finishes its last messages   "
-    "!: kept, its broker is away"
+    "red: no owner   +: two owners   ~: the one before is finishing   !: kept, its broker is away"
 )
 _FINISHING = frozenset({"draining", "behind barrier", "filling hole"})
 
@@ -55,7 +54,7 @@ class View:
             self._shown.stop()
             self._shown = None
             for line in self._news:
-                self._console.print(Text(line))
+                self._console.print(Text(line), soft_wrap=True)
 
     def act(self, title: str) -> None:
         """Start an act."""
@@ -67,7 +66,7 @@ class View:
         line = f"{time.monotonic() - self._began:5.1f} s  {text}"
         self._news.append(line)
         if self._shown is None:
-            self._console.print(Text(line))
+            self._console.print(Text(line), soft_wrap=True)
 
     def _draw(self) -> RenderableType:
         state = self._state()
@@ -102,8 +101,11 @@ class DemoState:
 
     def queues(self, *, wide: bool) -> Table:
         """Return each group's queues in the colours of their owners, side by side if `wide`."""
-        outer = Table.grid(padding=(0, 4, 0, 0))
-        blocks = [self._block(group.strategy, members) for group, members in self._groups]
+        outer = Table.grid(padding=(0, 2, 0, 0))
+        blocks = [
+            self._block(group.strategy, members, named=at == 0 or not wide)
+            for at, (group, members) in enumerate(self._groups)
+        ]
         if wide:
             outer.add_row(*blocks)
         else:
@@ -111,14 +113,14 @@ class DemoState:
                 outer.add_row(block)
         return outer
 
-    def _block(self, strategy: str, members: Sequence[ConsumerProcess]) -> Group:
+    def _block(self, strategy: str, members: Sequence[ConsumerProcess], *, named: bool) -> Group:
         shown = [(member.name, member.stages) for member in members]
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
         for broker, up in self._brokers.items():
-            cells = [Text(broker, style="bold" if up else "dim strike")]
+            cells = [Text(broker, style="bold" if up else "dim strike")] if named else []
             cells += [queue_cell(f"{broker}:{n}", shown, up=up) for n in range(self._queues)]
             table.add_row(*cells)
-        return Group(Text(strategy, style="bold"), table)
+        return Group(Text(" " * 9 * named + strategy, style="bold"), table)
 
     def members(self) -> Table:
         """Return the table of members, the groups side by side."""
