@@ -71,7 +71,7 @@ def show_scenes() -> None:
 @click.option(
     "--rate",
     type=click.IntRange(1, 5000),
-    default=300,
+    default=200,
     show_default=True,
     metavar="N",
     help="Messages sent per second.",

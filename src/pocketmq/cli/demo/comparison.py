@@ -52,17 +52,24 @@ def comparison_html(results: Sequence[GroupResult]) -> str:
     """Return the comparison as a section of the report's page."""
     heads = "".join(f'<th class="n">{escape(result.strategy)}</th>' for result in results)
     rows = "".join(
-        f"<tr><td>{escape(name)}</td>"
+        f"<tr>{_name_html(name)}"
         + "".join(f'<td class="n">{escape(value)}</td>' for value in cells)
         + "</tr>"
         for name, *cells in compared(results)
     )
     return (
         "<section><h2>Side by side</h2>"
-        '<p class="soft">One topic, the same members joining, leaving and killed at the same time; '
-        "times of queues are those that members recorded.</p>"
-        f'<div class="wide"><table><tr><th></th>{heads}</tr>{rows}</table></div></section>'
+        '<p class="soft">Both groups consumed one topic; in both, members joined, left and were '
+        "killed at the same times. Counted since both had formed; times of queues are those that "
+        "members recorded.</p>"
+        f'<div class="wide"><table style="width:auto"><tr><th></th>{heads}</tr>{rows}</table></div>'
+        "</section>"
     )
+
+
+def _name_html(name: str) -> str:
+    part_of_the_line_above = ' style="padding-left:1.4em"' if name.startswith(" ") else ""
+    return f"<td{part_of_the_line_above}>{escape(name.strip())}</td>"
 
 
 def _values(result: GroupResult) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ PERSIST_INTERVAL = 1.0
 """Seconds between two commits with Java's strategies."""
 COMMIT_INTERVAL = 0.1
 """The same with STICKY."""
+HANDLER_TIME = 0.02
+"""Seconds that a handler works: so messages are in flight whenever queues move."""
 _LOOK = 0.05
 
 def quick_options(name: str) -> ClientOptions:
@@ -56,6 +58,7 @@ def run_member(play: Connection, address: str, name: str, group: str, strategy: 
         now, first = time.time(), messages[0]  # all are of one queue
         given = [[m.queue_offset, int(m.keys[0]), m.store_timestamp] for m in messages]
         report(["got", now, first.broker_name, first.queue_id, given])
+        time.sleep(HANDLER_TIME)
 
     consumer = PushConsumer(
         address,

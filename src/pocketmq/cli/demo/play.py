@@ -99,7 +99,7 @@ class Stage:
 
     def play(self, view: View, rate: int, *, at_first: Callable[[str], None] | None = None) -> None:
         """Run all acts; `at_first` is called with the address once messages flow."""
-        view.act("two brokers with eight queues each; two groups: AVG, STICKY")
+        view.act("two brokers with eight queues each; two groups: AVG, STICKY; handlers of 20 ms")
         self.cluster.create_topic(TOPIC, QUEUES)
         self.cluster.create_topic(EVENTS, 1)
         address = self.cluster.address

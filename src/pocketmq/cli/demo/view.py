@@ -115,10 +115,12 @@ class DemoState:
 
     def _block(self, strategy: str, members: Sequence[ConsumerProcess], *, named: bool) -> Group:
         shown = [(member.name, member.stages) for member in members]
+        over = bool(members) and not any(member.there for member in members)
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
         for broker, up in self._brokers.items():
             cells = [Text(broker, style="bold" if up else "dim strike")] if named else []
-            cells += [queue_cell(f"{broker}:{n}", shown, up=up) for n in range(self._queues)]
+            queues = [f"{broker}:{number}" for number in range(self._queues)]
+            cells += [queue_cell(queue, shown, up=up and not over) for queue in queues]
             table.add_row(*cells)
         return Group(Text(" " * 9 * named + strategy, style="bold"), table)
 
