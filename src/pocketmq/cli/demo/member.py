@@ -30,6 +30,7 @@ HANDLER_TIME = 0.02
 """Seconds that a handler works: so messages are in flight whenever queues move."""
 _LOOK = 0.05
 
+
 def quick_options(name: str) -> ClientOptions:
     """Return the options of a client that reacts within seconds."""
     return ClientOptions(

@@ -254,8 +254,12 @@ def _afterwards(
     )
     results = [
         GroupResult(
-            one.strategy, health, one.repeats, waits(of_group, crashes, stage.formed), stage.formed
-        )  # fmt: skip
+            strategy=one.strategy,
+            health=health,
+            repeats=one.repeats,
+            waits=waits(of_group, crashes, stage.formed),
+            since=stage.formed,
+        )
         for one, health, of_group in zip(proof.groups, report.groups, given.values(), strict=True)
     ]
     text = page(report, title="PocketMQ demo", first_section=comparison_html(results))
