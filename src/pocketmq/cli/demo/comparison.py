@@ -81,7 +81,7 @@ def _values(result: GroupResult) -> tuple[str, ...]:
     lag = [] if health.lag is None else [at.lag for at in health.lag.points if at.time >= since]
     return (
         f"{len(moves):,}",
-        f"{len(moves) - had_to:,}",
+        f"{max(0, len(moves) - had_to):,}",
         _milliseconds(None if pause is None else pause.p50),
         _milliseconds(None if pause is None else pause.longest),
         _milliseconds(sum(max(0.0, until - max(began, since)) for began, until in shared)),

@@ -41,7 +41,8 @@ def quick_options(name: str) -> ClientOptions:
         heartbeat_interval=2.0,
         persist_interval=PERSIST_INTERVAL,
         persist_first_after=1.0,
-        start_wait=10.0,
+        request_timeout=10.0,  # a busy machine is no reason to close a connection
+        start_wait=30.0,
     )
 
 

@@ -33,7 +33,9 @@ from pocketmq.pipelines.health.page import page
 QUEUES = 8
 BROKERS = ("broker-0", "broker-1")
 STRATEGIES = ("AVG", "STICKY")
-_PATIENCE = 30.0
+_PATIENCE = 60.0
+_BUSY = 1.0
+"""Seconds by which a sleep of the play may be too long before it says so."""
 
 
 class DemoOutcome(NamedTuple):
@@ -88,6 +90,7 @@ class Stage:
         self._observer: Observer | None = None
         self.acknowledged: list[int] = []
         self.crashes = Crashes()
+        self._delayed = 0.0
         self.formed = self.ended = 0.0
         """When both groups had formed, and when all messages were consumed."""
 
@@ -125,6 +128,8 @@ class Stage:
             rounds = self._observer.rounds
             self._until(view, lambda: self._caught_up(rounds))
             self.ended = time.time()
+        if self._delayed > _BUSY:
+            view.tell(f"this machine is busy: the play itself was delayed by {self._delayed:.1f} s")
         self._all_do([member.leave for group in self.groups for member in group.there])
 
     def _all_consumed(self) -> bool:
@@ -162,7 +167,7 @@ class Stage:
             return not unsettled
 
         self._until(view, all_settled)
-        time.sleep(self._pace)
+        self._sleep(self._pace)
 
     def _until(self, view: View, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE
@@ -170,7 +175,12 @@ class Stage:
             if time.monotonic() > deadline:
                 view.tell(f"  not settled after {_PATIENCE:.0f} s")
                 return
-            time.sleep(0.02)
+            self._sleep(0.02)
+
+    def _sleep(self, seconds: float) -> None:
+        began = time.monotonic()
+        time.sleep(seconds)
+        self._delayed = max(self._delayed, time.monotonic() - began - seconds)
 
     @staticmethod
     def _all_do(calls: list[Callable[[], None]]) -> None:
