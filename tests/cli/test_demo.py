@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
 from pocketmq.cli.demo.group import settled
@@ -28,7 +29,7 @@ from pocketmq.cli.demo.repeats import (
     waits,
 )
 from pocketmq.cli.demo.view import queue_cell
-from pocketmq.pipelines.health import Observations, examine
+from pocketmq.pipelines.health import GroupHealth, Observations, OffsetSample, examine
 from pocketmq.pipelines.health.page import page
 from tests.pipelines.test_health import JOIN
 
@@ -266,23 +267,54 @@ def test_a_message_that_a_producer_stored_twice_is_no_repeat() -> None:
     assert "1 of them were stored twice, by a producer's retry" in proof.lines()
 
 
+def examined() -> GroupHealth:
+    """Return a group that moved two queues where one had to, with two owners from 19 to 20."""
+    offsets = [
+        OffsetSample(time=time, group="shop", topic="orders", broker="b", queue=0, highest=lag)
+        for time, lag in ((10.0, 90), (19.0, 30), (20.0, 10), (21.0, 0))
+    ]
+    [health] = examine(Observations(list(JOIN), offsets)).groups
+    assert len(health.handovers) == 2
+    [*_, last] = health.rebalances
+    return replace(
+        health,
+        handovers=[replace(move, at=19.5, pause=0.025) for move in health.handovers],
+        rebalances=[replace(last, since=19.0, minimum=1)],
+        queues=[replace(health.queues[0], shared=[(19.0, 20.0)])],
+    )
+
+
 def test_the_groups_are_compared_line_by_line() -> None:
-    [health] = examine(Observations(list(JOIN))).groups
-    repeats = repeats_of(got(1, ("c2", 11.0), ("c3", 12.0)), CRASHES, 0.1)
+    health = examined()
+    repeats = repeats_of(
+        [*got(1, ("c2", 11.0), ("c3", 12.0)), *got(2, ("c1", 99.95), ("c2", 100.2))], CRASHES, 0.1
+    )
+    nothing = Repeats([], [], [])
     results = [
-        GroupResult("AVG", health, repeats, [0.25, 0.5, 1.5]),
-        GroupResult("<b>", health, Repeats([], [], []), [], since=health.ended + 1),
+        GroupResult("AVG", health, repeats, [0.25, 0.5, 1.5], since=18.0),
+        GroupResult("<b>", health, nothing, [], since=19.25),
+        GroupResult("late", replace(health, lag=None), nothing, [], since=20.5),
     ]
     rows = {name.strip(): cells for name, *cells in compared(results)}
-    assert rows["queues moved"] == [str(len(health.handovers)), "0"]
-    assert rows["more than had to"] == [str(len(health.handovers) - health.minimum), "0"]
-    assert rows["wait of a message for its handler, p50"] == ["500 ms", "–"]
-    assert rows["wait of a message for its handler, longest"] == ["1,500 ms", "–"]
-    assert rows["messages twice"] == ["1", "0"]
-    assert rows["when queues moved"] == ["1", "0"]
-    assert rows["lag, largest"] == ["–", "–"]
+    assert rows == {
+        "queues moved": ["2", "2", "0"],
+        "more than had to": ["1", "2", "0"],
+        "moved queue without owner, p50": ["25 ms", "25 ms", "–"],
+        "moved queue without owner, longest": ["25 ms", "25 ms", "–"],
+        "time with two owners": ["1,000 ms", "750 ms", "0 ms"],
+        "wait of a message for its handler, p50": ["500 ms", "–", "–"],
+        "wait of a message for its handler, longest": ["1,500 ms", "–", "–"],
+        "messages twice": ["2", "0", "0"],
+        "when queues moved": ["1", "0", "0"],
+        "not committed by a killed member": ["1", "0", "0"],
+        "not saved by a killed broker": ["0", "0", "0"],
+        "lag (messages not committed), median": ["10", "5", "–"],
+        "lag, largest": ["30", "10", "–"],
+        "lag, at the end": ["0", "0", "–"],
+    }
     html = comparison_html(results)
     assert "<b>" not in html
+    assert '<td style="padding-left:1.4em">more than had to</td><td class="n">1</td>' in html
     assert '<td>wait of a message for its handler, longest</td><td class="n">1,500 ms</td>' in html
     whole = page(examine(Observations(list(JOIN))), first_section=html)
     assert whole.index("Side by side") < whole.index("<h2>shop")
