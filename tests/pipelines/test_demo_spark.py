@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pocketmq as mq
-from pocketmq.cli.demo.cast import EVENTS, TOPIC
+from pocketmq.cli.demo.member import EVENTS, TOPIC
 from pocketmq.cli.demo.spark_part import events_by_ourselves, events_by_spark, ingest_orders
 from pocketmq.pipelines.health import Observations
 from tests.pipelines.test_health import JOIN

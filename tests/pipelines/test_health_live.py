@@ -1,5 +1,6 @@
 """Observations from a running cluster: events from a topic through Spark, offsets from brokers."""
 
+import time
 from typing import TYPE_CHECKING
 
 import pocketmq as mq
@@ -67,6 +68,20 @@ def test_offsets_are_sampled_from_the_brokers(cluster: mq.Cluster, topic: str) -
             while got < 40:
                 got += len(consumer.poll(10.0))
         assert sum(sample.lag for sample in sampler.sample()) == 0
+
+
+def test_a_broker_that_does_not_respond_is_asked_once_in_a_sample() -> None:
+    with mq.Cluster(brokers=2, faults=True) as cluster:
+        topic = cluster.create_topic("orders", queues=8)
+        with OffsetSampler(cluster.address, [("a", topic), ("b", topic)]) as sampler:
+            assert len(sampler.sample()) == 32
+            cluster.partition("broker-1")
+            began = time.monotonic()
+            seen = sampler.sample()
+            took = time.monotonic() - began
+    assert {(one.group, one.broker) for one in seen} == {("a", "broker-0"), ("b", "broker-0")}
+    assert len(seen) == 16
+    assert took < 20  # a request waits for 3 s: for each of its queues that were 48 s
 
 
 def test_watching_takes_a_sample_at_once_and_one_at_the_end(

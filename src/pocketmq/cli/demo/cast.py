@@ -4,15 +4,13 @@ Owns what each does and reports; when it does so is decided by the play.
 """
 
 import json
-import os
+import multiprocessing
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -20,34 +18,57 @@ from typing import IO, Any, Self
 import msgspec
 
 from pocketmq import Message, MQError, Producer
-from pocketmq.cli.demo.member import quick_options
-from pocketmq.pipelines.health import DeliveryRecord, OffsetSample
+from pocketmq.cli.demo.member import HOST, TOPIC, quick_options, run_member
+from pocketmq.cli.demo.repeats import CommittedOffsets, DemoDelivery
+from pocketmq.client.identity import client_id
+from pocketmq.pipelines.health import OffsetSample
 from pocketmq.pipelines.health.observed import OffsetSampler
 
-TOPIC, GROUP, EVENTS = "orders", "billing", "rebalances"
+_PROCESSES = multiprocessing.get_context("forkserver")
+"""Members are forked from a process that has imported all they need: what is shown is how long a
+group takes, not Python."""
+_OWNED = frozenset({"running", "behind barrier", "filling hole", "fenced"})
+"""The stages of queues that are a member's own; others are on their way to it, or from it."""
 _PATIENCE = 20.0
+
+
+def prepare_members() -> None:
+    """Start the process that members are forked from."""
+    _PROCESSES.set_forkserver_preload(["__main__", run_member.__module__])
+    forkserver.ensure_running()
+
+
+def owned(stages: Mapping[str, str]) -> frozenset[str]:
+    """Return the queues that are a member's own, by the stages it reported."""
+    return frozenset(queue for queue, stage in stages.items() if stage in _OWNED)
 
 
 class ConsumerProcess:
     """A consumer's process, and what it has reported so far."""
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str, address: str, group: str, strategy: str) -> None:
         self.name = name
-        self.client_id = f"{name}@demo"
+        self.client_id = client_id(HOST, name, hands_over=strategy == "STICKY")
         self.state = "joining"
-        self.holds: frozenset[str] = frozenset()
-        self.got: list[DeliveryRecord] = []
-        self.numbers: list[int] = []
-        module = "pocketmq.cli.demo.member"
-        self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", module, address, name, GROUP, TOPIC, EVENTS],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # Ctrl-C is for the play, which stops its members gracefully
+        self.stages: dict[str, str] = {}
+        """Its queues, and those on their way to it or from it."""
+        self.got: list[DemoDelivery] = []
+        self.numbers: set[int] = set()
+        self.ended_at = 0.0
+        self._group = group
+        self._line, theirs = _PROCESSES.Pipe()
+        self._process = _PROCESSES.Process(
+            target=run_member, args=(theirs, address, name, group, strategy), daemon=True
         )
+        self._process.start()
+        theirs.close()  # so that it is closed when the member is gone
         self._reader = threading.Thread(target=self._read, name=f"demo-{name}", daemon=True)
         self._reader.start()
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """The queues that it owns."""
+        return owned(self.stages)
 
     @property
     def there(self) -> bool:
@@ -55,53 +76,46 @@ class ConsumerProcess:
         return self.state in ("joining", "member")
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        with suppress(ValueError):  # a line cut off by a kill
-            for line in self._process.stdout:
-                self._take(json.loads(line))
+        with suppress(EOFError, OSError):  # it is gone
+            while True:
+                self._take(msgspec.json.decode(self._line.recv_bytes()))
 
     def _take(self, line: list[Any]) -> None:
         if line[0] == "holds":
-            self.holds = frozenset(line[1])
+            self.stages = line[1]
             if self.state == "joining":
                 self.state = "member"
             return
         _, when, broker, queue, given = line
-        for offset, number in given:
-            self.numbers.append(number)
+        for offset, number, stored in given:
+            self.numbers.add(number)
             self.got.append(
-                DeliveryRecord(
-                    time=when, group=GROUP, client_id=self.client_id, topic=TOPIC, broker=broker,
-                    queue=queue, offset=offset,
+                DemoDelivery(
+                    time=when, group=self._group, client_id=self.client_id, topic=TOPIC,
+                    broker=broker, queue=queue, offset=offset, number=number, stored=stored,
                 )
             )  # fmt: skip
 
     def leave(self) -> None:
         """Make it leave the group gracefully."""
-        self.state = "left"
-        self._end(lambda: None)
-        self.holds = frozenset()
+        self._end("left", lambda: self._line.send_bytes(b"leave"))
 
     def kill(self) -> None:
         """Kill it without warning."""
-        self.state = "killed"
-        self._end(lambda: os.kill(self._process.pid, signal.SIGKILL))
-        self.holds = frozenset()
+        self._end("killed", self._process.kill)
 
-    def _end(self, how: Any) -> None:
-        with suppress(ProcessLookupError):
+    def _end(self, state: str, how: Callable[[], None]) -> None:
+        self.ended_at = time.time()
+        self.state = state
+        with suppress(OSError):  # it is gone already
             how()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
             self._process.kill()
-            self._process.wait()
+            self._process.join()
         self._reader.join(_PATIENCE)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._line.close()
+        self.stages = {}
 
 
 class Producers:
@@ -159,14 +173,15 @@ class Producers:
 
 
 class Observer:
-    """Samples the group's offsets and keeps them. Used with `with`."""
+    """Samples the groups' offsets and keeps them. Used with `with`."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, groups: Sequence[str]) -> None:
         self.samples: list[OffsetSample] = []
-        self.lag = 0
+        self.lag = dict.fromkeys(groups, 0)
         self.rounds = 0
         """The number of samples so far."""
-        self._sampler = OffsetSampler(address, [(GROUP, TOPIC)])
+        self._sampler = OffsetSampler(address, [(group, TOPIC) for group in groups])
+        self._sampling = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
 
@@ -183,12 +198,25 @@ class Observer:
         self._stop.set()
         self._thread.join(_PATIENCE)
 
+    def committed(self) -> dict[str, CommittedOffsets]:
+        """Return what each group has committed by now."""
+        with self._sampling:
+            found = self._sampler.sample()
+        committed: dict[str, CommittedOffsets] = {group: {} for group in self.lag}
+        for one in found:
+            committed[one.group][one.broker, one.queue] = one.committed or 0
+        return committed
+
     def _run(self) -> None:
         with self._sampler as sampler:
             while not self._stop.wait(0.5):
-                found = sampler.sample()
+                with self._sampling:
+                    found = sampler.sample()
                 self.samples += found
-                self.lag = sum(sample.lag for sample in found)
+                lag = dict.fromkeys(self.lag, 0)
+                for sample in found:
+                    lag[sample.group] += sample.lag
+                self.lag = lag
                 self.rounds += 1
 
 

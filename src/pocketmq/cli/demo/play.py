@@ -1,83 +1,54 @@
-"""The demo's play, act by act until the group has settled, and the proof at its end."""
+"""The demo's play: two groups go through the same acts, each act until both have settled.
+
+Both consume the same topic, so the same messages reach both; they differ in the strategy alone.
+"""
 
 import logging
 import os
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import click
-import msgspec
 
 from pocketmq import Cluster
 from pocketmq.cli.demo import spark_part
-from pocketmq.cli.demo.cast import EVENTS, TOPIC, ConsumerProcess, Observer, Producers, write_lines
+from pocketmq.cli.demo.cast import Observer, Producers, prepare_members, write_lines
+from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
+from pocketmq.cli.demo.group import DemoGroup
+from pocketmq.cli.demo.member import EVENTS, TOPIC
+from pocketmq.cli.demo.proof import FAILED, Proof, prove
+from pocketmq.cli.demo.repeats import BrokerKilled, Crashes, MemberKilled, waits
 from pocketmq.cli.demo.view import DemoState, View
-from pocketmq.cli.pipeline.health import print_report
+from pocketmq.cli.output import TableColumn, numbers, print_table
 from pocketmq.errors import MQError
-from pocketmq.pipelines.health import HealthReport, Observations, examine
+from pocketmq.pipelines.health import DeliveryRecord, Observations, examine
 from pocketmq.pipelines.health.page import page
 
 QUEUES = 8
 BROKERS = ("broker-0", "broker-1")
-_PATIENCE = 30.0
+STRATEGIES = ("AVG", "STICKY")
+_PATIENCE = 60.0
+_BUSY = 1.0
+"""Seconds by which a sleep of the play may be too long before it says so."""
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """The counts of messages and those missing, if any; `ingested` is None without Spark."""
+class DemoOutcome(NamedTuple):
+    """What is shown when the play is over."""
 
-    acknowledged: int
-    consumed: int
-    twice: int
-    lost: list[int]
-    ingested: int | None
-    not_ingested: list[int]
-
-    @property
-    def holds(self) -> bool:
-        """Whether every message sent was consumed, and copied if Spark took part."""
-        return self.acknowledged > 0 and not self.lost and not self.not_ingested
-
-    def lines(self) -> list[str]:
-        """Return the result as sentences."""
-        said = [
-            f"{self.acknowledged:,} messages were sent and acknowledged",
-            f"{self.consumed:,} of them were consumed, {self.twice:,} more than once",
-        ]
-        if self.ingested is not None:
-            said.append(f"{self.ingested:,} of them are in Parquet files")
-        if self.lost:
-            said.append(f"LOST: {len(self.lost):,} were not consumed, such as {self.lost[:5]}")
-        if self.not_ingested:
-            said.append(
-                f"NOT INGESTED: {len(self.not_ingested):,}, such as {self.not_ingested[:5]}"
-            )
-        if self.holds:
-            said.append("proved: every message sent was consumed")
-        return said
-
-
-def prove(acknowledged: Sequence[int], consumed: Iterable[int], ingested: set[int] | None) -> Proof:
-    """Compare the messages sent with those consumed and ingested."""
-    sent, times = set(acknowledged), Counter(consumed)
-    return Proof(
-        acknowledged=len(sent),
-        consumed=len(sent & times.keys()),
-        twice=sum(times[number] > 1 for number in sent),
-        lost=sorted(sent - times.keys()),
-        ingested=None if ingested is None else len(sent & ingested),
-        not_ingested=[] if ingested is None else sorted(sent - ingested),
-    )
+    results: list[GroupResult]
+    proof: Proof
 
 
 def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
-    """Run the whole demo; return 0 if every message was consumed, else 1."""
+    """Run the whole demo; return 0 if its claims are proved, else 1."""
     with _stderr_to(out / "demo.log"), ExitStack() as stack:
+        prepare_members()
         spark = spark_part.SparkInBackground() if with_spark else None
         if spark is not None:
             stack.callback(spark.stop)
@@ -91,12 +62,14 @@ def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
             except KeyboardInterrupt:
                 view.tell("stopping")
                 raise
-            report, proof = _afterwards(stage, view, out, spark)
+            results, proof = _afterwards(stage, view, out, spark)
     click.echo()
-    print_report(report)
+    columns = [TableColumn(""), *numbers(*(result.strategy for result in results))]
+    print_table("side by side, since both groups had formed", columns, compared(results))
     click.echo()
     for line in proof.lines():
-        click.secho(line, bold=line.startswith("proved"), fg=None if proof.holds else "red")
+        bad = line.startswith(FAILED)
+        click.secho(line, bold=bad or line.startswith("proved"), fg="red" if bad else None)
     click.echo(f"\nreport   {out / 'report.html'}")
     if proof.ingested is not None:
         click.echo(f"Parquet  {out / 'parquet' / 'data'}")
@@ -110,67 +83,66 @@ class Stage:
 
     def __init__(self, cluster: Cluster, pace: float) -> None:
         self.cluster = cluster
-        self.members: list[ConsumerProcess] = []
+        self.groups = [DemoGroup(strategy, cluster.address) for strategy in STRATEGIES]
         self.up = dict.fromkeys(BROKERS, True)
         self._pace = pace
         self._sending: Producers | None = None
         self._observer: Observer | None = None
         self.acknowledged: list[int] = []
-        self.ended = 0.0
+        self.crashes = Crashes()
+        self._delayed = 0.0
+        self.formed = self.ended = 0.0
+        """When both groups had formed, and when all messages were consumed."""
 
     def state(self) -> DemoState:
         """Return the state to draw."""
         sent = 0 if self._sending is None else len(self._sending.acknowledged)
-        numbers = {
-            "sent": sent,
-            "consumed": sum(len(member.numbers) for member in self.members),
-            "lag": 0 if self._observer is None else self._observer.lag,
-        }
-        return DemoState(list(self.members), self.up, QUEUES, numbers)
+        lag = {} if self._observer is None else self._observer.lag
+        return DemoState(self.groups, self.up, QUEUES, sent=sent, lag=lag)
 
     def play(self, view: View, rate: int, *, at_first: Callable[[str], None] | None = None) -> None:
         """Run all acts; `at_first` is called with the address once messages flow."""
-        view.act("two brokers, eight queues each")
+        view.act("two brokers with eight queues each; two groups: AVG, STICKY; handlers of 20 ms")
         self.cluster.create_topic(TOPIC, QUEUES)
         self.cluster.create_topic(EVENTS, 1)
         address = self.cluster.address
-        with Producers(address, rate) as self._sending, Observer(address) as self._observer:
-            self._act(view, "c1 and c2 form a group", self._join_two)
+        self._observer = Observer(address, [group.name for group in self.groups])
+        with Producers(address, rate) as self._sending, self._observer:
+            self._act(view, "c1 and c2 form each group", self._join_two)
+            self.formed = time.time()
             if at_first is not None:
                 at_first(address)
             self._act(view, "c3 joins", self._join)
             self._act(view, "c4 joins", self._join)
-            self._act(view, "c2 leaves gracefully", self.members[1].leave)
-            self._act(view, "c1 is killed without leaving the group", self.members[0].kill)
+            self._act(view, "c2 leaves gracefully", self._leave)
+            self._act(view, "c1 is killed without leaving the group", self._kill)
             self._act(view, "broker-1 is killed with its queues", self._lose_broker)
             self._act(view, "broker-1 restarts with everything it had stored", self._restore_broker)
             self._act(view, "c5 joins", self._join)
-            view.act("the producers stop; the group consumes the rest")
+            view.act("the producers stop; the groups consume the rest")
             self._sending.stop()
             self.acknowledged = list(self._sending.acknowledged)
             if self._sending.unsure:
                 view.tell(f"{self._sending.unsure} sends failed and are not counted")
-            self._until(view, lambda: not self.missing())
+            self._until(view, self._all_consumed)
             rounds = self._observer.rounds
             self._until(view, lambda: self._caught_up(rounds))
             self.ended = time.time()
-        with ThreadPoolExecutor() as pool:
-            list(
-                pool.map(ConsumerProcess.leave, [member for member in self.members if member.there])
-            )
+        if self._delayed > _BUSY:
+            view.tell(f"this machine is busy: the play itself was delayed by {self._delayed:.1f} s")
+        self._all_do([member.leave for group in self.groups for member in group.there])
+
+    def _all_consumed(self) -> bool:
+        return not any(group.missing(self.acknowledged) for group in self.groups)
 
     def _caught_up(self, rounds: int) -> bool:
         """Return whether the last messages are committed, and sampled since."""
-        return self.observer.rounds > rounds and self.observer.lag == 0
-
-    def missing(self) -> set[int]:
-        """Return the acknowledged messages that are not consumed yet."""
-        return set(self.acknowledged).difference(*(member.numbers for member in self.members))
+        return self.observer.rounds > rounds and not any(self.observer.lag.values())
 
     def clear(self) -> None:
         """Kill the members that still run."""
-        for member in self.members:
-            if member.there:
+        for group in self.groups:
+            for member in group.there:
                 member.kill()
 
     @property
@@ -182,54 +154,90 @@ class Stage:
     def _act(self, view: View, title: str, do: Callable[[], object]) -> None:
         began = time.monotonic()
         view.act(title)
-        before = {queue: member.name for member in self.members for queue in member.holds}
+        before = {group.strategy: group.owners() for group in self.groups}
         do()
-        if self._until(view, self._settled):
-            now = {queue: member.name for member in self.members for queue in member.holds}
-            moved = sum(before[queue] != now[queue] for queue in now.keys() & before.keys())
-            shares = ", ".join(f"{m.name} {len(m.holds)}" for m in self.members if m.there)
-            view.tell(f"  settled after {time.monotonic() - began:.1f} s: {shares}; {moved} moved")
-        time.sleep(self._pace)
+        unsettled = list(self.groups)
 
-    def _settled(self) -> bool:
-        """Return whether every available queue has one owner, and the shares are even."""
-        shares = [member.holds for member in self.members if member.there]
-        queues = {f"{b}:{n}" for b, up in self.up.items() if up for n in range(QUEUES)}
-        sizes = [len(share) for share in shares]
-        held = frozenset().union(*shares)
-        return held == queues and sum(sizes) == len(queues) and max(sizes) - min(sizes) <= 1
+        def all_settled() -> bool:
+            queues = {f"{b}:{n}" for b, up in self.up.items() if up for n in range(QUEUES)}
+            for group in [group for group in unsettled if group.settled(queues)]:
+                unsettled.remove(group)
+                took = time.monotonic() - began
+                view.tell(f"  {_settled(group, before[group.strategy], took)}")
+            return not unsettled
 
-    def _until(self, view: View, condition: Callable[[], bool]) -> bool:
+        self._until(view, all_settled)
+        self._sleep(self._pace)
+
+    def _until(self, view: View, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE
         while not condition():
             if time.monotonic() > deadline:
                 view.tell(f"  not settled after {_PATIENCE:.0f} s")
-                return False
-            time.sleep(0.05)
-        return True
+                return
+            self._sleep(0.02)
+
+    def _sleep(self, seconds: float) -> None:
+        began = time.monotonic()
+        time.sleep(seconds)
+        self._delayed = max(self._delayed, time.monotonic() - began - seconds)
+
+    @staticmethod
+    def _all_do(calls: list[Callable[[], None]]) -> None:
+        """Call all at the same time, so that what one group meets the other meets, too."""
+        with ThreadPoolExecutor(max_workers=len(calls)) as pool:
+            for done in [pool.submit(call) for call in calls]:
+                done.result()
 
     def _join(self) -> None:
-        self.members.append(ConsumerProcess(f"c{len(self.members) + 1}", self.cluster.address))
+        for group in self.groups:
+            group.join()
 
     def _join_two(self) -> None:
         self._join()
         self._join()
 
+    def _leave(self) -> None:
+        self._all_do([group.members[1].leave for group in self.groups])
+
+    def _kill(self) -> None:
+        victims = [group.members[0] for group in self.groups]
+        committed = self.observer.committed()
+        self._all_do([member.kill for member in victims])
+        killed = tuple(
+            MemberKilled(member.client_id, member.ended_at, committed[group.name])
+            for group, member in zip(self.groups, victims, strict=True)
+        )
+        self.crashes = Crashes(killed, self.crashes.brokers)
+
     def _lose_broker(self) -> None:
+        at = time.time()
         self.cluster.kill("broker-1")
         self.up["broker-1"] = False
+        lost = BrokerKilled("broker-1", at, float("inf"))
+        self.crashes = Crashes(self.crashes.members, (lost,))
 
     def _restore_broker(self) -> None:
+        [lost] = self.crashes.brokers
+        back = BrokerKilled(lost.broker, lost.at, time.time())
+        self.crashes = Crashes(self.crashes.members, (back,))
         self.cluster.restart("broker-1")
         self.up["broker-1"] = True
 
 
+def _settled(group: DemoGroup, before: dict[str, str], took: float) -> str:
+    now = group.owners()
+    moved = sum(before[queue] != now[queue] for queue in now.keys() & before.keys())
+    return f"{group.strategy:6} settled after {took:.1f} s: {group.shares()}; {moved} moved"
+
+
 def _afterwards(
     stage: Stage, view: View, out: Path, spark: spark_part.SparkInBackground | None
-) -> tuple[HealthReport, Proof]:
+) -> DemoOutcome:
     """Write the report and the Parquet files, and compare the counts."""
-    address = stage.cluster.address
-    deliveries = [delivery for member in stage.members for delivery in member.got]
+    address, crashes = stage.cluster.address, stage.crashes
+    given = {group.strategy: group.deliveries() for group in stage.groups}
+    deliveries: list[DeliveryRecord] = [one for of_group in given.values() for one in of_group]
     write_lines(out / "deliveries.jsonl", deliveries)
     write_lines(out / "offsets.jsonl", stage.observer.samples)
     observed = Observations([], stage.observer.samples, deliveries)
@@ -247,14 +255,28 @@ def _afterwards(
         view.act("the report of the rebalances is made")
         observed = spark_part.events_by_ourselves(address, observed)
     write_lines(out / "events.jsonl", observed.events)
+    proof = prove(stage.acknowledged, given, crashes, ingested)
     # The members leaving at the end is not a rebalance of the play.
     events = [event for event in observed.events if event.started < stage.ended]
-    report = examine(Observations(events, observed.offsets, observed.deliveries, observed.bad))
-    (out / "report.html").write_bytes(page(report, title="PocketMQ demo").encode())
+    report = examine(
+        Observations(events, observed.offsets, observed.deliveries, observed.bad),
+        groups=[group.name for group in stage.groups],
+    )
+    results = [
+        GroupResult(
+            strategy=one.strategy,
+            health=health,
+            repeats=one.repeats,
+            waits=waits(of_group, crashes, stage.formed),
+            since=stage.formed,
+        )
+        for one, health, of_group in zip(proof.groups, report.groups, given.values(), strict=True)
+    ]
+    text = page(report, title="PocketMQ demo", first_section=comparison_html(results))
+    (out / "report.html").write_bytes(text.encode())
     write_lines(out / "report.json", [report])
     view.tell("done")
-    numbers = (number for member in stage.members for number in member.numbers)
-    return report, prove(stage.acknowledged, numbers, ingested)
+    return DemoOutcome(results, proof)
 
 
 @contextmanager

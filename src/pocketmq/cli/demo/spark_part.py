@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pocketmq import MQError, PullConsumer, RebalanceEvent
-from pocketmq.cli.demo.cast import EVENTS, TOPIC
+from pocketmq.cli.demo.member import EVENTS, TOPIC
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.health import Observations
 from pocketmq.pipelines.health.observed import BadLine, decoded

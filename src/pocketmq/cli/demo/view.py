@@ -1,7 +1,7 @@
 """The display of the demo: live on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -10,10 +10,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.demo.cast import ConsumerProcess
+from pocketmq.cli.demo.cast import ConsumerProcess, owned
+from pocketmq.cli.demo.group import DemoGroup
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
-_NEWS = 6
+_NEWS = 8
+_SIDE_BY_SIDE = 93
+"""Columns that two blocks of queues need beside each other."""
+_LEGEND = (
+    "red: no owner   +: two owners   ~: the one before is finishing   !: kept, its broker is away"
+)
+_FINISHING = frozenset({"draining", "behind barrier", "filling hole"})
 
 
 class View:
@@ -47,7 +54,7 @@ class View:
             self._shown.stop()
             self._shown = None
             for line in self._news:
-                self._console.print(Text(line))
+                self._console.print(Text(line), soft_wrap=True)
 
     def act(self, title: str) -> None:
         """Start an act."""
@@ -59,7 +66,7 @@ class View:
         line = f"{time.monotonic() - self._began:5.1f} s  {text}"
         self._news.append(line)
         if self._shown is None:
-            self._console.print(Text(line))
+            self._console.print(Text(line), soft_wrap=True)
 
     def _draw(self) -> RenderableType:
         state = self._state()
@@ -67,9 +74,11 @@ class View:
             (f"{time.monotonic() - self._began:5.1f} s  ", "dim"), (self.title, "bold")
         )
         news = Text("\n".join(self._news[-_NEWS:]), style="dim")
+        wide = self._console.width >= _SIDE_BY_SIDE
         return Group(
-            head, Text(""), state.queues(), Text(""), state.members(), state.summary(), news
-        )
+            head, Text(""), state.queues(wide=wide), Text(_LEGEND, style="dim"), Text(""),
+            state.members(), Text(""), news,
+        )  # fmt: skip
 
 
 class DemoState:
@@ -77,52 +86,88 @@ class DemoState:
 
     def __init__(
         self,
-        members: Sequence[ConsumerProcess],
+        groups: Sequence[DemoGroup],
         brokers: dict[str, bool],
         queues: int,
-        numbers: dict[str, int],
+        *,
+        sent: int,
+        lag: dict[str, int],
     ) -> None:
-        self._members = members
+        self._groups = [(group, list(group.members)) for group in groups]
         self._brokers = brokers
         self._queues = queues
-        self._numbers = numbers
+        self._sent = sent
+        self._lag = lag
 
-    def queues(self) -> Table:
-        """Return the queues of each broker in the colours of their owners."""
+    def queues(self, *, wide: bool) -> Table:
+        """Return each group's queues in the colours of their owners, side by side if `wide`."""
+        outer = Table.grid(padding=(0, 2, 0, 0))
+        blocks = [
+            self._block(group.strategy, members, named=at == 0 or not wide)
+            for at, (group, members) in enumerate(self._groups)
+        ]
+        if wide:
+            outer.add_row(*blocks)
+        else:
+            for block in blocks:
+                outer.add_row(block)
+        return outer
+
+    def _block(self, strategy: str, members: Sequence[ConsumerProcess], *, named: bool) -> Group:
+        shown = [(member.name, member.stages) for member in members]
+        over = bool(members) and not any(member.there for member in members)
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
         for broker, up in self._brokers.items():
-            cells = [Text(broker, style="bold" if up else "dim strike")]
-            cells += [self._cell(f"{broker}:{number}", up) for number in range(self._queues)]
+            cells = [Text(broker, style="bold" if up else "dim strike")] if named else []
+            queues = [f"{broker}:{number}" for number in range(self._queues)]
+            cells += [queue_cell(queue, shown, up=up and not over) for queue in queues]
             table.add_row(*cells)
-        return table
-
-    def _cell(self, queue: str, up: bool) -> Text:
-        owners = [at for at, member in enumerate(self._members) if queue in member.holds]
-        if not up:
-            return Text("  --  ", style="dim")
-        if not owners:
-            return Text("  ..  ", style="white on red")
-        names = "+".join(self._members[at].name for at in owners)
-        style = f"black on {COLOURS[owners[0] % len(COLOURS)]}"
-        return Text(f"{names:^6}", style=f"{style} blink" if len(owners) > 1 else style)
+        return Group(Text(" " * 9 * named + strategy, style="bold"), table)
 
     def members(self) -> Table:
-        """Return the table of members."""
+        """Return the table of members, the groups side by side."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("member")
-        table.add_column("")
-        table.add_column("queues", justify="right")
-        table.add_column("consumed", justify="right")
-        for at, member in enumerate(self._members):
-            colour = COLOURS[at % len(COLOURS)] if member.there else "dim"
-            table.add_row(
-                Text(member.name, style=colour),
-                Text(member.state, style="" if member.there else "dim"),
-                str(len(member.holds)), f"{len(member.numbers):,}",
-            )  # fmt: skip
+        for group, _ in self._groups:
+            table.add_column(group.strategy)
+            table.add_column("queues", justify="right")
+            table.add_column("consumed", justify="right")
+        most = max((members for _, members in self._groups), key=len)
+        for at, member in enumerate(most):
+            cells: list[Text | str] = [Text(member.name, style=COLOURS[at % len(COLOURS)])]
+            for _, members in self._groups:
+                cells += _member_cells(members[at]) if at < len(members) else ["", "", ""]
+            table.add_row(*cells)
+        totals = [f"{self._sent:,} sent"]
+        for group, _ in self._groups:
+            totals += [f"lag {self._lag.get(group.name, 0):,}", "", f"{group.consumed:,}"]
+        table.add_row(*(Text(total, style="bold") for total in totals))
         return table
 
-    def summary(self) -> Text:
-        """Return the totals."""
-        text = "   ".join(f"{name} {value:,}" for name, value in self._numbers.items())
-        return Text(f"\n{text}\n", style="bold")
+
+def queue_cell(queue: str, members: Sequence[tuple[str, Mapping[str, str]]], *, up: bool) -> Text:
+    """Return a queue as it is drawn: its owner, in the owner's colour, and what is unusual.
+
+    `members` are their names and the stages of their queues.
+    """
+    owners = [at for at, (_, stages) in enumerate(members) if queue in owned(stages)]
+    if not up:
+        return Text(" --!" if owners else " -- ", style="dim")
+    if not owners:
+        return Text(" .. ", style="white on red")
+    style = f"black on {COLOURS[owners[0] % len(COLOURS)]}"
+    if len(owners) > 1:
+        first, second = (members[at][0] for at in owners[:2])
+        return Text(f"{first}+{second[1:]}", style=f"{style} blink")
+    seen = {stages.get(queue) for _, stages in members}
+    mark = "!" if "fenced" in seen else "~" if seen & _FINISHING else " "
+    return Text(f" {members[owners[0]][0]}{mark}", style=style)
+
+
+def _member_cells(member: ConsumerProcess) -> list[Text | str]:
+    style = "" if member.there else "dim"
+    return [
+        Text(member.state, style=style),
+        Text(str(len(member.holds)), style=style),
+        Text(f"{len(member.got):,}", style=style),
+    ]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import msgspec
 
 from pocketmq import ClientOptions, RebalanceEvent
-from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model import QueueName
+from pocketmq.model import MessageQueue, QueueName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -208,22 +208,28 @@ class OffsetSampler:
         """Return one sample of every queue whose broker responds."""
         found = []
         now = time.time()
+        bounds: dict[MessageQueue, Bounds] = {}
+        silent: set[str] = set()  # asked once: to wait for each queue would delay the others
         for group, topic in self._wanted:
             try:
                 queues = self._reader.queues(topic)
             except MQError:
                 continue
             for queue in queues:
+                if queue.broker_name in silent:
+                    continue
                 try:
-                    bounds = self._reader.bounds(queue)
+                    if queue not in bounds:
+                        bounds[queue] = self._reader.bounds(queue)
                     committed = self._reader.committed(group, queue)
                 except MQError:
+                    silent.add(queue.broker_name)
                     continue
                 found.append(
                     OffsetSample(
                         time=now, group=group, topic=topic, broker=queue.broker_name,
-                        queue=queue.queue_id, committed=committed, lowest=bounds.first,
-                        highest=bounds.end,
+                        queue=queue.queue_id, committed=committed, lowest=bounds[queue].first,
+                        highest=bounds[queue].end,
                     )
                 )  # fmt: skip
         return found

@@ -29,8 +29,10 @@ _KINDS = {
 _LAG_CAPTION = "All queues; dashed lines are rebalances, spikes are shaded."
 
 
-def page(report: HealthReport, *, title: str = "Consumer group health") -> str:
-    """Return the report as an HTML document."""
+def page(
+    report: HealthReport, *, title: str = "Consumer group health", first_section: str = ""
+) -> str:
+    """Return the report as an HTML document; `first_section` is HTML above the groups."""
     groups = "".join(_group(group) for group in report.groups)
     began = min(group.began for group in report.groups)
     ended = max(group.ended for group in report.groups)
@@ -43,7 +45,7 @@ def page(report: HealthReport, *, title: str = "Consumer group health") -> str:
         f"<h1>{escape(title)}</h1>"
         f'<p class="soft">{len(report.groups)} {_plural(len(report.groups), "group")}, '
         f"from {when}, {clock(round(ended - began, 1))} observed</p>"
-        f"{groups}{bad}</main></body></html>\n"
+        f"{first_section}{groups}{bad}</main></body></html>\n"
     )
 
 
