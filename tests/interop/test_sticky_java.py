@@ -46,6 +46,8 @@ SILENT_MS = 15_000
 COMMIT_INTERVAL = 0.1
 GRACE = 0.5
 """Seconds by which a commit may be late on a busy machine."""
+LONGEST = 5.0
+"""Seconds: what nobody has to wait for is the end of a lock's lease (60) or of a fence (15)."""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,7 @@ def test_members_join_leave_and_die_and_the_fewest_queues_move(java: JavaBroker)
         record = group.finish()
     _without_harm(record)
     assert [figures.kind for figures in examine(record)] == ["join", "leave", "kill"]
+    assert max(time for figures in examine(record) for time in figures.without_owner) < LONGEST
     # Twice is only what the killed member had in flight, or had finished since its last commit.
     first = first_deliveries(record)
     again = [first[each.queue, each.offset] for each in repeated(record.deliveries)]
