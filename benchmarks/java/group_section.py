@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import fill
 
+from benchmarks._rebalance_group import HANDLERS
 from benchmarks.java.balance import HEAD, LOAD, cells
 from benchmarks.java.servers import machine
 from benchmarks.rebalance import MEMBERS, QUEUES, Told
@@ -38,8 +39,9 @@ def section(told: Sequence[Told], version: str) -> str:
         f"Members in processes of their own share {QUEUES} queues with {LOAD.rate:g} messages/s "
         f"each; handlers take {LOAD.handler_ms:g} ms. {MEMBERS} members, then again and again one "
         "joins, one leaves, one joins, one is killed; at last all are restarted one by one under "
-        "their names. Java's members are `DefaultMQPushConsumer`s with their defaults, ours "
-        "have theirs but for the strategy; in the rolling restart STICKY has `return_within`. "
+        f"their names. All handle up to {HANDLERS} messages at once. Java's members are "
+        "`DefaultMQPushConsumer`s with their defaults else, ours have theirs but for the strategy; "
+        "in the rolling restart STICKY has `return_within`. "
         'Measured by `make bench-java ARGS="--only balance --markdown '
         'docs/reference/side-by-side.md"`.'
     )
@@ -54,8 +56,8 @@ def section(told: Sequence[Told], version: str) -> str:
             "that did not move is the machine's and the producer's",
         ),
         _point(
-            "without owner: from a member's last start of a message to the next member's first",
-            "pull, or from the kill; twice: messages that were started before; lost: in the whole",
+            "without owner: from when a member starts no more messages, or is killed, to when the",
+            "next one takes the queue, as they report it; twice: messages that were started before; lost: in the whole",
             "story",
         ),
     )
