@@ -57,8 +57,8 @@ def section(told: Sequence[Told], version: str) -> str:
         ),
         _point(
             "without owner: from when a member starts no more messages, or is killed, to when the",
-            "next one takes the queue, as they report it; twice: messages that were started before; lost: in the whole",
-            "story",
+            "next one takes the queue, as they report it; twice: messages that were started",
+            "before; lost: in the whole story",
         ),
     )
     rows = [HEAD, ["---"] * len(HEAD), *(row for each in told for row in cells(each))]

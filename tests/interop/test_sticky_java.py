@@ -221,6 +221,7 @@ def _user(name: str) -> mq.Credentials:
 def _member(row: Row, name: str = "one") -> mq.PushConsumer:
     consumer = mq.PushConsumer(
         row.address, group="billing", credentials=_user("alice"), strategy="STICKY",
+        consume_from="first",
         instance_name=name,
     )  # fmt: skip
     consumer.subscribe("orders", "*", lambda _: None)
