@@ -193,7 +193,8 @@ class Session:
         """Forget what the broker at the other end knew of this client."""
         address = connection.remote_address
         self.heartbeats.forget(address)
-        if address in self.addresses:
+        # The end of a connection may come after the beginning of the one that replaces it.
+        if address in self.addresses and self._dialer.known(address) is None:
             for consumer in self.roll.consumers:
                 _notify(consumer, consumer.on_broker_lost, address)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
@@ -24,10 +25,15 @@ class StopRequests:
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        for each in STOP_SIGNALS:
-            loop.add_signal_handler(each, self.ask)
-        if was_asked_to_stop():
-            self.ask()
+        # While the loop takes over, both handlers see a signal: it would count as two and force.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            for each in STOP_SIGNALS:
+                loop.add_signal_handler(each, self.ask)
+            if was_asked_to_stop():
+                self.ask()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self
 
     def __exit__(

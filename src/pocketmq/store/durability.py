@@ -12,8 +12,9 @@ The flush policy (`flushDiskType`) decides when a sender gets its answer:
 - ASYNC_FLUSH (`StoreOptions.sync` off): once written. `Maintenance` syncs every `sync_interval`
   (half a second), so a power cut costs about as much.
 - SYNC_FLUSH (`sync` on): once synced. `LogSync` is the group commit: one sync at a time, and all
-  that ask while it runs share the next one. The broker holds the answers back meanwhile
-  (`broker.writing.synced_answers`), except for messages with the property WAIT=false.
+  that ask while it runs share the next one. Which answers wait for it is decided in
+  `broker.writing.log_writer` (not those to messages with the property WAIT=false); meanwhile
+  `broker.writing.synced_answers` holds them.
 
 A *checkpoint* records in SQLite how far the queues' indexes are, so that recovery reads the log
 from there and not from its start. It syncs log and index files first: a checkpoint must never

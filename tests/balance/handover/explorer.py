@@ -142,6 +142,11 @@ class World(NamedTuple):
     left: tuple[int, ...]
 
 
+Label = tuple[Any, ...]
+"""What happened; made a text only where a way is shown, since most are not."""
+Move = tuple[Label, World, bool]
+
+
 class Found(msgspec.Struct):
     """What an exploration found: numbers of states, and one way to the first of each kind."""
 
@@ -351,16 +356,16 @@ class Explorer:
             return None
         return world._replace(left=(*left[:place], left[place] - 1, *left[place + 1 :]))
 
-    def moves(self, world: World) -> Iterator[tuple[str, World, bool]]:
+    def moves(self, world: World) -> Iterator[Move]:
         """Yield what can happen next; the last value says whether it happens by itself."""
         if world.flips < self.case.flips:
             for i in range(self.case.members):
                 if i != world.target and world.listed[i]:
-                    yield f"target {i}", world._replace(target=i, flips=world.flips + 1), False
+                    yield ("target", i), world._replace(target=i, flips=world.flips + 1), False
         yield from self.bus_moves(world)
         spent = self.spend(world, "restart")
         if spent is not None and (world.run is not None or world.tail is not None):
-            yield "broker restarts", self.restarted(spent), False
+            yield ("broker restarts",), self.restarted(spent), False
         for i, member in enumerate(world.members):
             if not world.alive[i]:
                 continue
@@ -377,32 +382,32 @@ class Explorer:
             owner for j, owner in enumerate(self.owners) if j != i and not world.listed[j]
         )
 
-    def bus_moves(self, world: World) -> Iterator[tuple[str, World, bool]]:
+    def bus_moves(self, world: World) -> Iterator[Move]:
         for message in sorted(world.bus):
             spent = self.spend(world, "loss")
             if spent is not None:
-                yield f"lost {message}", spent._replace(bus=world.bus - {message}), False
+                yield ("lost", message), spent._replace(bus=world.bus - {message}), False
             kind, sender, to, number, *more = message
             heard = world._replace(bus=world.bus - {message})
             if not world.alive[to]:
-                yield f"nobody hears {message}", heard, True
+                yield ("nobody hears", message), heard, True
                 continue
             member = world.members[to]
             if kind == "give":
                 give = Give(NAMES[to], QUEUE, more[0], number)
                 after = self.advance(heard, to, "given", sender, give)
-                yield f"{to} hears {message}", after, True
+                yield (to, "hears", message), after, True
                 continue
             stay = self.stays[member.stay]
             if stay is None or stay.phase in _WAITING:
-                yield f"{to} has nothing for {message}", heard, True
+                yield (to, "has nothing for", message), heard, True
             elif world.target != to or stay.phase is not Phase.RUNNING:
                 after = self.advance(heard, to, "claimed", sender, number)
                 changed = after.members[to].stay != member.stay or after.bus != heard.bus
                 if changed or stay.phase is not Phase.RUNNING:
-                    yield f"{to} hears {message}", after, True
+                    yield (to, "hears", message), after, True
 
-    def faults(self, world: World, i: int, member: Member) -> Iterator[tuple[str, World, bool]]:
+    def faults(self, world: World, i: int, member: Member) -> Iterator[Move]:
         spent = self.spend(world, "crash")
         if spent is not None:
             dead = spent._replace(
@@ -410,29 +415,29 @@ class Explorer:
                 listed=(*world.listed[:i], False, *world.listed[i + 1 :]),
             )
             dead = self.put(dead, i, Member(0, None, frozenset(), 0))
-            yield f"{i} crashes", self.retargeted(dead, i), False
+            yield (i, "crashes"), self.retargeted(dead, i), False
         spent = self.spend(world, "blip")
         if spent is not None and world.listed[i] and member.shelf is not None:
             away = spent._replace(listed=(*world.listed[:i], False, *world.listed[i + 1 :]))
-            yield f"{i} is not listed", self.retargeted(away, i), False
+            yield (i, "is not listed"), self.retargeted(away, i), False
         if not world.listed[i]:
             # It learns of it: the connection closed. Then it comes back, and asks for its locks.
             back = self.fenced(world, i)
             back = back._replace(listed=(*world.listed[:i], True, *world.listed[i + 1 :]))
-            yield f"{i} is back", self.renewing(back, i), True
+            yield (i, "is back"), self.renewing(back, i), True
         stay = self.stays[member.stay]
         spent = self.spend(world, "expire")
         if spent is not None and stay is not None and stay.locks:
-            yield f"{i} is fenced", self.fenced(spent, i), False
+            yield (i, "is fenced"), self.fenced(spent, i), False
         if stay is not None and stay.fenced is not None and not stay.renewing:
-            yield f"{i} asks again", self.renewing(world, i), True
+            yield (i, "asks again"), self.renewing(world, i), True
             if self.case.expire and (world.run == i or world.tail == i):
                 run = None if world.run == i else world.run
                 tail = None if world.tail == i else world.tail
-                yield f"the leases of {i} end", world._replace(run=run, tail=tail), False
+                yield ("the leases of", i, "end"), world._replace(run=run, tail=tail), False
         spent = self.spend(world, "renew")
         if spent is not None and stay is not None and stay.locks and not stay.renewing:
-            yield f"{i} renews", self.renewing(spent, i), True
+            yield (i, "renews"), self.renewing(spent, i), True
 
     def retargeted(self, world: World, i: int) -> World:
         if world.target != i:
@@ -487,27 +492,27 @@ class Explorer:
 
     def served(
         self, world: World, i: int, member: Member, request: tuple[Any, ...]
-    ) -> Iterator[tuple[str, World, bool]]:
+    ) -> Iterator[Move]:
         asked = self.put(world, i, member._replace(requests=member.requests - {request}))
         if request[0] == "stopped":
             event = ev.StartingStopped(QUEUE, request[1])
-            yield f"{i} stopped at {request[1]}", self.advance(asked, i, "answer", event), True
+            yield (i, "stopped at", request[1]), self.advance(asked, i, "answer", event), True
             return
         if request[0] == "resume":
-            yield f"{i} resumes", self.resumed(asked, i), True
+            yield (i, "resumes"), self.resumed(asked, i), True
             return
         done, event = self.at_broker(asked, i, request)
         if isinstance(event, frozenset):
             after = self.advance(done, i, "renewed", request[1], event)
         else:
             after = self.advance(done, i, "answer", event)
-        yield f"{i}: {request} -> {event}", after, True
+        yield (i, ":", request, "->", event), after, True
         spent = self.spend(world, "silence")
         if spent is not None:
-            yield f"{i}: {request} without answer", self.failed(spent, i, request), False
+            yield (i, ":", request, "without answer"), self.failed(spent, i, request), False
             late = done._replace(left=spent.left)
             late = self.put(late, i, spent.members[i])
-            yield f"{i}: {request} done, no answer", self.failed(late, i, request), False
+            yield (i, ":", request, "done, no answer"), self.failed(late, i, request), False
 
     def at_broker(self, world: World, i: int, request: tuple[Any, ...]) -> tuple[World, Any]:
         match request:
@@ -565,7 +570,7 @@ class Explorer:
 
     # What a member decides, and time.
 
-    def wishes(self, world: World, i: int, member: Member) -> Iterator[tuple[str, World, bool]]:
+    def wishes(self, world: World, i: int, member: Member) -> Iterator[Move]:
         stay = self.stays[member.stay]
         waiting = stay is None or stay.phase in _WAITING
         if waiting and world.target == i and world.listed[i]:
@@ -576,27 +581,25 @@ class Explorer:
                         claimed = self.put(world, i, member._replace(claims=number))
                         claimed = self.advance(claimed, i, "claim", j, number)
                         bus = claimed.bus | {("claim", i, j, number)}
-                        yield f"{i} claims from {j}", claimed._replace(bus=bus), True
-            yield f"{i} takes", self.advance(world, i, "take", self.gone(world, i)), True
+                        yield (i, "claims from", j), claimed._replace(bus=bus), True
+            yield (i, "takes"), self.advance(world, i, "take", self.gone(world, i)), True
         if stay is None:
             return
         if waiting and world.target != i:
-            yield f"{i} gives up", self.advance(world, i, "release"), True
+            yield (i, "gives up"), self.advance(world, i, "release"), True
         spent = self.spend(world, "release")
         if spent is not None and world.target != i and stay.phase is Phase.RUNNING:
-            yield f"{i} releases", self.advance(spent, i, "release"), False
+            yield (i, "releases"), self.advance(spent, i, "release"), False
         if stay.retry_at is not None:
             for away in (False, True) if stay.barrier is not None else (False,):
                 others = Others(self.gone(world, i), away)
-                yield f"{i} polls, {away}", self.advance(world, i, "poll", others, 0.0), True
+                yield (i, "polls,", away), self.advance(world, i, "poll", others, 0.0), True
         spent = self.spend(world, "impatient")
-        if spent is not None and stay.phase is Phase.DRAINING:
+        if spent is not None and stay.phase in (Phase.STOPPING, Phase.DRAINING):
             others = Others(self.gone(world, i))
-            yield f"{i} drained enough", self.advance(spent, i, "poll", others, NEVER), False
+            yield (i, "drained enough"), self.advance(spent, i, "poll", others, NEVER), False
 
-    def handling(
-        self, world: World, i: int, member: Member, shelf: Shelf
-    ) -> Iterator[tuple[str, World, bool]]:
+    def handling(self, world: World, i: int, member: Member, shelf: Shelf) -> Iterator[Move]:
         may_start = not shelf.stopped and not shelf.fenced
         if (
             may_start
@@ -607,20 +610,20 @@ class Explorer:
             after = shelf._replace(next=offset + 1, in_flight=shelf.in_flight | {offset})
             started = self.counted(world.started, offset)
             world2 = self.put(world, i, member._replace(shelf=after))
-            yield f"{i} starts {offset}", world2._replace(started=started), True
+            yield (i, "starts", offset), world2._replace(started=started), True
         for offset in sorted(shelf.in_flight | shelf.hole):
             after = shelf._replace(in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset})
             finished = (*world.finished[:offset], True, *world.finished[offset + 1 :])
             world2 = self.put(world, i, member._replace(shelf=after))._replace(finished=finished)
             if offset in shelf.hole:
                 world2 = world2._replace(started=self.counted(world.started, offset))
-            yield f"{i} finishes {offset}", self.settled(world2, i), True
+            yield (i, "finishes", offset), self.settled(world2, i), True
         if shelf.commit is not None:
             committed = max(shelf.committed, shelf.commit)
             done = shelf._replace(commit=None, committed=committed)
             world2 = self.put(world, i, member._replace(shelf=done))
             world2 = world2._replace(stored=shelf.commit)
-            yield f"{i} commits {shelf.commit}", self.settled(world2, i), True
+            yield (i, "commits", shelf.commit), self.settled(world2, i), True
         elif (
             shelf.barrier is None
             and not shelf.fenced
@@ -628,19 +631,17 @@ class Explorer:
             and shelf.low() > shelf.committed
         ):
             sent = shelf._replace(commit=shelf.low())
-            yield f"{i} sends commit", self.put(world, i, member._replace(shelf=sent)), True
+            yield (i, "sends commit"), self.put(world, i, member._replace(shelf=sent)), True
         if self.stays[member.stay] and shelf.commit is None and may_start and shelf.barrier is None:
             yield from self.rechecked(world, i, member, shelf)
 
-    def rechecked(
-        self, world: World, i: int, member: Member, shelf: Shelf
-    ) -> Iterator[tuple[str, World, bool]]:
+    def rechecked(self, world: World, i: int, member: Member, shelf: Shelf) -> Iterator[Move]:
         if world.stored < shelf.committed:
             sent = shelf._replace(commit=shelf.committed)
-            yield f"{i} repairs", self.put(world, i, member._replace(shelf=sent)), True
+            yield (i, "repairs"), self.put(world, i, member._replace(shelf=sent)), True
         elif world.stored > max(shelf.start, shelf.committed, shelf.tried):
             event = ev.Overtaken(QUEUE)
-            yield f"{i} is overtaken", self.advance(world, i, "answer", event), True
+            yield (i, "is overtaken"), self.advance(world, i, "answer", event), True
 
     @staticmethod
     def counted(started: tuple[int, ...], offset: int) -> tuple[int, ...]:
@@ -651,7 +652,7 @@ class Explorer:
     def explore(self, limit: int, *, deep: bool) -> Found:
         first = self.first()
         known: dict[World, int] = {first: 0}
-        came: list[tuple[int, str]] = [(-1, "")]
+        came: list[tuple[int, Label]] = [(-1, ())]
         back: list[list[int]] = [[]]
         ends: list[int] = []
         found = Found(ways={})
@@ -681,7 +682,7 @@ class Explorer:
         self.find_stuck(back, ends, came, found)
         return found
 
-    def judge(self, world: World, number: int, came: list[tuple[int, str]], found: Found) -> None:
+    def judge(self, world: World, number: int, came: list[tuple[int, Label]], found: Found) -> None:
         starters = [
             i
             for i, member in enumerate(world.members)
@@ -695,7 +696,7 @@ class Explorer:
             self.note(found, "lost", number, came)
 
     def find_stuck(
-        self, back: list[list[int]], ends: list[int], came: list[tuple[int, str]], found: Found
+        self, back: list[list[int]], ends: list[int], came: list[tuple[int, Label]], found: Found
     ) -> None:
         """Count the states from which no end can be reached."""
         reached = bytearray(len(back))
@@ -712,13 +713,13 @@ class Explorer:
                 self.note(found, "stuck", number, came)
 
     @staticmethod
-    def note(found: Found, law: str, number: int, came: list[tuple[int, str]]) -> None:
+    def note(found: Found, law: str, number: int, came: list[tuple[int, Label]]) -> None:
         setattr(found, law, getattr(found, law) + 1)
         if law not in found.ways:
             way = []
             while number > 0:
                 number, label = came[number]
-                way.append(label)
+                way.append(" ".join(map(str, label)))
             found.ways[law] = "; ".join(reversed(way))
 
 

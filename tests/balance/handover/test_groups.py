@@ -8,6 +8,7 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.handover import HandoverSettings, balance_of
 from pocketmq.balance.handover import events as ev
+from pocketmq.balance.handover.messages import Hello
 from pocketmq.balance.sticky import minimum_moves
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
@@ -123,11 +124,15 @@ def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None
             else:
                 assert len(owned) == 1
     assert balance_of(members[0].group).mode is BalanceMode.MIXED
-    # A foreign member goes: ours take its share, not before 50 ms have passed.
+    # A foreign member goes: ours take its share, not before half a second has passed.
+    before = world.owners()
     world.registered.remove("zz@java")
     world.notify()
-    world.run(0.04)
+    world.run(0.49)
     waiting = [queue for queue, owned in world.owners().items() if not owned]
+    assert [queue for queue in waiting if not before[queue]] == [
+        queue for queue, owned in before.items() if not owned
+    ]
     world.run(1.0)
     assert len([queue for queue, owned in world.owners().items() if not owned]) < len(waiting)
     # One comes: ours stop, drain and commit its share.
@@ -210,19 +215,37 @@ def test_a_second_process_with_the_same_id_takes_nothing_and_warns() -> None:
     assert set(second.held) == set(QUEUES)
 
 
-def test_a_handler_that_never_ends_delays_a_queue_only_for_drain_wait() -> None:
+def test_a_forged_hello_frees_no_lock_of_a_living_member() -> None:
+    world = World(QUEUES, 17)
+    shells = [world.join(settings(f"m{number}")) for number in range(3)]
+    world.produce(4.0, 10.0)
+    world.run(2.0)
+    before = one_owner_each(world)
+    liar = Shell(world, settings("m1", boot="0"))
+    for broker in "ab":
+        world.tell(liar, broker, Hello())
+    world.run(25.0)
+    assert one_owner_each(world) == before
+    assert all(not shell.group.table.gone for shell in shells)
+    assert world.broken == []
+
+
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "drain"])
+def test_a_handler_that_never_ends_delays_a_queue_only_for_drain_wait(overlap: bool) -> None:
     world = World(QUEUES, 5)
     world.produce(2.0, 20.0)
-    giver = world.join(settings("m0", drain_wait=2.0))
+    giver = world.join(settings("m0", drain_wait=2.0, overlap=overlap))
     world.run(1.0)
     world.hang = True
     world.run(0.2)
     world.hang = False
-    world.join(settings("m1", drain_wait=2.0))
+    heir = world.join(settings("m1", drain_wait=2.0, overlap=overlap))
     world.run(1.0)
     world.faulty = True
     world.run(6.0)
-    assert any("not finished in 2 s" in text for text in giver.warnings)
+    assert len(heir.held) == len(QUEUES) // 2
+    assert not any(held.stopped for held in giver.held.values())
+    assert any("drain_wait_s=2;" in text for text in giver.warnings)
     assert [text for text in world.broken if text[:2] in ("S1", "S2")] == []
 
 
@@ -246,6 +269,60 @@ def test_a_member_cut_off_fences_and_goes_on_or_gives_up() -> None:
     assert one_owner_each(world) == before
     assert QueueStage.FENCED not in balance_of(shells[0].group).stages.values()
     assert world.broken == []
+
+
+@pytest.mark.parametrize("heard_last", [True, False], ids=["lost last", "no heartbeat"])
+def test_a_broker_that_is_back_unnoticed_is_asked_again(heard_last: bool) -> None:
+    """The shell says so once at most, and perhaps before it says that the old one closed."""
+    world = World(QUEUES, 14)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    if heard_last:
+        shells[0].feed(ev.Connected("a"))
+    cut(world, shells[0], "a")
+    world.run(0.5)
+    assert any(held.fenced for held in shells[0].held.values())
+    shells[0].down.discard("a")
+    world.run(11.0)
+    assert not any(held.fenced for held in shells[0].held.values())
+    assert one_owner_each(world) == before
+    shells[1].feed(ev.Stopping(1.0))
+    world.run(3.0)
+    assert set(one_owner_each(world).values()) == {shells[0].me}
+    assert world.broken == []
+
+
+def test_queues_of_a_broker_that_is_back_unnoticed_are_taken() -> None:
+    world = World(QUEUES, 15)
+    shell = world.join(settings("m0"))
+    cut(world, shell, "a")
+    world.run(3.0)
+    assert {queue.broker_name for queue in shell.held} == {"b"}
+    shell.down.discard("a")
+    world.run(11.0)
+    assert set(shell.held) == set(QUEUES)
+
+
+def test_a_member_that_no_list_shows_stays_fenced() -> None:
+    """The others take it for gone and free its locks: to renew them would prove nothing."""
+    world = World(QUEUES, 16)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    world.faulty = True
+    for broker in "ab":
+        cut(world, shells[0], broker)
+    world.registered.remove(shells[0].me)
+    world.complete = False  # or the others would have its queues
+    shells[0].down.clear()
+    world.run(30.0)
+    assert all(held.fenced for held in shells[0].held.values())
+    assert shells[0].held
+    world.registered.append(shells[0].me)
+    world.run(12.0)
+    assert not any(held.fenced for held in shells[0].held.values())
+    one_owner_each(world)
+    assert [text for text in world.broken if text[:2] in ("S1", "S2", "S4")] == []
 
 
 def cut(world: World, shell: Shell, broker: str) -> None:
@@ -285,6 +362,54 @@ def test_a_restart_of_a_broker_moves_nothing() -> None:
         shell.feed(ev.Connected("b"))
     world.run(2.0)
     assert one_owner_each(world) == before
+
+
+def test_queues_of_a_vanished_broker_keep_their_owners_though_routes_come_one_by_one() -> None:
+    world = World(QUEUES, 12)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    there = list(QUEUES)
+    for topic in TOPICS:
+        there = [queue for queue in there if (queue.topic, queue.broker_name) != (topic, "b")]
+        for shell in shells:
+            shell.feed(ev.Routed(frozenset(there)))
+        world.run(1.0)
+    world.run(40.0)
+    assert one_owner_each(world) == before
+    world.run(20.0)
+    assert {queue for queue, who in world.owners().items() if who} == set(there)
+
+
+def test_a_deleted_queue_is_released_at_once() -> None:
+    world = World(QUEUES, 12)
+    shells = [world.join(settings(f"m{number}")) for number in range(2)]
+    world.run(2.0)
+    there = [queue for queue in QUEUES if queue != MessageQueue("hot", "b", 4)]
+    for shell in shells:
+        shell.feed(ev.Routed(frozenset(there)))
+    world.run(1.0)
+    assert {queue for queue, who in world.owners().items() if who} == set(there)
+
+
+def test_a_broker_that_does_not_answer_delays_a_start_for_a_second_only() -> None:
+    world = World(QUEUES, 13)
+    world.complete = False
+    shell = world.join(settings("m0"))
+    world.run(0.9)
+    assert shell.held == {}
+    world.run(0.5)
+    assert set(shell.held) == set(QUEUES)
+    # Nobody is gone as long as not all brokers answer, and then soon.
+    other = world.join(settings("m1"))
+    world.run(3.0)
+    assert set(one_owner_each(world).values()) == {shell.me, other.me}
+    world.crash(other)
+    world.run(3.0)
+    assert set(shell.group.table.listed) == {shell.me, other.me}
+    world.complete = True
+    world.run(1.5)
+    assert set(one_owner_each(world).values()) == {shell.me}
 
 
 def test_a_silent_bus_moves_nothing() -> None:

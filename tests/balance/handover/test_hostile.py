@@ -134,6 +134,82 @@ def test_tables_have_limits() -> None:
     assert handover.advance(group, strange, 1.0).group.claims == {}
 
 
+def hear(group: handover.HandoverGroup, name: str, number: int, now: float, *more: object):  # type: ignore[no-untyped-def]
+    word = messages.State(number, (QUEUES[0],), *more)  # type: ignore[arg-type]
+    return handover.advance(group, ev.Heard("a", name, "1", word), now).group
+
+
+def test_members_that_are_gone_make_room_and_are_forgotten() -> None:
+    """Otherwise a member that runs for long would not know those that come late."""
+    group = started()
+    for number in range(MOST_TOLD):
+        group = hear(group, f"old{number}@pm1", 1, 1.0 + number / 1e4)
+    everyone = tuple(word.client_id for word in group.table.told.values())
+    group = handover.advance(group, ev.Listed(("me@pm1", *everyone)), 2.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1", *everyone[1:])), 3.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1",)), 4.0).group
+    assert len(group.table.gone) == MOST_TOLD
+    group = hear(group, "new@pm1", 1, 5.0)
+    assert len(group.table.told) == MOST_TOLD
+    assert "new@pm1#1" in group.table.told
+    assert "old0@pm1#1" not in {**group.table.told, **group.table.gone}
+    listed = ev.Listed(("me@pm1", "new@pm1"))
+    for now in (500.0, 603.0):
+        group = handover.advance(group, listed, now).group
+        assert len(group.table.told) == MOST_TOLD
+    group = handover.advance(group, listed, 605.0).group
+    assert group.table.told.keys() == {"new@pm1#1"}
+    assert group.table.gone == {}
+
+
+def tells_newcomers(group: handover.HandoverGroup, now: float) -> messages.State:
+    group = handover.advance(group, ev.Heard("a", "zz@pm1", "1", messages.Hello()), now).group
+    told = handover.advance(group, ev.TimerElapsed(), now + 1.0).instructions
+    states = [what.message for what in told if isinstance(what, do.Tell)]
+    assert isinstance(states[0], messages.State)
+    return states[0]
+
+
+def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> None:
+    group = started()
+    names = [f"old{number}@pm1" for number in range(MOST_TOLD)]
+    for name in names:
+        group = hear(group, name, 1, 1.0)
+    group = handover.advance(group, ev.Listed(("me@pm1", *names)), 2.0).group
+    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 3.0).group
+    state = tells_newcomers(group, 4.0)
+    notice = messages.Notice("me@pm1", "1", (state,))
+    assert messages.read_notice(messages.write_notice(notice)) == notice
+    assert state.table.keys() > {f"{name}#1" for name in names[50:]}
+    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 100.0).group
+    assert tells_newcomers(group, 101.0).table.keys() == {f"{name}#1" for name in names[50:]}
+
+
+def test_events_without_a_pause_put_nothing_off() -> None:
+    """Neither decisions, for which the timer is set, nor the question for members."""
+    group = started()
+    now, asked, wakes = 0.0, [], set()
+    for number in range(1, 40):
+        now = number / 10
+        hello = ev.Heard("a", f"m{number}@pm1", "1", messages.Hello())
+        result = handover.advance(group, hello, now)
+        group = result.group
+        wakes |= {group.wake_at}
+        if number % 5 == 0:  # the loop is busy, and its timers are late
+            assert group.wake_at is not None
+            assert group.wake_at <= now - 0.4
+            result = handover.advance(group, ev.TimerElapsed(), now)
+            group = result.group
+            asked += [now for what in result.instructions if isinstance(what, do.AskMembers)]
+    assert len(wakes) <= 8
+    assert asked[:2] == [1.0, 2.0]
+    # The last question comes half a second after the last voice: its answer shows that member.
+    assert group.ask_at == 4.0
+    group = handover.advance(group, ev.TimerElapsed(), 4.0).group
+    assert group.ask_at == 5.0
+    assert handover.advance(group, ev.TimerElapsed(), 5.0).group.ask_at is None
+
+
 def test_what_a_foreign_member_tells_is_ignored() -> None:
     group = started()
     assert (
@@ -168,6 +244,19 @@ def test_messages_that_are_unknown_or_out_of_range_are_skipped(message: object) 
     body = {"sender": "you@pm1", "boot": "1", "messages": [{"kind": "HELLO"}, message]}
     read = messages.read_notice(msgspec.json.encode(body))
     assert read == messages.Notice("you@pm1", "1", (messages.Hello(),))
+
+
+def test_of_a_long_notice_only_the_beginning_is_read() -> None:
+    hellos = (messages.Hello(),) * 300
+    gives = tuple(messages.Give("me@pm1", QUEUES[0], 1, number) for number in range(3000))
+    mixed: tuple[messages.BusMessage, ...] = (*hellos[:10], *gives, *hellos[10:], messages.Bye())
+    read = messages.read_notice(messages.write_notice(messages.Notice("you@pm1", "1", mixed)))
+    assert read is not None
+    assert read.messages == (
+        *hellos[:10],
+        *gives[: messages.MOST_GIVEN],
+        *hellos[: messages.MOST_MESSAGES - 10],
+    )
 
 
 def test_what_is_not_a_notice_is_none() -> None:

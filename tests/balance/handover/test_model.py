@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pocketmq.balance.handover import giving, leases, queue, stay, tail, taking
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.stay import Phase, Stay, Step
-from tests.balance.handover.explorer import Case, Explorer, Found, explore
+from tests.balance.handover.explorer import Case, Explorer, Found, Label, explore
 
 # Laws that hold in every case, however much goes wrong.
 ALWAYS = ("lost", "stuck")
@@ -36,6 +36,7 @@ SMALL = [
     (Case(messages=2, claims=1, flips=1, crash=1, fresh=True), CRASH),
     (Case(messages=2, claims=1, crash=1, overlap=False), CRASH),
     (Case(messages=2, claims=1, flips=1, impatient=1), CRASH),
+    (Case(messages=2, claims=1, flips=1, impatient=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1), CRASH),
     (Case(messages=1, claims=1, flips=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, flips=1, expire=1), CRASH),
@@ -261,7 +262,7 @@ def test_without_a_rule_a_law_is_broken(
     mutant(monkeypatch)
     shipped = Explorer.note
 
-    def note(found: Found, broken: str, number: int, came: list[tuple[int, str]]) -> None:
+    def note(found: Found, broken: str, number: int, came: list[tuple[int, Label]]) -> None:
         shipped(found, broken, number, came)
         if broken == law:
             raise Caught(found.ways[law])

@@ -144,7 +144,7 @@ class Shell:
             case do.StopStarting(queue=queue):
                 held = self.held[queue]
                 held.stopped = True
-                world.later(lambda: self.live(queue, held, ev.StartingStopped(queue, held.next)))
+                self.say_stopped(queue, held)
             case do.Drain(queue=queue):
                 self.held[queue].draining = True
                 self.settle(queue, self.held[queue])
@@ -163,6 +163,14 @@ class Shell:
             case do.Leave():
                 self.left = True
                 world.depart(self)
+
+    def say_stopped(self, queue: MessageQueue, held: Held) -> None:
+        """Answer that starting has stopped; where order is kept, after the last handler."""
+        if not self.settings.overlap and held.in_flight and not held.dropped:
+            self.world.later(lambda: self.say_stopped(queue, held), 20.0)
+            return
+        event = ev.StartingStopped(queue, held.next)
+        self.world.later(lambda: self.live(queue, held, event))
 
     def live(self, queue: MessageQueue, held: Held, event: ev.HandoverEvent) -> None:
         if self.held.get(queue) is held:
@@ -314,6 +322,8 @@ class World:
         self.broken: list[str] = []
         self.faulty = False
         self.start_at_end = True
+        self.complete = True
+        """False: a broker does not list the members."""
         self.lose_answers = 0.0
         self.lose_bus = 0.0
         self.work = work
@@ -346,7 +356,7 @@ class World:
     # Members.
 
     def listing(self) -> ev.Listed:
-        return ev.Listed(tuple(self.registered))
+        return ev.Listed(tuple(self.registered), self.complete)
 
     def notify(self) -> None:
         for shell in self.shells:

@@ -1,4 +1,7 @@
-"""Flow-control thresholds: per queue, per topic, and the ranges RocketMQ accepts."""
+"""Flow-control thresholds: per queue, per topic, and the ranges RocketMQ accepts.
+
+`pulling.before_pull` and `lite_pull` compare a cache with them.
+"""
 
 import msgspec
 

@@ -1,10 +1,10 @@
 """Hand-over of queues between members, without messages twice and almost without a pause.
 
 A shell makes a group with `new_group(HandoverSettings(...))` and then calls
-`advance(group, event, now)` for each event, in the order in which they happened, on one thread. It
-keeps `Advanced.group` for the next call and carries out `Advanced.instructions` in their order.
-`now` is a monotonic time in seconds that never goes back. `balance_of(group)` is what
-operators see. Events may come in any order; `advance` never raises.
+`advance(group, event, now)` for each event as it happens, on one thread; no order of events makes
+it raise. The shell keeps `Advanced.group` for the next call and carries out `Advanced.instructions`
+in their order. `now` is a monotonic time in seconds that never goes back. `balance_of(group)` is
+what operators see.
 
 The order of a start: listen to the bus of each broker, heartbeat, `Routed`, `Started`; then
 `Listed` whenever members were asked for or a broker notifies. A `Heard` is reported for every

@@ -4,6 +4,8 @@ Decided once per turn of the loop. The target says who shall have a queue; an ow
 the heir claims it, so a slow or hung heir costs nothing.
 """
 
+from math import inf
+
 from msgspec.structs import replace
 
 from pocketmq.balance.handover.draft import Draft
@@ -34,7 +36,8 @@ def decide(draft: Draft) -> float | None:
     again += waiting_for(draft.table, draft.now).values()
     if draft.ready and not draft.stopping and not draft.double:
         again.append(_want(draft))
-    return min((at for at in again if at is not None), default=None)
+    first = min((at for at in again if at is not None), default=inf)
+    return first if first < inf else None
 
 
 def _forget_absent(draft: Draft) -> None:
@@ -134,7 +137,9 @@ def _want(draft: Draft) -> float | None:
         stay = draft.stays.get(queue)
         if owner != me or (stay is not None and stay.phase not in _WAITING):
             continue
-        if queue.broker_name in draft.down:
+        back_at = draft.back_at(queue.broker_name)
+        if back_at > now:
+            again.append(back_at)
             continue
         if stay is None:
             stay = Stay(queue=queue, since=now)

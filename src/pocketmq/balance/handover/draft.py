@@ -1,5 +1,7 @@
 """A group while one event is worked in: a scratch pad that no one else sees."""
 
+from math import inf
+
 from msgspec.structs import replace
 
 from pocketmq.balance.consumer.instructions import Instruction
@@ -35,6 +37,7 @@ class Draft:
         self.stop_at = group.stop_at
         self.left = group.left
         self.down = group.down
+        self.shown_at = group.shown_at
         self.greeted = group.greeted
         self.state_number = group.state_number
         self.claim_number = group.claim_number
@@ -45,6 +48,7 @@ class Draft:
         self.renew_at = group.renew_at
         self.listed_at = group.listed_at
         self.ask_at = group.ask_at
+        self.voice_at = group.voice_at
         self.touched: set[MessageQueue] = set()
         self.instructions: list[Instruction] = []
 
@@ -57,6 +61,17 @@ class Draft:
     def brokers(self) -> list[str]:
         """The brokers of all queues, in a fixed order."""
         return sorted({queue.broker_name for queue in self.queues})
+
+    def back_at(self, broker: str) -> float:
+        """Return from when a broker may be asked for locks; `inf`: not before a list comes.
+
+        That its connection is back may go unnoticed. But a member that no list shows is taken for
+        gone, and its locks are freed: it must not go on before it is listed.
+        """
+        lost = self.down.get(broker)
+        if lost is None:
+            return self.now
+        return lost + self.settings.times.renew_every if self.shown_at > lost else inf
 
     def add(self, *instructions: Instruction) -> None:
         """Do these next."""
@@ -77,7 +92,13 @@ class Draft:
 
     def decide_soon(self) -> None:
         """Decide once all events of this turn of the loop are in."""
-        self.decide_at = self.now
+        # Never later than planned: events without a pause must not put decisions off for good.
+        if self.decide_at is None or self.decide_at > self.now:
+            self.decide_at = self.now
+
+    def ask_soon(self, at: float) -> None:
+        """Ask for the members at this time, or earlier if that was planned."""
+        self.ask_at = at if self.ask_at is None else min(self.ask_at, at)
 
     def tell_soon(self, at: float) -> None:
         """Report the state at this time, or earlier if that was planned."""
@@ -103,6 +124,7 @@ class Draft:
             stop_at=self.stop_at,
             left=self.left,
             down=self.down,
+            shown_at=self.shown_at,
             greeted=self.greeted,
             state_number=self.state_number,
             claim_number=self.claim_number,
@@ -113,6 +135,7 @@ class Draft:
             renew_at=self.renew_at,
             listed_at=self.listed_at,
             ask_at=self.ask_at,
+            voice_at=self.voice_at,
             wake_at=wake_at,
         )
         return Advanced(group, tuple(self.instructions))

@@ -1,6 +1,7 @@
 """How a queue leaves this member: to the heir that claimed it, or to no member.
 
-Owns the giver's half of the hand-over, from the claim to the last unlock.
+Owns the giver's half of the hand-over, from the claim to the last unlock. Whether a claim is
+answered at all is decided in `decisions`.
 """
 
 from msgspec.structs import replace
@@ -94,7 +95,8 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
         return Step(stay)
     stopped = replace(stay, offset=offset, since=now, pending=stay.pending - {Pending.STOP})
     if stay.peer is None or not settings.overlap:
-        return drain(replace(stopped, phase=Phase.DRAINING))
+        # One wait for all: handlers may have been waited for before starting was said to stop.
+        return drain(replace(stopped, phase=Phase.DRAINING, since=stay.since))
     opening = replace(stopped, phase=Phase.OPENING, locks=stay.locks - RUN, releasing=RUN)
     return give_back(opening, settings)
 
@@ -137,16 +139,21 @@ def drained(stay: Stay, settings: HandoverSettings, now: float, *, stored: bool)
 
 
 def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    """Give up waiting for handlers that do not end; the heir handles their messages again."""
+    """Give up waiting for handlers that do not end; the heir handles their messages again.
+
+    Orderly and pull consumers wait for them before they say that starting has stopped.
+    """
     if now >= stay.since + settings.drain_wait:
         queue = stay.queue
         warning = Warn(
-            f"messages in flight were not finished in {settings.drain_wait:g} s after the queue "
-            f"was given away; their next owner handles them again: group={settings.group} "
-            f"topic={queue.topic} queue={queue.broker_name}:{queue.queue_id}"
+            f"handlers did not finish in time: group={settings.group} topic={queue.topic} "
+            f"queue={queue.broker_name}:{queue.queue_id} drain_wait_s={settings.drain_wait:g}; "
+            f"the queue is released, its next owner handles their messages again"
         )
         step = _finish(stay, settings, now)
         return Step(step.stay, (warning, *step.instructions))
+    if stay.phase is Phase.STOPPING:
+        return Step(stay)
     if Pending.DRAIN not in stay.pending and stay.retry_at is not None and now >= stay.retry_at:
         return drain(stay)
     return Step(replace(stay, retry_at=None) if Pending.DRAIN in stay.pending else stay)

@@ -53,8 +53,10 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     stop_at: float | None = None
     """When the rest is released; None while the member is not stopping."""
     left: bool = False
-    down: frozenset[str] = frozenset()
-    """Brokers without a connection."""
+    down: dict[str, float] = {}
+    """Brokers whose connection closed, with the time; until a renewal is answered."""
+    shown_at: float = float("-inf")
+    """When a list of members showed this one last."""
     renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = {}
     hold_off: dict[MessageQueue, float] = {}
     """Queues that a foreign member had, with the time from which they may be taken."""
@@ -71,6 +73,8 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """When the list of members was asked for last."""
     ask_at: float | None = None
     """When to ask for it again; None: with the next beacon."""
+    voice_at: float = float("-inf")
+    """When a member was heard last that calls for another list."""
     wake_at: float | None = None
 
     def __hash__(self) -> int:

@@ -20,7 +20,6 @@ from pocketmq.balance.handover.stay import Phase, Step
 from pocketmq.balance.handover.taking import given
 from pocketmq.model import MessageQueue
 
-_ASK_AGAIN = 1.0
 _MOST_LATER = 100
 
 
@@ -46,11 +45,12 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.Renewed():
             upkeep.take_renewal(draft, event)
         case events.Connected(broker=broker):
-            draft.down -= {broker}
+            upkeep.reached(draft, broker)
             upkeep.renew(draft, broker)
             draft.decide_soon()
         case events.Disconnected(broker=broker):
-            draft.down |= {broker}
+            draft.down = {**draft.down, broker: now}
+            draft.ask_soon(now + upkeep.ASK_AGAIN)
             for queue, stay in list(draft.stays.items()):
                 if queue.broker_name == broker:
                     draft.apply(queue, fence(stay, now))
@@ -95,15 +95,21 @@ def _list(draft: Draft, event: events.Listed) -> None:
     settings = draft.settings
     me = settings.client_id
     draft.table = tables.listed(draft.table, settings, event, draft.now)
+    if me in event.members:
+        draft.shown_at = draft.now
+    elif draft.down.keys() & set(draft.brokers):
+        draft.ask_soon(draft.now + settings.times.renew_every)
     twice = draft.table.listed.count(me) > 1
     if draft.double and not twice:
         draft.twin = None
     if twice and draft.twin is not None and not draft.double:
         draft.warn(
-            f"another process has the same client id, and had it first; this one takes no queues: "
-            f"group={settings.group} client_id={me}; give each its own instance_name"
+            f"client id already in use: group={settings.group} client_id={me}; this process "
+            f"consumes nothing. Set a unique instance_name for each process"
         )
     draft.double = twice and draft.twin is not None
+    if not event.complete:
+        draft.ask_soon(draft.now + upkeep.ASK_AGAIN)
     draft.decide_soon()
 
 
@@ -111,15 +117,16 @@ def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
     """Note the queues; those that disappear may be back soon, and keep their owners until then."""
     until = draft.now + draft.settings.times.absent_broker
     topics = {queue.topic for queue in queues}
-    brokers = {queue.broker_name for queue in queues}
+    places = {(queue.topic, queue.broker_name) for queue in queues}
     absent = {
         queue: at
         for queue, at in draft.absent.items()
         if queue not in queues and at > draft.now and queue.topic in topics
     }
     for queue in draft.queues - queues:
-        # A queue whose broker is there was deleted, or its topic is not subscribed any more.
-        if queue.topic in topics and queue.broker_name not in brokers:
+        # Routes come topic by topic: only a broker that still has queues of the same topic has
+        # deleted this one. A topic without any queue is not subscribed any more.
+        if queue.topic in topics and (queue.topic, queue.broker_name) not in places:
             absent[queue] = until
     draft.queues, draft.absent = queues, absent
     upkeep.greet(draft)
@@ -170,7 +177,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
             draft.table = tables.goodbye(draft.table, sender, event.boot, back_within, now)
     if not known:
         # Brokers do not always notify: an unknown voice is a reason to ask, once a second.
-        draft.ask_at = max(now + tables.SUPERSEDED, draft.listed_at + _ASK_AGAIN)
+        upkeep.ask_after_voice(draft)
     draft.decide_soon()
 
 
@@ -179,7 +186,7 @@ def _hear_state(draft: Draft, boot: str, sender: str, message: messages.State) -
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.told for name in message.table):
         # This member had queues before it started again. A list shows whether that process lives.
-        draft.ask_at = draft.now + tables.SUPERSEDED
+        upkeep.ask_after_voice(draft)
     before = draft.table.told.get(owner)
     draft.table = tables.state(
         draft.table,

@@ -3,7 +3,7 @@
 The bus is queue 0 of topic `POCKETMQ_BALANCE` on each broker; a message's tag is the group. One
 notice carries what a member has to tell at one time. Members of later versions may tell what this
 one does not know; it is skipped. Nothing that is read here is trusted: sizes and numbers have
-limits, and no message can make a member lose messages (see `group`).
+limits, and no message can make a member lose messages (see `stay`).
 """
 
 from typing import Annotated
@@ -17,6 +17,12 @@ PROTOCOL_VERSION = 1
 MEMBER_SUFFIX = f"@pm{PROTOCOL_VERSION}"
 """How the client ids of members end that speak this protocol."""
 
+MOST_MESSAGES = 64
+"""Messages of one notice that are read, beside those that give queues."""
+MOST_GIVEN = 1_024
+"""Queues that one notice can give. The heirs of more claim the rest again."""
+MOST_OTHERS = 1_000
+"""Boots that one `State` can tell of, beside the sender's."""
 _LONGEST_NOTICE = 4 << 20
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -35,10 +41,10 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     number: Number
     held: Queues = ()
     draining: Queues = ()
-    table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=1_000)] = {}
+    table: Annotated[dict[Name, Queues], msgspec.Meta(max_length=MOST_OTHERS)] = {}
     """What the sender knows of others, by lock owner (`client id#boot`); the first in rank adds it
     for those who have just come."""
-    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=1_000)] = {}
+    away: Annotated[dict[Name, Seconds], msgspec.Meta(max_length=MOST_OTHERS)] = {}
     """Of these, who has left and will be back, and for how long queues still wait for it."""
 
 
@@ -97,7 +103,7 @@ def write_notice(notice: Notice) -> bytes:
 def read_notice(body: bytes) -> Notice | None:
     """Return what a body carries; None if it is not a notice at all.
 
-    Messages of unknown kinds, or with values out of range, are skipped.
+    Messages of unknown kinds, with values out of range or above the limits are skipped.
     """
     if len(body) > _LONGEST_NOTICE:
         return None
@@ -105,12 +111,22 @@ def read_notice(body: bytes) -> Notice | None:
         raw = _notice_decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    messages = []
+    messages: list[BusMessage] = []
+    given = 0
     for item in raw.messages:
         try:
-            messages.append(_message_decoder.decode(item))
+            message = _message_decoder.decode(item)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             continue
+        # Each costs a reader work. Members give each queue with a message of its own, and tell few
+        # others at one time.
+        if isinstance(message, Give):
+            given += 1
+            if given > MOST_GIVEN:
+                continue
+        elif len(messages) - min(given, MOST_GIVEN) >= MOST_MESSAGES:
+            continue
+        messages.append(message)
     return Notice(raw.sender, raw.boot, tuple(messages))
 
 

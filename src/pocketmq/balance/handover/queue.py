@@ -70,7 +70,7 @@ def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> 
     """Do what is due."""
     if stay.phase is Phase.RUNNING:
         return watch_tail(stay, others, settings, now)
-    if stay.phase is Phase.DRAINING:
+    if stay.phase in (Phase.STOPPING, Phase.DRAINING):
         return watch_drain(stay, settings, now)
     if stay.retry_at is None or now < stay.retry_at:
         return Step(stay)
@@ -95,6 +95,6 @@ def due(stay: Stay, settings: HandoverSettings) -> float | None:
     if stay.phase is Phase.RUNNING:
         if stay.recheck_at < first and stay.fenced is None and stay.barrier is None:
             first = stay.recheck_at
-    elif stay.phase is Phase.DRAINING:
+    elif stay.phase in (Phase.STOPPING, Phase.DRAINING):
         first = min(first, stay.since + settings.drain_wait)
     return first if first < _NEVER else None

@@ -26,14 +26,14 @@ class HandoverTimes(msgspec.Struct, frozen=True, kw_only=True):
     """How long a broker keeps a lock after the last request for it."""
     renew_every: float = 5.0
     fence_after: float = 15.0
-    """Without a renewal granted that was sent after this, a lease is in doubt."""
+    """Seconds since the last granted lock request was sent, after which a queue is fenced."""
     beacon: float = 20.0
     silent: float = 45.0
     """A listed member without a word for this long counts as hung."""
     gone_names: float = 90.0
     """How long locks are freed in the names of those that are gone; leases end after 60."""
-    after_foreign: float = 0.05
-    """How long to wait before a queue is taken that a foreign member had."""
+    after_foreign: float = 0.5
+    """How long to wait before a queue is taken that a foreign member had; it may let go late."""
     absent_broker: float = 60.0
     """How long queues of a broker without a route keep their owners."""
     seize_drained: float = 15.0
@@ -48,11 +48,11 @@ class HandoverSettings(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     client_id: str
     boot: str
-    """A random text of this start."""
+    """A random id of this start of the process; part of the lock owner's name."""
     overlap: bool = True
     """The heir starts while the giver finishes. False (orderly and pull consumers): it waits."""
     settle: float = 0.2
-    """How long the list of members must be unchanged before queues are claimed."""
+    """Seconds after the last join before queues are claimed."""
     drain_wait: float = 60.0
     """How long the messages in flight of a given queue may take."""
     return_within: float = 0.0

@@ -2,18 +2,24 @@
 
 A stay begins when the member wants the queue and ends when it has nothing of it any more. It knows
 nothing of other queues, of members' tables or of targets: who decides what is wanted and given is
-its caller's business, and no decision of the caller can break the invariants S1 to S5. The model
-check in the tests explores these very functions under arbitrary decisions.
+its caller's business, and no decision of the caller can break the invariants. The model check in
+the tests explores these very functions under arbitrary decisions. The invariants:
+
+- two members never start handlers of a queue under fresh leases;
+- every message below the stored offset was finished;
+- without a fault no message is started twice, and the stored offset never goes back;
+- an heir commits only what is past its barrier.
 
 | phase | locks of this member | the shell has the queue |
 |---|---|---|
-| WANTED, CLAIMED, FREEING, LOCKING | none | no |
+| WANTED, CLAIMED, FREEING | none | no |
+| LOCKING | none, or run while it waits for tail | no |
 | READING, STORING | run, and tail unless given by overlap | no |
 | RUNNING | run; tail as soon as the giver has finished | yes |
 | STOPPING | both | yes |
 | OPENING, DRAINING (overlap) | tail | yes |
 | DRAINING (drain) | both | yes |
-| CLOSING | being given back | no |
+| CLOSING | being released | no |
 """
 
 from enum import Enum

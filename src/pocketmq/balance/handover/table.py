@@ -11,14 +11,17 @@ import msgspec
 from msgspec.structs import replace
 
 from pocketmq.balance.handover.events import Listed
-from pocketmq.balance.handover.messages import State, is_ours, lock_owner
+from pocketmq.balance.handover.messages import MOST_OTHERS, State, is_ours, lock_owner
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model import MessageQueue
 
 SUPERSEDED = 0.5
-"""How much older than what a member said a list may be."""
+"""Seconds by which a list of members may be older than a hello: until then a member that is missing
+from it is not taken for gone."""
 MOST_TOLD = 1024
-"""Boots whose words are kept."""
+"""Boots whose reports are kept."""
+FORGOTTEN = 600.0
+"""Seconds after which a boot that is gone is forgotten."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -49,7 +52,7 @@ class Table(msgspec.Struct, frozen=True):
     grown: float = 0.0
     """When the last member came."""
     known: bool = False
-    """Whether brokers listed the members at all."""
+    """Whether all brokers listed the members once, or enough time has passed since some did."""
 
 
 def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) -> Table:
@@ -61,8 +64,7 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
     present = set(members)
     came = [member for member in present if member not in table.since and member != me]
     since = {member: table.since.get(member, now) for member in present}
-    gone = {owner: at for owner, at in table.gone.items() if now - at < 600.0}
-    told = dict(table.told)
+    gone = dict(table.gone)
     for owner, word in table.told.items():
         count = members.count(word.client_id) if word.client_id in present else 0
         # A list may be older than the hello of a member that it does not show.
@@ -72,9 +74,10 @@ def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) 
             gone.setdefault(owner, now)
         else:
             gone.pop(owner, None)
-        if now - gone.get(owner, now) > 600.0:
-            del told[owner]
     gone.pop(own, None)
+    over = {owner for owner, at in gone.items() if now - at >= FORGOTTEN}
+    gone = {owner: at for owner, at in gone.items() if owner not in over}
+    told = {owner: word for owner, word in table.told.items() if owner not in over}
     return replace(
         table,
         listed=tuple(sorted(members)),
@@ -131,7 +134,10 @@ def state(
         bye = before.bye if before else None
         if before is not None and bye is not None and bye > now:
             held = before.held  # these wait for it, though it has let them go
-        superseded = before.superseded if before else None
+        # A boot that answers a hello in its own name lives: the hello was forged, or repeated. A
+        # state from before, on another bus, is followed there by the same hello. Only of this
+        # member's own id no hello is heard again.
+        superseded = before.superseded if before and sender == me else None
         word = Told(sender, now, message.number, held, draining, bye, superseded)
         table = _with(table, owner, word)
     for name, others in message.table.items():
@@ -156,8 +162,32 @@ def goodbye(table: Table, sender: str, boot: str, back_within: float, now: float
 
 def _with(table: Table, owner: str, word: Told) -> Table:
     if owner not in table.told and len(table.told) >= MOST_TOLD:
-        return table
+        # Those that are gone make room. Their locks end by themselves, if they are not free yet.
+        oldest = min(table.gone.keys() & table.told.keys(), key=table.gone.__getitem__, default="")
+        if not oldest:
+            return table
+        told = {name: each for name, each in table.told.items() if name != oldest}
+        gone = {name: at for name, at in table.gone.items() if name != oldest}
+        return replace(table, told={**told, owner: word}, gone=gone)
     return replace(table, told={**table.told, owner: word})
+
+
+def worth_telling(table: Table, times: HandoverTimes, now: float) -> dict[str, Told]:
+    """Return what newcomers are told of others, no more than they accept.
+
+    Who is gone for long is left out: members forget it at different times, and would tell each
+    other of it without end.
+    """
+    words = {
+        owner: word
+        for owner, word in table.told.items()
+        if word.held
+        and (now - table.gone.get(owner, now) < times.gone_names or (word.bye or 0.0) > now)
+    }
+    if len(words) <= MOST_OTHERS:
+        return words
+    ranked = sorted(words, key=lambda owner: (owner in table.gone, -words[owner].heard))
+    return {owner: words[owner] for owner in ranked[:MOST_OTHERS]}
 
 
 def living(table: Table) -> dict[str, Told]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.events import Part, Renewed
 from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
@@ -10,14 +12,19 @@ from pocketmq.balance.handover.messages import Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
 from pocketmq.balance.handover.table import (
+    SUPERSEDED,
+    Told,
     gone_names,
     living,
     silent,
+    worth_telling,
 )
 from pocketmq.balance.handover.tail import Others
 from pocketmq.model import MessageQueue
 
 LONGEST_AWAY = 3600.0
+ASK_AGAIN = 1.0
+"""Seconds after which the members are asked for again, where the answer was not enough."""
 _RENEW_AGAIN = 1.0
 _HELD, _DRAINING = "held", "draining"
 _FINISHING = frozenset({Phase.OPENING, Phase.DRAINING, Phase.CLOSING})
@@ -35,6 +42,8 @@ def run_timers(draft: Draft) -> None:
             renew(draft, broker)
     if draft.ask_at is not None and now >= draft.ask_at:
         ask_members(draft)
+        if now < draft.voice_at + SUPERSEDED:
+            draft.ask_soon(now + ASK_AGAIN)
     if now >= draft.beacon_at:
         draft.beacon_at = now + times.beacon
         ask_members(draft)
@@ -75,12 +84,20 @@ def _others(draft: Draft, stay: Stay, cache: dict[str | None, Others]) -> Others
 
 def _get_ready(draft: Draft) -> None:
     """Take part once the others' queues are known, or after a second."""
-    if draft.ready or draft.started is None or not draft.table.known or not draft.queues:
+    if draft.ready or draft.started is None:
+        return
+    late = draft.now >= draft.started + draft.settings.times.know_others
+    if late and draft.table.listed and not draft.table.known:
+        # A broker does not answer. Members that only it lists may be missing, and their locks
+        # protect them; nobody is taken for gone before all have answered.
+        draft.table = replace(draft.table, known=True)
+        draft.decide_soon()
+    if not draft.table.known or not draft.queues:
         return
     me = draft.settings.client_id
     heard = {word.client_id for word in living(draft.table).values() if word.number >= 0}
     ours = {member for member in draft.table.listed if is_ours(member)} - {me}
-    if ours <= heard or draft.now >= draft.started + draft.settings.times.know_others:
+    if ours <= heard or late:
         draft.ready = True
         draft.decide_soon()
 
@@ -89,6 +106,15 @@ def ask_members(draft: Draft) -> None:
     """Ask brokers for the members now."""
     draft.listed_at, draft.ask_at = draft.now, None
     draft.add(AskMembers())
+
+
+def ask_after_voice(draft: Draft) -> None:
+    """Ask soon, since a voice was heard; the last answer must be younger than the last voice.
+
+    Voices without a pause must not put the question off for good.
+    """
+    draft.voice_at = draft.now
+    draft.ask_soon(max(draft.now + SUPERSEDED, draft.listed_at + ASK_AGAIN))
 
 
 def greet(draft: Draft) -> None:
@@ -101,9 +127,16 @@ def greet(draft: Draft) -> None:
             draft.add(Tell(broker, Hello()))
 
 
+def reached(draft: Draft, broker: str) -> None:
+    """Note that a broker answers."""
+    if broker in draft.down:
+        draft.down = {name: at for name, at in draft.down.items() if name != broker}
+        draft.decide_soon()
+
+
 def renew(draft: Draft, broker: str) -> None:
     """Ask again for all locks at a broker, unless that is in flight."""
-    if broker in draft.down or broker in draft.renewing:
+    if draft.back_at(broker) > draft.now or broker in draft.renewing:
         return
     locks: set[tuple[MessageQueue, Part]] = set()
     for queue, stay in list(draft.stays.items()):
@@ -132,7 +165,10 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
             stay, frozenset(parts), granted, draft.settings, draft.now, sent_at=event.sent_at
         )
         draft.apply(queue, step)
-    if event.granted is None:
+    if event.granted is not None:
+        if event.sent_at > draft.down.get(event.broker, event.sent_at):
+            reached(draft, event.broker)
+    elif event.broker not in draft.down:
         # Perhaps the connection has just come back: there is no need to wait for the next turn.
         draft.renew_at = min(draft.renew_at, draft.now + _RENEW_AGAIN)
     if asked:
@@ -172,12 +208,14 @@ def tell_state(draft: Draft) -> None:
     """Report on every bus what this member has, and to newcomers what it knows of others."""
     held, draining = current_state(draft.stays)
     draft.state_number += 1
-    words = draft.table.told if draft.tell_table else {}
-    table = {owner: tuple(word.held) for owner, word in words.items() if word.held}
+    words: dict[str, Told] = {}
+    if draft.tell_table:
+        words = worth_telling(draft.table, draft.settings.times, draft.now)
+    table = {owner: tuple(word.held) for owner, word in words.items()}
     away = {
         owner: min(word.bye - draft.now, LONGEST_AWAY)
         for owner, word in words.items()
-        if word.held and word.bye is not None and word.bye > draft.now
+        if word.bye is not None and word.bye > draft.now
     }
     state = State(draft.state_number, tuple(held), tuple(draining), table, away)
     for broker in draft.brokers:

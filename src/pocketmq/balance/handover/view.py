@@ -30,7 +30,9 @@ def balance_of(group: HandoverGroup) -> GroupBalance:
     held, _ = current_state(group.stays)
     owners.update(dict.fromkeys(held, me))
     reason = ""
-    if foreign:
+    if group.double:
+        reason = "another process has the same client id; this one takes no queues"
+    elif foreign:
         reason = f"{len(foreign)} of {len(group.table.listed)} members do not hand queues over"
     return GroupBalance(
         group=group.settings.group,

@@ -1,6 +1,7 @@
 """Long polling: suspended pulls retried when messages arrive, time out, or lose their topic.
 
-`suspended_pulls` decides which of them and when; this carries it out and keeps the timer. Belongs
+`requests` decides how long a pull is held, `suspended_pulls` which of them are resumed and when;
+this carries it out and keeps the timer. Belongs
 to the broker's loop.
 """
 

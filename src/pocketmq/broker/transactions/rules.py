@@ -1,9 +1,9 @@
 """The rules of transactions: what a half message is, when to ask about it, what it becomes.
 
-Pure decisions over values and `now`. A half message waits in the one queue of
-RMQ_SYS_TRANS_HALF_TOPIC until its producer commits or rolls back; beside it the
-queue keeps what decides when to ask: the time it began, or, negative, the one from which its
-producer wants to be asked.
+Pure decisions over values and `now`; when a half message is discarded is decided in `checks`. A
+half message waits in the one queue of RMQ_SYS_TRANS_HALF_TOPIC until its producer commits or rolls
+back; beside it the queue keeps what decides when to ask: the time it began, or, negative, the one
+from which its producer wants to be asked.
 """
 
 from typing import NamedTuple

@@ -151,22 +151,24 @@ class ConfirmedOffsets:
         await asyncio.wait({task})
         return not task.cancelled() and task.result()
 
-    async def recheck(self, queue: MessageQueue) -> bool:
+    async def recheck(self, queue: MessageQueue) -> bool | None:
         """Compare the stored offset with this stay's commits; return whether it was overtaken.
 
-        An offset that was lost, as by a slave that was promoted, is committed again.
+        None if that is not known: without an answer, or if a commit began meanwhile. An offset that
+        was lost, as by a slave that was promoted, is committed again.
         """
         line = self._lines.get(queue)
         if line is None:
-            return False
+            return None
         while line.busy is not None:
             await asyncio.wait({line.busy})
         found = await self.read(queue)
-        if found < 0 or self._lines.get(queue) is not line or line.busy is not None:
-            return False
+        if found == OFFSET_UNKNOWN or self._lines.get(queue) is not line or line.busy is not None:
+            return None
         if found > line.highest:
             return True
-        if found < line.stored:
+        # Behind a barrier it is the giver who commits, and has not come so far yet.
+        if found < line.stored and line.opened.is_set():
             logger.warning(
                 "stored offset went back: group=%s %s stored=%d committed=%d; committing again",
                 self._group, log_name(queue), found, line.stored,

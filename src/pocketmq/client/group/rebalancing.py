@@ -310,7 +310,7 @@ class Rebalancing(Generic[Q]):
         if event.changed:
             logger.info(
                 "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
-                "trigger=%s",
+                'trigger="%s"',
                 event.group, event.topic, event.client_id, len(event.after),
                 len(event.queues or ()), len(event.assigned), len(event.revoked), event.trigger,
             )  # fmt: skip

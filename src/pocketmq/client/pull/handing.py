@@ -15,6 +15,7 @@ from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
 from pocketmq.model import MessageQueue
+from pocketmq.model.route import MASTER_ID
 from pocketmq.protocol import ReceivedMessage
 
 
@@ -63,10 +64,11 @@ class PullHandled:
         return self._commits.table.read(held.queue)
 
     async def pull(self, held: PullQueue, offset: int) -> PullResult:
-        """Pull once, beside the queue's own loop."""
+        """Pull once from the master, beside the queue's own loop."""
         parts = self._parts
         subscribed = parts.subscribed(held.queue.topic)
         asked = AskedPull(offset, subscribed, parts.options.damaged)
+        held.suggested = MASTER_ID  # a slave may not have it yet
         return await self._pulling.pull(held, asked, parts.subscriptions)
 
     def arrived(self, held: PullQueue, messages: Sequence[ReceivedMessage]) -> None:

@@ -12,6 +12,7 @@ in the cache until the broker has it.
 import asyncio
 import logging
 from collections.abc import Sequence
+from operator import attrgetter
 
 from pocketmq.balance.consumer.concurrent import (
     SWEEP_DELAY_LEVEL,
@@ -68,7 +69,7 @@ class ConcurrentWork(HandlerWork):
                 return
         for handler, portion in self.handlers.portions(held, messages):
             if handler is None:
-                self._failed(held, portion, NO_HANDLER)
+                self._unwanted(held, portion)
             else:
                 self.give(handler, (Call(held, handler, portion, watch),))
 
@@ -104,6 +105,8 @@ class ConcurrentWork(HandlerWork):
         """Hand out what was turned away while the queue was fenced."""
         parked, held.parked = held.parked, []
         if again := [message for message in parked if message in held.process]:
+            # Threads give them back in any order, but the gate goes by the last one of a batch.
+            again.sort(key=attrgetter("queue_offset"))
             self.arrived(held, again)
 
     def _turned_away(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
@@ -111,6 +114,13 @@ class ConcurrentWork(HandlerWork):
         held.parked += [message for message in messages if message in held.process]
         if not held.dropped and held.state is not HoldState.FENCED:
             self.resumed(held)  # the fence was lifted before this was reported
+
+    def _unwanted(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
+        """Requeue messages without a handler, where a handler might begin them."""
+        if held.gate is None or held.gate.enter(messages[-1].queue_offset):
+            self._failed(held, messages, NO_HANDLER)
+        elif held.state is HoldState.FENCED:
+            held.parked += messages
 
     async def stop(self, wait: float) -> None:
         """Start no more calls, wait for those in flight and for messages being requeued."""

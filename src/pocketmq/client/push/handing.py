@@ -10,6 +10,7 @@ from pocketmq.client.push.holdings import PushHoldings
 from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.work import PushParts
 from pocketmq.errors import RouteNotFound
+from pocketmq.model.route import MASTER_ID
 from pocketmq.protocol import ReceivedMessage
 
 _FOR_EVER = 7 * 24 * 3600.0
@@ -45,12 +46,13 @@ class PushHandled:
         return self._commits.low(held)
 
     async def pull(self, held: HeldQueue, offset: int) -> PullResult:
-        """Pull once, beside the queue's own loop."""
+        """Pull once from the master, beside the queue's own loop."""
         parts = self._parts
         subscribed = parts.subscriptions.get(held.queue.topic)
         if subscribed is None:
             raise RouteNotFound(held.queue.topic)
         asked = AskedPull(offset, subscribed, parts.options.damaged)
+        held.suggested = MASTER_ID  # a slave may not have it yet
         return await self._pulling.pull(held, asked, parts.subscriptions)
 
     def arrived(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:

@@ -180,8 +180,10 @@ class OrderlyWork(HandlerWork):
         if sequence.failure is not None:
             # Taken again: the decision is about messages that are being consumed.
             again = process.take(len(failed), self.consuming.now())
-            held.end_work()
+            # Before the call is counted out: the work that a failure leads to must not find a
+            # hand-over that has gone on.
             self._failed(held, again, sequence.failure, sequence.began)
+            held.end_work()
         else:
             held.end_work()
             self._go_on(held, sequence.began)

@@ -18,8 +18,9 @@ STICKY: dict[str, Any] = {"strategy": "STICKY", "settle": 0.02}
 @asynccontextmanager
 async def sticky(address: str, name: str, **settings: Any) -> AsyncIterator[Member]:
     """A running STICKY member that consumes `orders`."""
+    handler, batch = settings.pop("handler", None), settings.pop("batch", False)
     one = SlowMember(address, name, **{**STICKY, **settings})
-    one.consumer.subscribe("orders", "*", one.handle)
+    one.consumer.subscribe("orders", "*", handler or one.handle, batch=batch)
     async with one.consumer:
         yield one
 

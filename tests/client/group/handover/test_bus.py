@@ -2,16 +2,23 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import pytest
 
 from pocketmq.balance.handover.messages import BUS_TOPIC, Hello, Notice
-from pocketmq.client.group.handover.bus import Bus, bus_tag
+from pocketmq.client.group.handover.bus import Bus, bus_tag, end_of_bus
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.session import Session
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.model import Message
+from pocketmq.errors import TopicNotFound
+from pocketmq.model import Message, SysFlag
+from pocketmq.model import properties as names
+from pocketmq.protocol import RequestCode
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.protocol.requests import sending, topics
 from tests.client.group.groups import cluster
 from tests.loops import until
 
@@ -43,7 +50,7 @@ async def test_notices_reach_the_group_and_what_is_no_notice_is_skipped_once_a_s
         finally:
             await tasks.stop()
             await lease.release()
-    skipped = [each for each in caplog.messages if each.startswith("malformed notice")]
+    skipped = [each for each in caplog.messages if each.startswith("malformed hand-over notice")]
     assert len(skipped) == 1
 
 
@@ -63,7 +70,7 @@ async def test_a_bus_that_cannot_be_reached_is_told_once_and_tried_again(
         finally:
             await tasks.stop()
             await lease.release()
-    assert len([each for each in caplog.messages if "the bus failed" in each]) == 1
+    assert len([each for each in caplog.messages if "hand-over topic unavailable" in each]) == 1
 
 
 async def test_a_group_whose_tag_has_the_same_hash_hears_nothing() -> None:
@@ -85,6 +92,102 @@ async def test_a_group_whose_tag_has_the_same_hash_hears_nothing() -> None:
                 buses[group].tell("broker-0", Notice("me", "boot", (Hello(),)))
                 await until(lambda: heard[-1:] == [group], f"the notice of {group}")  # noqa: B023
             assert heard == ["Aa", "BB"]
+        finally:
+            await tasks.stop()
+            await lease.release()
+
+
+async def test_a_body_that_cannot_be_inflated_makes_nobody_deaf(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        tasks = Tasks("test")
+        heard: list[tuple[str, Notice]] = []
+        try:
+            await lease.session.fetch_routes(["orders"])
+            bus = Bus(lease.session, "billing", tasks, lambda *what: heard.append(what))
+            bus.listen(BROKERS)
+            await bus.until_listening(10.0)
+            for kind in (0, 1 << 8, 2 << 8, 3 << 8, 7 << 8):  # the codecs, and one nobody knows
+                header = sending.SendRequestV2(
+                    producer_group="liar",
+                    topic=BUS_TOPIC,
+                    default_topic="TBW102",
+                    default_topic_queue_nums=1,
+                    queue_id=0,
+                    sys_flag=SysFlag.COMPRESSED | kind,
+                    born_timestamp=0,
+                    flag=0,
+                    properties=encode_properties({names.TAGS: "billing"}).decode(),
+                    reconsume_times=0,
+                    unit_mode=False,
+                    batch=False,
+                    bname="broker-0",
+                )
+                code = RequestCode.SEND_MESSAGE_V2
+                await lease.session.brokers.call("broker-0", code, header, b"garbage")
+            notice = Notice("me", "boot", (Hello(),))
+            bus.tell("broker-0", notice)
+            await until(lambda: heard == [("broker-0", notice)], "the notice alone")
+        finally:
+            await tasks.stop()
+            await lease.release()
+    assert any(each.startswith("malformed hand-over notice") for each in caplog.messages)
+
+
+async def test_a_listener_survives_what_its_notices_lead_to() -> None:
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        tasks = Tasks("test")
+        heard: list[Notice] = []
+
+        def hear(_: str, notice: Notice) -> None:
+            heard.append(notice)
+            if len(heard) == 1:
+                raise RuntimeError("the first one is too much")
+
+        try:
+            await lease.session.fetch_routes(["orders"])
+            bus = Bus(lease.session, "billing", tasks, hear)
+            bus.listen(BROKERS)
+            await bus.until_listening(10.0)
+            bus.tell("broker-0", Notice("me", "boot", (Hello(),)))
+            await until(lambda: len(heard) == 1, "the first")
+            bus.tell("broker-0", Notice("me", "again", (Hello(),)))
+            await until(lambda: [each.boot for each in heard] == ["boot", "again"], "the second")
+        finally:
+            await tasks.stop()
+            await lease.release()
+
+
+async def made_again(session: Session) -> None:
+    """Wait until the topic exists, and its end can be read."""
+    while True:
+        with suppress(TopicNotFound):
+            await end_of_bus(session, "other", "broker-0")
+            return
+        await asyncio.sleep(0.01)
+
+
+async def test_a_bus_that_was_deleted_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketmq.client.group.handover.bus._SUSPEND", 0.1)
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        session, tasks = lease.session, Tasks("test")
+        heard: list[Notice] = []
+        try:
+            await session.fetch_routes(["orders"])
+            bus = Bus(session, "billing", tasks, lambda _, notice: heard.append(notice))
+            bus.listen(BROKERS)
+            await bus.until_listening(10.0)
+            header = topics.DeleteTopicRequest(topic=BUS_TOPIC)
+            await session.brokers.call("broker-0", RequestCode.DELETE_TOPIC_IN_BROKER, header)
+
+            async with asyncio.timeout(20):
+                await made_again(session)
+            bus.tell("broker-0", Notice("me", "boot", (Hello(),)))
+            await until(lambda: len(heard) == 1, "the notice")
         finally:
             await tasks.stop()
             await lease.release()

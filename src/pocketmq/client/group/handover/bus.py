@@ -16,7 +16,7 @@ from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import MessageMalformed, MQError, RouteNotFound
+from pocketmq.errors import MessagesCutShort, MQError, RouteNotFound, TopicNotFound
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model import properties as names
 from pocketmq.model.names import AUTO_CREATE_TOPIC, INNER_PRODUCER_GROUP
@@ -48,10 +48,11 @@ def bus_tag(group: str) -> str:
     return group.replace("|", "!")
 
 
-async def open_topic(session: Session, broker: str) -> None:
+async def open_topic(session: Session, broker: str, *, missing: bool = False) -> None:
     """Create the topic on a broker that does not have it.
 
-    Raises the `ServerError` of a refusal, and other `MQError`s if the broker cannot be asked.
+    With `missing` that is known, whatever its route says. Raises the `ServerError` of a
+    refusal, and other `MQError`s if the broker cannot be asked.
     """
     try:
         known = await session.routes.refresh(BUS_TOPIC)
@@ -59,7 +60,7 @@ async def open_topic(session: Session, broker: str) -> None:
         brokers = set[str]()
     else:
         brokers = {data.broker_name for data in known.route.queue_datas}
-    if broker not in brokers:
+    if missing or broker not in brokers:
         header = topics.CreateTopicRequest(
             topic=BUS_TOPIC,
             default_topic=AUTO_CREATE_TOPIC,
@@ -158,22 +159,25 @@ class Bus:
         try:
             await say(self._session, self._group, broker, notice)
         except MQError as error:
-            self._fails(broker, "sending to", error)
+            self._fails(broker, "send", error)
         else:
             self._works(broker)
 
     async def _listen(self, broker: str) -> None:
-        pause, offset = _FIRST_PAUSE, -1
+        pause, offset, missing = _FIRST_PAUSE, -1, False
         while True:
             try:
                 if offset < 0:
-                    await open_topic(self._session, broker)
+                    await open_topic(self._session, broker, missing=missing)
                     offset = await end_of_bus(self._session, self._group, broker)
                     self._ready[broker].set()
                 asked = offset
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
             except MQError as error:
-                self._fails(broker, "listening to", error)
+                missing = isinstance(error, TopicNotFound)
+                if missing:  # deleted: made again, or nobody would be heard for good
+                    offset = -1
+                self._fails(broker, "pull", error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
@@ -182,22 +186,36 @@ class Bus:
             offset = pulled.next_offset
             if pulled.status is PullStatus.FOUND:
                 self._take(broker, pulled.records, asked)
-            elif pulled.status is PullStatus.OFFSET_ILLEGAL or offset == asked:
+            elif pulled.status is PullStatus.OFFSET_ILLEGAL:
+                offset = pulled.max_offset  # what is stored below was heard, or is old
+                await asyncio.sleep(_FIRST_PAUSE)
+            elif offset == asked:
                 # Not at once: a broker that holds no pulls would be asked without end.
                 await asyncio.sleep(0 if pulled.status is PullStatus.NO_NEW_MSG else _FIRST_PAUSE)
 
     def _take(self, broker: str, records: bytes, asked: int) -> None:
         try:
             messages = decode_pulled(records, DeliveryContext(broker_name=broker, queue_id=0))
-        except MessageMalformed as error:
+        except MessagesCutShort as error:
+            messages = error.decoded
+            self._skip(broker, f"at offset {asked}", str(error))
+        except MQError as error:
             self._skip(broker, f"at offset {asked}", str(error))
             return
-        tag = bus_tag(self._group)
         for message in messages:
-            if message.tag == tag:
+            try:
                 self._read(broker, message)
+            except MQError as error:  # anybody may write a body that cannot be inflated
+                self._skip(broker, f"from {message.born_host}", str(error))
+            except Exception:
+                logger.exception(
+                    "handling a hand-over notice failed: group=%s broker=%s; ignored",
+                    self._group, broker,
+                )  # fmt: skip
 
     def _read(self, broker: str, message: ReceivedMessage) -> None:
+        if message.tag != bus_tag(self._group):
+            return
         notice = read_notice(message.body)
         if notice is None:
             self._skip(broker, f"from {message.born_host}", "not a notice")
@@ -208,20 +226,24 @@ class Bus:
         if sender not in self._bad and len(self._bad) < _MOST_BAD:
             self._bad.add(sender)
             logger.warning(
-                'malformed notice on the bus: group=%s broker=%s sender="%s" error="%s"; ignored',
-                self._group, broker, sender, why,
+                'malformed hand-over notice ignored: topic=%s group=%s broker=%s sender="%s" '
+                'error="%s"',
+                BUS_TOPIC, self._group, broker, sender, why,
             )  # fmt: skip
 
-    def _fails(self, broker: str, doing: str, error: MQError) -> None:
+    def _fails(self, broker: str, operation: str, error: MQError) -> None:
         log = logger.debug if broker in self._failing else logger.warning
         self._failing.add(broker)
         log(
-            '%s the bus failed: group=%s broker=%s error="%s"; retrying. Queues of members that '
-            "leave are taken over all the same",
-            doing, self._group, broker, error,
+            "hand-over topic unavailable: topic=%s operation=%s group=%s broker=%s "
+            'error="%s"; new members get queues of other members when it works again',
+            BUS_TOPIC, operation, self._group, broker, error,
         )  # fmt: skip
 
     def _works(self, broker: str) -> None:
         if broker in self._failing:
             self._failing.discard(broker)
-            logger.info("the bus works again: group=%s broker=%s", self._group, broker)
+            logger.info(
+                "hand-over topic works again: topic=%s group=%s broker=%s",
+                BUS_TOPIC, self._group, broker,
+            )  # fmt: skip

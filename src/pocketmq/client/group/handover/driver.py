@@ -9,13 +9,13 @@ lead to, and what is told to others, travel in few requests.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.offsets import NO_OFFSET
-from pocketmq.balance.handover import events as met
-from pocketmq.balance.handover import instructions as hand
+from pocketmq.balance.handover import events
+from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.machine import advance, new_group
 from pocketmq.balance.handover.messages import BusMessage, Notice
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
@@ -37,6 +37,7 @@ from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 
+T = TypeVar("T")
 Q = TypeVar("Q", bound=HeldQueue)
 
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
@@ -49,7 +50,13 @@ _OPEN_WAIT = 3.0
 """Seconds for which a start waits until the bus is listened to."""
 _LEAVE_GRACE = 1.0
 """Seconds for the last requests of a member that leaves, beside those for handlers."""
+_WARN_AGAIN = 600.0
+"""Seconds for which the same warning is not logged again."""
 _MOST_WARNINGS = 256
+_MOST_EVENTS = 256
+"""Events worked in before others have their turn on the loop."""
+_FIRST_GREETING, _LAST_GREETING = 0.2, 5.0
+"""Seconds between heartbeats over a fresh connection until one is accepted: at first, at most."""
 
 
 class StickyBalancing(Generic[Q]):
@@ -78,7 +85,7 @@ class StickyBalancing(Generic[Q]):
             drain_wait=options.drain_wait,
             return_within=options.return_within,
             mixed=sticky.mixed,
-            # What nobody finishes in order need not wait for the lease of a member that is gone.
+            # Without order to keep, heirs need not wait for the lease of a member that is gone.
             times=HandoverTimes() if orderly else HandoverTimes(seize_drained=0.0),
         )
         self._settings = settings
@@ -92,37 +99,37 @@ class StickyBalancing(Generic[Q]):
         )
         self.story = HandoverStory(parts, changed, self._loop)
         self.history = self.story.history
-        self._events: deque[met.HandoverEvent] = deque()
+        self._events: deque[events.HandoverEvent] = deque()
         self._due = False
         self._now = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self._lock_steps: list[hand.Lock | hand.Unlock] = []
+        self._lock_steps: list[do.Lock | do.Unlock] = []
         self._tells: dict[str, list[BusMessage]] = {}
-        self._warned: set[str] = set()
+        self._warned: dict[str, float] = {}  # texts, with the times when they were logged
         self._started = self._stopped = False
         self._left = asyncio.Event()
         queues = self._queues
         self._at_once: dict[type, Callable[[Any], None]] = {
-            hand.Tell: lambda step: self._tells.setdefault(step.broker, []).append(step.message),
-            hand.AskMembers: lambda _: self._listing.ask_soon(),
-            hand.Lock: self._lock_steps.append,
-            hand.Unlock: self._lock_steps.append,
-            hand.Renew: lambda step: self._spawn(self._renew(step), "renew locks"),
-            hand.ReadOffset: lambda step: self._spawn(self._read_offset(step), "read an offset"),
-            hand.StoreOffset: lambda step: self._spawn(self._store_offset(step), "store an offset"),
-            hand.Recheck: lambda step: self._spawn(self._recheck(step), "check an offset"),
-            hand.Run: self._run,
-            hand.LiftBarrier: queues.lift_barrier,
-            hand.FillHole: queues.fill_hole,
-            hand.StopStarting: self._stop_starting,
-            hand.Drain: queues.drain,
-            hand.Drop: self._drop,
-            hand.Fence: lambda step: queues.fence(step.queue),
-            hand.Resume: lambda step: queues.resume(step.queue),
-            hand.WakeAt: self._wake_at,
-            hand.Report: self.story.reported,
-            hand.Warn: self._warn,
-            hand.Leave: lambda _: self._left.set(),
+            do.Tell: lambda step: self._tells.setdefault(step.broker, []).append(step.message),
+            do.AskMembers: lambda _: self._listing.ask_soon(),
+            do.Lock: self._lock_steps.append,
+            do.Unlock: self._lock_steps.append,
+            do.Renew: lambda step: self._spawn(self._renew(step), "renew locks"),
+            do.ReadOffset: lambda step: self._spawn(self._read_offset(step), "read an offset"),
+            do.StoreOffset: lambda step: self._spawn(self._store_offset(step), "store an offset"),
+            do.Recheck: lambda step: self._spawn(self._recheck(step), "check an offset"),
+            do.Run: self._run,
+            do.LiftBarrier: queues.lift_barrier,
+            do.FillHole: queues.fill_hole,
+            do.StopStarting: self._stop_starting,
+            do.Drain: queues.drain,
+            do.Drop: self._drop,
+            do.Fence: lambda step: queues.fence(step.queue),
+            do.Resume: lambda step: queues.resume(step.queue),
+            do.WakeAt: self._wake_at,
+            do.Report: self.story.reported,
+            do.Warn: self._warn,
+            do.Leave: lambda _: self._left.set(),
         }
 
     # The face of `Rebalancing`
@@ -177,15 +184,15 @@ class StickyBalancing(Generic[Q]):
         if not self._started or self._stopped:
             return
         self.story.trigger("stop")
-        self._post(met.Stopping(wait))
+        self._post(events.Stopping(wait))
         limit = wait + min(wait, self._settings.drain_wait) + _LEAVE_GRACE
         try:
             async with asyncio.timeout(limit):
                 await self._left.wait()
         except TimeoutError:
             logger.warning(
-                "left with queues that are not drained: group=%s client=%s queues=%d waited=%g s; "
-                "their last messages may be redelivered",
+                "stopped before all handlers finished: group=%s client_id=%s queues=%d "
+                "waited_s=%g; their messages may be redelivered",
                 self._parts.group, self._parts.session.client_id,
                 len(self._parts.queues.pulled), limit,
             )  # fmt: skip
@@ -194,7 +201,7 @@ class StickyBalancing(Generic[Q]):
         """Report that the connection to a broker closed."""
         broker = self._master_at(address)
         if broker is not None and self._started:
-            self._post(met.Disconnected(broker))
+            self._post(events.Disconnected(broker))
 
     def balance(self) -> GroupBalance:
         """Return the balance of the group as this member sees it."""
@@ -211,8 +218,8 @@ class StickyBalancing(Generic[Q]):
             "commits",
             first_after=parts.options.commit_interval,
         )
-        self._post(met.Routed(self._routes.queues))
-        self._post(met.Started())
+        self._post(events.Routed(self._routes.queues))
+        self._post(events.Started())
         self._listing.ask_soon()
         self._routes.look_soon()
 
@@ -220,29 +227,35 @@ class StickyBalancing(Generic[Q]):
         self._bus.listen(self._routes.brokers)
         if self._started:
             self.story.trigger("route changed")
-            self._post(met.Routed(self._routes.queues))
+            self._post(events.Routed(self._routes.queues))
 
     def _heard(self, broker: str, notice: Notice) -> None:
         if notice.boot == self._settings.boot:
             return
         for message in notice.messages:
-            self._post(met.Heard(broker, notice.sender, notice.boot, message))
+            self._post(events.Heard(broker, notice.sender, notice.boot, message))
 
     async def _greet(self, address: str) -> None:
-        broker = self._master_at(address)
-        if await self._parts.session.heartbeats.beat_to(address) and broker is not None:
-            self._post(met.Connected(broker))
+        """Send heartbeats over a fresh connection until the broker has one, or it is lost."""
+        session, pause = self._parts.session, _FIRST_GREETING
+        while not await session.heartbeats.beat_to(address):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_GREETING)
+            if address not in session.addresses or session.calls.connected(address) is None:
+                return  # the next connection is greeted again
+        if (broker := self._master_at(address)) is not None:
+            self._post(events.Connected(broker))
 
     def _master_at(self, address: str) -> str | None:
         places = self._parts.session.addresses.places(masters_only=True)
         return next((place.broker for place in places if place.address == address), None)
 
-    def _answered(self, event: met.HandoverEvent) -> None:
-        if isinstance(event, met.Drained) and event.stored:
+    def _answered(self, event: events.HandoverEvent) -> None:
+        if isinstance(event, events.Drained) and event.stored:
             self.story.drained(event.queue)
         self._post(event)
 
-    def _post(self, event: met.HandoverEvent) -> None:
+    def _post(self, event: events.HandoverEvent) -> None:
         self._events.append(event)
         if not self._due:
             self._due = True
@@ -254,16 +267,37 @@ class StickyBalancing(Generic[Q]):
         if self._stopped:
             self._events.clear()
             return
-        while self._events:
-            self._now = max(self._now, self._loop.time())
-            following = advance(self._group, self._events.popleft(), self._now)
-            self._group = following.group
-            self.story.group = following.group
-            for step in following.instructions:
+        try:
+            for _ in range(min(len(self._events), _MOST_EVENTS)):
+                self._advance(self._events.popleft())
+        finally:
+            if self._events:
+                self._due = True
+                self._loop.call_soon(self._work)  # others have their turn on the loop first
+            if self._timer is None and self._group.wake_at is not None:
+                self._wake_at(do.WakeAt(self._group.wake_at))
+            self._send()
+
+    def _advance(self, event: events.HandoverEvent) -> None:
+        self._now = max(self._now, self._loop.time())
+        try:
+            following = advance(self._group, event, self._now)
+        except Exception:
+            logger.exception(
+                "hand-over event failed: group=%s event=%s; ignored",
+                self._parts.group, type(event).__name__,
+            )  # fmt: skip
+            return
+        self._group = following.group
+        self.story.group = following.group
+        for step in following.instructions:
+            try:
                 self._at_once[type(step)](step)
-        if self._timer is None and self._group.wake_at is not None:
-            self._wake_at(hand.WakeAt(self._group.wake_at))
-        self._send()
+            except Exception:  # the machine counts on the others, above all on `WakeAt`
+                logger.exception(
+                    "hand-over instruction failed: group=%s instruction=%s",
+                    self._parts.group, type(step).__name__,
+                )  # fmt: skip
 
     def _send(self) -> None:
         requests = lock_requests(self._lock_steps)
@@ -282,51 +316,70 @@ class StickyBalancing(Generic[Q]):
 
     async def _ask(self, request: LockRequest) -> None:
         if request.owner is None:
-            granted = await self._locks.lock(request.broker, request.locks)
+            asked = self._locks.lock(request.broker, request.locks)
+            granted = await self._answer_to(asked, "lock queues", None)
             for step in request.steps:
                 parts = (
                     None
                     if granted is None
                     else frozenset(part for part in step.parts if (step.queue, part) in granted)
                 )
-                self._post(met.Locked(step.queue, parts))
+                self._post(events.Locked(step.queue, parts))
         else:
-            done = await self._locks.unlock(request.broker, request.owner, request.locks)
+            told = self._locks.unlock(request.broker, request.owner, request.locks)
+            done = await self._answer_to(told, "unlock queues", otherwise=False)
             for step in request.steps:
-                self._post(met.Unlocked(step.queue, step.parts, request.owner, done))
+                self._post(events.Unlocked(step.queue, step.parts, request.owner, done))
 
-    async def _renew(self, step: hand.Renew) -> None:
+    async def _renew(self, step: do.Renew) -> None:
         sent_at = self._loop.time()
-        granted = await self._locks.renew(step)
-        self._post(met.Renewed(step.broker, sent_at, granted))
+        granted = await self._answer_to(self._locks.renew(step), "renew locks", None)
+        self._post(events.Renewed(step.broker, sent_at, granted))
 
-    async def _read_offset(self, step: hand.ReadOffset) -> None:
-        parts, queue = self._parts, step.queue
+    async def _read_offset(self, step: do.ReadOffset) -> None:
+        read = self._start_of(step.queue)
+        offset, stored = await self._answer_to(read, "read an offset", (None, False))
+        self._post(events.OffsetRead(step.queue, offset, stored))
+
+    async def _start_of(self, queue: MessageQueue) -> tuple[int | None, bool]:
+        parts = self._parts
         stored = await parts.offsets.read(queue)
         offset = await start_offset(parts.session, queue, stored, parts.start)
-        self._post(met.OffsetRead(queue, offset, stored != NO_OFFSET))
+        return offset, stored != NO_OFFSET
 
-    async def _store_offset(self, step: hand.StoreOffset) -> None:
-        done = await self._queues.commits.store(step.queue, step.offset)
-        self._post(met.OffsetStored(step.queue, done))
+    async def _store_offset(self, step: do.StoreOffset) -> None:
+        stored = self._queues.commits.store(step.queue, step.offset)
+        done = await self._answer_to(stored, "store an offset", otherwise=False)
+        self._post(events.OffsetStored(step.queue, done))
 
-    async def _recheck(self, step: hand.Recheck) -> None:
+    async def _answer_to(self, request: Awaitable[T], what: str, otherwise: T) -> T:
+        """Return the answer to a request, whatever happens: the machine waits for it."""
+        try:
+            return await request
+        except Exception:
+            logger.exception(
+                'hand-over request failed: group=%s operation="%s"; retrying',
+                self._parts.group, what,
+            )  # fmt: skip
+            return otherwise
+
+    async def _recheck(self, step: do.Recheck) -> None:
         if await self._queues.commits.recheck(step.queue):
-            self._post(met.Overtaken(step.queue))
+            self._post(events.Overtaken(step.queue))
 
-    def _run(self, step: hand.Run) -> None:
+    def _run(self, step: do.Run) -> None:
         self.story.taken(step.queue, step.offset)
         self._queues.run(step)
 
-    def _stop_starting(self, step: hand.StopStarting) -> None:
+    def _stop_starting(self, step: do.StopStarting) -> None:
         self.story.released(step.queue)
         self._queues.stop_starting(step)
 
-    def _drop(self, step: hand.Drop) -> None:
+    def _drop(self, step: do.Drop) -> None:
         self.story.dropped(step.queue)
         self._queues.drop(step.queue)
 
-    def _wake_at(self, step: hand.WakeAt) -> None:
+    def _wake_at(self, step: do.WakeAt) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(step.when, self._wake, step.when)
@@ -334,9 +387,13 @@ class StickyBalancing(Generic[Q]):
     def _wake(self, when: float) -> None:
         # A loop's timers may fire a little early; the machine would only set the same one again.
         self._now, self._timer = max(self._now, when), None
-        self._post(met.TimerElapsed())
+        self._post(events.TimerElapsed())
 
-    def _warn(self, step: hand.Warn) -> None:
-        if step.text not in self._warned and len(self._warned) < _MOST_WARNINGS:
-            self._warned.add(step.text)
-            logger.warning("group=%s: %s", self._parts.group, step.text)
+    def _warn(self, step: do.Warn) -> None:
+        now = self._loop.time()
+        if now - self._warned.get(step.text, -_WARN_AGAIN) >= _WARN_AGAIN:
+            if len(self._warned) >= _MOST_WARNINGS:
+                del self._warned[next(iter(self._warned))]  # the one logged longest ago
+            self._warned.pop(step.text, None)
+            self._warned[step.text] = now
+            logger.warning("%s", step.text)

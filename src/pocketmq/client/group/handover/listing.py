@@ -18,9 +18,10 @@ from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRe
 logger = logging.getLogger("pocketmq.client")
 
 LIST_TIMEOUT = 3.0
-UNREACHABLE = 15.0
-"""Seconds after which a broker that cannot be reached no longer keeps members from being gone: who
-is listed there alone has lost its leases elsewhere."""
+UNLISTED = 15.0
+"""Seconds in which a broker did not answer, or did not list this member although that sends it
+heartbeats. After that its list counts as it is, or as empty: members that are listed there alone
+can be taken for gone then."""
 
 
 class MemberListing:
@@ -41,7 +42,7 @@ class MemberListing:
         self._report = report
         self._asking = False
         self._again = False
-        self._lost: dict[str, float] = {}
+        self._missing: dict[str, float] = {}  # brokers, and since when they do not list it
         self._now = asyncio.get_running_loop().time
 
     def ask_soon(self) -> None:
@@ -91,11 +92,15 @@ class MemberListing:
             listed = ()
         except MQError as error:
             logger.debug("no member list: group=%s broker=%s error=%s", self._group, broker, error)
-            lost = self._lost.setdefault(broker, self._now())
-            return () if self._now() - lost > UNREACHABLE else None
-        self._lost.pop(broker, None)
-        if session.client_id not in listed:
-            # It has just started, or dropped this member: others are missing there just the same.
-            session.heartbeats.beat_soon()
-            return None
-        return listed
+            return () if self._missing_long(broker) else None
+        if session.client_id in listed:
+            self._missing.pop(broker, None)
+            return listed
+        # It has just started, or dropped this member: others are missing there just the same. But
+        # one that never lists the group must not keep those alive that are gone.
+        session.heartbeats.beat_soon()
+        return listed if self._missing_long(broker) else None
+
+    def _missing_long(self, broker: str) -> bool:
+        since = self._missing.setdefault(broker, self._now())
+        return self._now() - since > UNLISTED

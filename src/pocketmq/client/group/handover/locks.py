@@ -65,14 +65,15 @@ class HandoverLocks:
 
     def __init__(self, session: Session, group: str, owner: str, *, orderly: bool) -> None:
         self._session = session
-        self._group = group if orderly else retry_topic(group)
+        self._group = group
+        self._lock_group = group if orderly else retry_topic(group)
         self._owner = owner
 
     async def lock(self, broker: str, locks: Collection[Named]) -> frozenset[Named] | None:
         """Ask for locks, or for the same again; return those granted, None without an answer."""
         asked = {_numbered(queue, part): (queue, part) for queue, part in locks}
         body = assignment.LockQueues(
-            consumer_group=self._group, client_id=self._owner, mq_set=list(asked)
+            consumer_group=self._lock_group, client_id=self._owner, mq_set=list(asked)
         )
         try:
             answer = await self._session.brokers.call(
@@ -86,7 +87,7 @@ class HandoverLocks:
             granted = decode_body(answer.body, assignment.LockedQueues).locked
         except MQError as error:
             logger.info(
-                'locking queues failed: group=%s broker=%s error="%s"; retrying',
+                'queue locks not granted: group=%s broker=%s error="%s"; retrying',
                 self._group, broker, error,
             )  # fmt: skip
             return None
@@ -99,7 +100,9 @@ class HandoverLocks:
     async def unlock(self, broker: str, owner: str, locks: Collection[Named]) -> bool:
         """Release locks in an owner's name; False without an answer."""
         queues = [_numbered(queue, part) for queue, part in locks]
-        body = assignment.UnlockQueues(consumer_group=self._group, client_id=owner, mq_set=queues)
+        body = assignment.UnlockQueues(
+            consumer_group=self._lock_group, client_id=owner, mq_set=queues
+        )
         try:
             await self._session.brokers.call(
                 broker,
@@ -111,7 +114,7 @@ class HandoverLocks:
             )
         except MQError as error:
             logger.info(
-                'unlocking queues failed: group=%s broker=%s error="%s"; the locks expire in 60 s',
+                'queue locks not released: group=%s broker=%s error="%s"; they expire in 60 s',
                 self._group, broker, error,
             )  # fmt: skip
             return False

@@ -9,7 +9,7 @@ after `Drop` there are none. Belongs to one event loop. What order must hold:
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from pocketmq.balance.consumer import instructions as do
@@ -30,6 +30,8 @@ Q = TypeVar("Q", bound=HeldQueue)
 H_contra = TypeVar("H_contra", bound=HeldQueue, contravariant=True)
 
 _HOLE_PAUSE = 0.5
+_READ_PAUSE = 0.2
+"""Seconds until the stored offset is read again before a fenced queue goes on."""
 
 
 class Pulled(Protocol):
@@ -60,7 +62,7 @@ class Handled(Protocol[H_contra]):
         """Wait for the end of that work, and return where the next owner starts."""
 
     async def pull(self, held: H_contra, offset: int) -> Pulled:
-        """Pull once, beside the queue's own loop. Raises `MQError`."""
+        """Pull once from the master, beside the queue's own loop. Raises `MQError`."""
 
     def arrived(self, held: H_contra, messages: Sequence[ReceivedMessage]) -> None:
         """Cache and handle messages of a hole."""
@@ -84,6 +86,7 @@ class HandoverQueues(Generic[Q]):
         self._report = report
         self._tasks: dict[HeldQueue, set[asyncio.Task[None]]] = {}
         self._limits: dict[HeldQueue, int] = {}
+        self._resuming: dict[HeldQueue, asyncio.Task[None]] = {}
         self._resumed: dict[HeldQueue, asyncio.Event] = {}
         self._filled: dict[HeldQueue, asyncio.Event] = {}
 
@@ -122,7 +125,8 @@ class HandoverQueues(Generic[Q]):
                 pulled = await self._handled.pull(held, offset)
             except MQError as error:
                 logger.warning(
-                    'pulling a hole failed: group=%s %s offset=%d error="%s"; retrying',
+                    "pull of the previous owner's unfinished messages failed: group=%s %s "
+                    'offset=%d error="%s"; retrying',
                     self._parts.group, log_name(held.queue), offset, error,
                 )  # fmt: skip
                 await asyncio.sleep(_HOLE_PAUSE)
@@ -130,9 +134,12 @@ class HandoverQueues(Generic[Q]):
             found = [one for one in pulled.messages if offset <= one.queue_offset < end]
             if found:
                 self._handled.arrived(held, found)
-            # After they are cached: until then the hole holds the offset back.
-            offset = max(pulled.next_offset, offset + 1)
-            self.commits.move_hole(held.queue, min(offset, end))
+            if pulled.next_offset > offset:
+                offset = pulled.next_offset
+                # After they are cached: until then the hole holds the offset back.
+                self.commits.move_hole(held.queue, min(offset, end))
+            else:  # not there (yet), or damaged: what was not delivered must not be skipped
+                await asyncio.sleep(_HOLE_PAUSE)
         await held.until_settled(end)
         if not held.dropped:
             self.commits.move_hole(held.queue, None)
@@ -148,7 +155,8 @@ class HandoverQueues(Generic[Q]):
             return
         assert held.gate is not None
         limit = held.gate.close(self.commits.table.read(step.queue))
-        held.enter(HoldState.DRAINING)
+        if held.state is not HoldState.FENCED:  # a fence stays until `_go_on`
+            held.enter(HoldState.DRAINING)
         self._holdings.end_loop(held)
         if self._handled.waits:
             self._spawn(held, self._stop_later(held), "stop")
@@ -193,6 +201,7 @@ class HandoverQueues(Generic[Q]):
         for task in self._tasks.pop(held, ()):
             task.cancel()
         self._limits.pop(held, None)
+        self._resuming.pop(held, None)
         self._resumed.pop(held, None)
         self._filled.pop(held, None)
         self._holdings.perform((do.DropQueue(queue), do.RemoveQueue(queue)))
@@ -204,13 +213,32 @@ class HandoverQueues(Generic[Q]):
         """Start and commit nothing."""
         held = self.get(queue)
         if held is not None and not held.dropped:
+            if (resuming := self._resuming.pop(held, None)) is not None:
+                resuming.cancel()
             held.enter(HoldState.FENCED)
 
     def resume(self, queue: MessageQueue) -> None:
-        """Go on as before the fence."""
+        """Go on as before the fence, unless another member had the queue meanwhile."""
         held = self.get(queue)
-        if held is None or held.state is not HoldState.FENCED:
+        if held is None or held.state is not HoldState.FENCED or held in self._resuming:
             return
+        self._resuming[held] = self._spawn(held, self._resume(held), "resume")
+
+    async def _resume(self, held: Q) -> None:
+        # The lock alone does not tell: another member may have taken the queue and left again.
+        overtaken = await self.commits.recheck(held.queue)
+        while overtaken is None:
+            await asyncio.sleep(_READ_PAUSE)
+            overtaken = await self.commits.recheck(held.queue)
+        self._resuming.pop(held, None)
+        if self.get(held.queue) is not held or held.state is not HoldState.FENCED:
+            return
+        if overtaken:
+            self._report(events.Overtaken(held.queue))
+        else:
+            self._go_on(held)
+
+    def _go_on(self, held: Q) -> None:
         assert held.gate is not None
         draining = held.gate.limit is not None
         held.enter(HoldState.DRAINING if draining else HoldState.OWNED)
@@ -218,11 +246,9 @@ class HandoverQueues(Generic[Q]):
         if (waiting := self._resumed.pop(held, None)) is not None:
             waiting.set()
 
-    def _spawn(self, held: Q, work: Awaitable[None], what: str) -> None:
-        async def run() -> None:
-            await work
-
-        task = self._parts.tasks.spawn(run(), f"{what} {held.queue}")
+    def _spawn(self, held: Q, work: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
+        task = self._parts.tasks.spawn(work, f"{what} {held.queue}")
         mine = self._tasks.setdefault(held, set())
         mine.add(task)
         task.add_done_callback(mine.discard)
+        return task

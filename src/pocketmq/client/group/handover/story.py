@@ -180,7 +180,7 @@ class HandoverStory:
         self.history.record(event)
         logger.info(
             "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
-            "trigger=%s",
+            'trigger="%s"',
             event.group, topic, event.client_id, len(after), len(event.queues or ()),
             len(event.assigned), len(event.revoked), event.trigger,
         )  # fmt: skip
