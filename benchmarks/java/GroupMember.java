@@ -13,8 +13,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * Apache's client as a member of a group; it writes the lines of `benchmarks/_rebalance_process.py`.
- * Arguments: name server, topic, group, instance name, milliseconds of a handler. The JVM's
- * `nanoTime` is the machine's monotonic clock, as in Python.
+ * Arguments: name server, topic, group, instance name, milliseconds of a handler; the system
+ * property `heartbeat` is the milliseconds between two, by default Apache's. The JVM's `nanoTime`
+ * is the machine's monotonic clock, as in Python.
  */
 public class GroupMember {
     /** Handler calls at the same time, as in members of ours. */
@@ -27,6 +28,7 @@ public class GroupMember {
         consumer.setNamesrvAddr(args[0]);
         consumer.setInstanceName(args[3]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setHeartbeatBrokerInterval(Integer.getInteger("heartbeat", 30_000));
         consumer.setConsumeThreadMax(HANDLERS);
         consumer.setConsumeThreadMin(HANDLERS);
         consumer.subscribe(topic, "*");

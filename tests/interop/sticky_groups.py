@@ -20,7 +20,11 @@ BROKER = "broker-a"
 QUEUES = 8
 HANDLER_MS = 20.0
 CALM = 0.5
-AVG, STICKY = (Way(name, {"strategy": name}) for name in ("AVG", "STICKY"))
+HEARTBEAT = 4.0
+"""Seconds: the brokers of these tests drop soon who is silent."""
+AVG, STICKY = (
+    Way(name, {"strategy": name, "heartbeat_interval": HEARTBEAT}) for name in ("AVG", "STICKY")
+)
 _numbers = count()
 
 
