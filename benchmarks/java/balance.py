@@ -34,13 +34,21 @@ def stories(java: Java, home: Path, scale: Scale) -> Iterator[Told]:
     """Let a group live through the story in each way; servers that are not used do not run."""
     story = Story(rounds=scale.group_rounds)
     with JavaServers(java, home) as theirs:
+        _warm_up(theirs)
         command = (*java.command(theirs.home, "member", "GroupMember"),)
         apache = Way("Java", {}, java_pauses=True, command=command)
         for way in (apache, *_ours()):
             yield _told(theirs, way, story)
     with OurServers(home) as ours:
+        _warm_up(ours)
         for way in _ours():
             yield _told(ours, way, story)
+
+
+def _warm_up(servers: Servers) -> None:
+    """Let servers answer every kind of request often: a Java broker is slow at first."""
+    for way in _ours():
+        _told(servers, way, Story(rounds=1, restarts=0))
 
 
 def _ours() -> tuple[Way, ...]:

@@ -41,7 +41,8 @@ def section(told: Sequence[Told], version: str) -> str:
         "joins, one leaves, one joins, one is killed; at last all are restarted one by one under "
         f"their names. All handle up to {HANDLERS} messages at once. Java's members are "
         "`DefaultMQPushConsumer`s with their defaults else, ours have theirs but for the strategy; "
-        "in the rolling restart STICKY has `return_within`. "
+        "in the rolling restart STICKY has `return_within`. Two groups, not counted, warm up the "
+        "servers. "
         'Measured by `make bench-java ARGS="--only balance --markdown '
         'docs/reference/side-by-side.md"`.'
     )
@@ -65,7 +66,7 @@ def section(told: Sequence[Told], version: str) -> str:
     return "\n\n".join(
         [
             TITLE,
-            fill(intro, WIDTH),
+            fill(intro, WIDTH, break_on_hyphens=False),
             "\n".join(points),
             "\n".join("| " + " | ".join(row) + " |" for row in rows),
         ]
