@@ -148,11 +148,14 @@ class JavaServers(Servers):
         }
         lines = [f"{name}={value}\n" for name, value in settings.items()]
         (self.home / "broker.conf").write_text("".join(lines))
+        (self.home / "conf").mkdir()
         package = "org.apache.rocketmq"
         for part, program in (
             ("namesrv", f"{package}.namesrv.NamesrvStartup"),
             ("broker", f"{package}.broker.BrokerStartup"),
         ):
+            # 4.x does not start without this file.
+            (self.home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
             command = self._java.command(self.home, part, program, "-c", f"{part}.conf")
             self.children.append(Child(command, self.home))
 
