@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from pocketmq.errors import MessageMalformed, MQError
-from pocketmq.model import MessageQueue, SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, SysFlag, property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
@@ -71,7 +70,7 @@ def expected(message: ReceivedMessage) -> dict[str, Any]:
         "queueOffset": message.queue_offset,
         "body": message.body,
         "tags": message.tag,
-        "keys": message.get_property(names.KEYS),
+        "keys": message.get_property(property_names.KEYS),
         "properties": kept,
         "messageId": message.message_id,
         "bornTimestamp": message.born_timestamp_ms,

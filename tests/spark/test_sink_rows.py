@@ -11,7 +11,7 @@ from pocketmq import MessageQueue
 from pocketmq.balance.producer.selectors import by_hash, long_hash
 from pocketmq.blocking.record_sender import IdRange
 from pocketmq.errors import RowRefused
-from pocketmq.model.properties import RESERVED
+from pocketmq.model.property_names import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import Rows, read_rows

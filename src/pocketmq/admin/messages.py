@@ -15,7 +15,7 @@ from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
-from pocketmq.model import Message, MessageQueue, SendReceipt, properties, sort_queues
+from pocketmq.model import Message, MessageQueue, SendReceipt, property_names, sort_queues
 from pocketmq.model import names as topic_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.message_ids import parse_offset_id
@@ -307,8 +307,8 @@ def original_topic(message: ReceivedMessage) -> str:
     """Return the topic a message was first sent to, which retries and dead letters keep."""
     if topic_names.is_dead_letter_topic(message.topic) or topic_names.is_retry_topic(message.topic):
         return (
-            message.get_property(properties.DLQ_ORIGIN_TOPIC)
-            or message.get_property(properties.RETRY_TOPIC)
+            message.get_property(property_names.DLQ_ORIGIN_TOPIC)
+            or message.get_property(property_names.RETRY_TOPIC)
             or message.topic
         )
     return message.topic

@@ -10,7 +10,7 @@ from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.questions.pulling import PullSpec, pull_once
 from pocketmq.errors import MessagesCutShort
-from pocketmq.model import MessageQueue, properties
+from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pulled import decode_pulled
@@ -107,8 +107,8 @@ class QueueReader:
                 queue_id=queue.queue_id,
                 offset_delta=pulled.offset_delta,
                 added={
-                    properties.MIN_OFFSET: str(pulled.min_offset),
-                    properties.MAX_OFFSET: str(pulled.max_offset),
+                    property_names.MIN_OFFSET: str(pulled.min_offset),
+                    property_names.MAX_OFFSET: str(pulled.max_offset),
                 },
             )
             try:

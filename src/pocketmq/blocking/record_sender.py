@@ -18,8 +18,7 @@ from pocketmq.client.producer.choices import choice_of
 from pocketmq.client.producer.preparing import unique_ids
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import MQError, ResponseCode
-from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
-from pocketmq.model import properties as names
+from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState, property_names
 from pocketmq.model.names import wrap_namespace
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
@@ -134,7 +133,7 @@ class RecordSender(Producer):
         """
         parts = self._running()
         sending = parts.sending
-        extra = half_properties({names.UNIQUE_KEY: message_id}, self._client.sending.group)
+        extra = half_properties({property_names.UNIQUE_KEY: message_id}, self._client.sending.group)
         choice = choice_of(message, queue, None, None, sending.namespace)
         outgoing = sending.preparing.prepare(message, extra)
         return parts.submitting.submit(outgoing, choice, timeout)

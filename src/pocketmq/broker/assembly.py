@@ -34,7 +34,7 @@ from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system
 from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
 from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.net import Dialer
 from pocketmq.net.clock import WallClock
 from pocketmq.protocol.message_ids import UniqueIds
@@ -153,9 +153,9 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
 def _stamp(config: BrokerConfig) -> str:
     stamp = encode_properties(
         {
-            names.MSG_REGION: config.region_id,
-            names.TRACE_ON: "true" if config.trace_on else "false",
-            names.CLUSTER: config.broker_cluster_name,
+            property_names.MSG_REGION: config.region_id,
+            property_names.TRACE_ON: "true" if config.trace_on else "false",
+            property_names.CLUSTER: config.broker_cluster_name,
         }
     )
     return stamp.decode()

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pocketmq import errors
 from pocketmq.client.members import ConsumerMember, Roll
 from pocketmq.client.tasks import Tasks
-from pocketmq.model.properties import PRODUCER_GROUP
+from pocketmq.model.property_names import PRODUCER_GROUP
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command

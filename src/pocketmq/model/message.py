@@ -6,7 +6,7 @@ from enum import Enum
 import msgspec
 
 from pocketmq.errors import InvalidInput, ResponseCode
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.model.queue import MessageQueue
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
@@ -55,10 +55,10 @@ class Message(msgspec.Struct, frozen=True):
         """Return the properties as they travel, with tag and keys among them."""
         wire = dict(self.properties)
         if self.keys:
-            wire[names.KEYS] = " ".join(self.keys)
-        wire[names.WAIT] = "true"
+            wire[property_names.KEYS] = " ".join(self.keys)
+        wire[property_names.WAIT] = "true"
         if self.tag:
-            wire[names.TAGS] = self.tag
+            wire[property_names.TAGS] = self.tag
         return wire
 
 
@@ -74,7 +74,7 @@ def _check_key(key: object) -> None:
 def _check_property(name: object, value: object) -> None:
     if not isinstance(name, str) or not isinstance(value, str):
         raise InvalidInput(f"property {name!r} must be a string, not {value!r}; use str(...)")
-    if name in names.RESERVED:
+    if name in property_names.RESERVED:
         raise InvalidInput(f"property {name!r} is reserved by RocketMQ; choose another name")
     if not name.strip() or not value.strip():
         raise InvalidInput(f"property {name!r}: name and value must not be blank")
@@ -129,5 +129,5 @@ class SendReceipt(msgspec.Struct, frozen=True, kw_only=True):
 
 def region_and_trace(reply_fields: Mapping[str, str]) -> tuple[str, bool]:
     """Return a send reply's region and whether tracing is on; only the word `false` is off."""
-    region = reply_fields.get(names.MSG_REGION) or DEFAULT_REGION
-    return region, reply_fields.get(names.TRACE_ON) != "false"
+    region = reply_fields.get(property_names.MSG_REGION) or DEFAULT_REGION
+    return region, reply_fields.get(property_names.TRACE_ON) != "false"

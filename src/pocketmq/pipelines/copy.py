@@ -19,7 +19,7 @@ from pocketmq import ClientOptions
 from pocketmq.blocking.questions import Questions
 from pocketmq.errors import InvalidInput, MQError, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
-from pocketmq.model.properties import RESERVED
+from pocketmq.model.property_names import RESERVED
 from pocketmq.pipelines.queries import Counted, reason_of, wait_for
 from pocketmq.spark.options import client_of
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pocketmq.errors import InvalidInput, MessageMalformed
-from pocketmq.model import Message
-from pocketmq.model import properties as names
+from pocketmq.model import Message, property_names
 from pocketmq.model.message import MAX_BODY_SIZE
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
@@ -25,7 +24,7 @@ _HEAD = struct.Struct(">iiiii")
 _HEAD_FROM = _HEAD.unpack_from
 _LENGTH = struct.Struct(">h")
 _LENGTH_FROM = _LENGTH.unpack_from
-_BEFORE_ID = encode_properties({names.WAIT: "true", names.UNIQUE_KEY: ""})[:-1]
+_BEFORE_ID = encode_properties({property_names.WAIT: "true", property_names.UNIQUE_KEY: ""})[:-1]
 
 
 class BatchEntry(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +45,7 @@ def batch_entry(message: Message, unique_id: str) -> BatchEntry:
     Raises `InvalidInput` if its properties are too long.
     """
     wire = message.wire_properties()
-    wire[names.UNIQUE_KEY] = unique_id
+    wire[property_names.UNIQUE_KEY] = unique_id
     return BatchEntry(message.body, encode_properties(wire), message.flag)
 
 

@@ -1,7 +1,7 @@
 """A reply as its broker pushes it, made into a message like any other."""
 
 from pocketmq.errors import InvalidInput, MessageMalformed
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
@@ -12,7 +12,7 @@ from pocketmq.protocol.requests.client_calls import PushReplyRequest
 def correlation_of(header: PushReplyRequest) -> str:
     """Return the correlation id of the request that a reply answers; empty if it has none."""
     text = (header.properties or "").encode("utf-8", "replace")
-    return decode_properties(text).get(names.CORRELATION_ID, "")
+    return decode_properties(text).get(property_names.CORRELATION_ID, "")
 
 
 def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> ReceivedMessage:
@@ -38,4 +38,4 @@ def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> Rece
         raw = encode_record(record)
     except InvalidInput as error:
         raise MessageMalformed(f"the reply is not a valid message: {error}") from error
-    return revive(raw, 0, DeliveryContext(added={names.ARRIVE_TIME: str(arrived_ms)}))
+    return revive(raw, 0, DeliveryContext(added={property_names.ARRIVE_TIME: str(arrived_ms)}))

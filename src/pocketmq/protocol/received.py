@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import BodyTooLarge
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
@@ -152,7 +151,9 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     def user_properties(self) -> dict[str, str]:
         """The properties whose names an application may use, ready for a new message."""
         return {
-            name: value for name, value in self.properties.items() if name not in names.RESERVED
+            name: value
+            for name, value in self.properties.items()
+            if name not in property_names.RESERVED
         }
 
     def get_property(self, name: str) -> str | None:
@@ -169,17 +170,17 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     @property
     def tag(self) -> str | None:
         """The tag, if it has one."""
-        return self.get_property(names.TAGS)
+        return self.get_property(property_names.TAGS)
 
     @property
     def keys(self) -> list[str]:
         """The keys it can be found by."""
-        return [key for key in (self.get_property(names.KEYS) or "").split(" ") if key]
+        return [key for key in (self.get_property(property_names.KEYS) or "").split(" ") if key]
 
     @property
     def message_id(self) -> str:
         """The id its sender gave it, else its offset id."""
-        return self.get_property(names.UNIQUE_KEY) or self.offset_message_id
+        return self.get_property(property_names.UNIQUE_KEY) or self.offset_message_id
 
     @property
     def offset_message_id(self) -> str:
@@ -189,14 +190,14 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     @property
     def transaction_id(self) -> str | None:
         """The id of the transaction it belongs to, as Java consumers see it."""
-        if (self.get_property(names.TRANSACTION_PREPARED) or "").lower() == "true":
-            return self.get_property(names.UNIQUE_KEY)
-        return self.get_property(names.TRANSACTION_ID)
+        if (self.get_property(property_names.TRANSACTION_PREPARED) or "").lower() == "true":
+            return self.get_property(property_names.UNIQUE_KEY)
+        return self.get_property(property_names.TRANSACTION_ID)
 
     @property
     def delay_level(self) -> int:
         """The delay level it was sent with, 0 if none or not a number."""
-        text = self.get_property(names.DELAY_LEVEL) or ""
+        text = self.get_property(property_names.DELAY_LEVEL) or ""
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
     @property

@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pocketmq.model import properties as names
+from pocketmq.model.property_names import (
+    CLUSTER,
+    KEYS,
+    MSG_REGION,
+    TAGS,
+    TRACE_ON,
+    UNIQUE_KEY,
+    WAIT,
+)
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, valid_text
 from pocketmq.spark.regular_properties import alike, regular
 
-ELSEWHERE = (
-    names.TAGS, names.KEYS, names.UNIQUE_KEY, names.WAIT, names.CLUSTER, names.MSG_REGION,
-    names.TRACE_ON,
-)  # fmt: skip
+ELSEWHERE = (TAGS, KEYS, UNIQUE_KEY, WAIT, CLUSTER, MSG_REGION, TRACE_ON)
 """What the map leaves out: properties with a column of their own, and those about sending."""
 
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed, MQError
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
@@ -93,7 +92,9 @@ def _kept(layout: Layout, tags: frozenset[str]) -> Any:
     end = layout.each([part.end for part in layout.parts])
     kept = (offsets >= first) & (offsets < end)
     if tags:
-        held = pc.is_in(layout.properties.column(names.TAGS), pa.array(sorted(tags), pa.string()))
+        held = pc.is_in(
+            layout.properties.column(property_names.TAGS), pa.array(sorted(tags), pa.string())
+        )
         kept = kept & held.to_numpy(zero_copy_only=False)
     return None if kept.all() else kept
 
@@ -169,11 +170,11 @@ def _inflated(layout: Layout, row: int, wanted: RowSelection) -> bytes | None:
 
 
 def _tags(layout: Layout, *_: Any) -> Any:
-    return layout.properties.column(names.TAGS)
+    return layout.properties.column(property_names.TAGS)
 
 
 def _keys(layout: Layout, *_: Any) -> Any:
-    return layout.properties.column(names.KEYS)
+    return layout.properties.column(property_names.KEYS)
 
 
 def _properties(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
@@ -182,7 +183,7 @@ def _properties(layout: Layout, kind: pa.DataType, _: RowSelection) -> Any:
 
 def _message_id(layout: Layout, *_: Any) -> Any:
     """Return the sender's message ids, or the offset id where there is none."""
-    ids = layout.properties.column(names.UNIQUE_KEY)
+    ids = layout.properties.column(property_names.UNIQUE_KEY)
     if not ids.null_count:
         return ids
     rows = np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))

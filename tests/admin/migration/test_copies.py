@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pocketmq import aio
 from pocketmq.admin.migration.copies import Origin, digest, origin_of, requests_for
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import decode_batch
 from pocketmq.protocol.property_text import decode_properties, encode_properties
@@ -19,16 +18,16 @@ from tests.admin.migration.test_migration import two
 
 HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
 MOVED = {
-    names.UNIQUE_KEY: "id",
-    names.TAGS: "paid",
-    names.KEYS: "A17 B2",
+    property_names.UNIQUE_KEY: "id",
+    property_names.TAGS: "paid",
+    property_names.KEYS: "A17 B2",
     "region": "eu",
-    names.DELAY_LEVEL: "3",
-    names.REAL_TOPIC: "t",
-    names.TIMER_DELIVER_MS: "99",
-    names.TRANSACTION_PREPARED: "true",
-    names.MSG_REGION: "DefaultRegion",
-    names.TRACE_ON: "true",
+    property_names.DELAY_LEVEL: "3",
+    property_names.REAL_TOPIC: "t",
+    property_names.TIMER_DELIVER_MS: "99",
+    property_names.TRANSACTION_PREPARED: "true",
+    property_names.MSG_REGION: "DefaultRegion",
+    property_names.TRACE_ON: "true",
 }
 
 
@@ -45,7 +44,7 @@ def message(
     record = Record(
         topic=topic.encode(),
         body=body,
-        property_bytes=encode_properties(properties or {names.UNIQUE_KEY: f"id{offset}"}),
+        property_bytes=encode_properties(properties or {property_names.UNIQUE_KEY: f"id{offset}"}),
         queue_id=3,
         flag=5,
         sys_flag=sys_flag,
@@ -64,9 +63,9 @@ def message(
 def test_what_a_consumer_sees_stays_and_what_a_broker_would_do_again_does_not() -> None:
     (request,) = requests_for([message(properties=MOVED)], "t", "m1", 0)
     assert decode_properties(request.properties.encode()) == {
-        names.UNIQUE_KEY: "id",
-        names.TAGS: "paid",
-        names.KEYS: "A17 B2",
+        property_names.UNIQUE_KEY: "id",
+        property_names.TAGS: "paid",
+        property_names.KEYS: "A17 B2",
         "region": "eu",
         "MIGRATED_FROM": "m1/broker/a/3/7/1000",
     }
@@ -132,7 +131,7 @@ def test_a_message_without_an_id_keeps_the_one_it_was_known_by() -> None:
     nameless = message(properties={"a": "b"})
     (request,) = requests_for([nameless], "t", "m1", 0)
     kept = decode_properties(request.properties.encode())
-    assert kept[names.UNIQUE_KEY] == nameless.offset_message_id
+    assert kept[property_names.UNIQUE_KEY] == nameless.offset_message_id
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\1\2"), min_size=1, max_size=8)
@@ -142,12 +141,12 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\1\2"), min_size
 def test_a_copy_has_the_digest_of_its_original_and_no_other_has(
     properties: dict[str, str], body: bytes
 ) -> None:
-    own = {names.UNIQUE_KEY: "id", names.WAIT: "true"}
+    own = {property_names.UNIQUE_KEY: "id", property_names.WAIT: "true"}
     original = message(body=body, properties=own | properties)
     (request,) = requests_for([original], "t", "m1", 0)
     carried = decode_properties(request.properties.encode())
     assert digest(message(9, request.body, carried)) == digest(original)
-    unasked = {name: value for name, value in carried.items() if name != names.WAIT}
+    unasked = {name: value for name, value in carried.items() if name != property_names.WAIT}
     assert digest(message(9, request.body, unasked)) == digest(original)
     assert digest(message(9, request.body + b"x", carried)) != digest(original)
     assert digest(message(9, request.body, carried | {"new": "one"})) != digest(original)

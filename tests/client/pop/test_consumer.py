@@ -6,8 +6,7 @@ import pytest
 
 from pocketmq import errors
 from pocketmq.client.pop import PopConsumer
-from pocketmq.model import ConsumeFromWhere, ConsumeType
-from pocketmq.model import properties as names
+from pocketmq.model import ConsumeFromWhere, ConsumeType, property_names
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.pop import PopRequest
 from tests.client.pop.shelves import Shelf, popping, record
@@ -16,7 +15,7 @@ from tests.loops import leap, leaping, until
 
 async def test_a_pop_asks_for_what_the_caller_wants() -> None:
     shelf = Shelf()
-    shelf.put(*(record(n, properties={names.TAGS: "paid"}) for n in range(3)))
+    shelf.put(*(record(n, properties={property_names.TAGS: "paid"}) for n in range(3)))
     first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     async with popping(shelf, consume_from=first, expression="paid || sent") as consumer:
         assert len(await consumer.receive(2, invisible=90, timeout=1.5)) == 2
@@ -59,10 +58,12 @@ async def test_hiding_a_message_for_longer_gives_it_a_new_handle() -> None:
         (message,) = await consumer.receive()
         longer = await consumer.change_invisible(message, 120)
         assert (
-            message.get_property(names.POP_CHECKPOINT) == "0 1700000000000 60000 2 0 broker-0 0 0"
+            message.get_property(property_names.POP_CHECKPOINT)
+            == "0 1700000000000 60000 2 0 broker-0 0 0"
         )
         assert (
-            longer.get_property(names.POP_CHECKPOINT) == "0 1700000000005 120000 3 0 broker-0 0 0"
+            longer.get_property(property_names.POP_CHECKPOINT)
+            == "0 1700000000005 120000 3 0 broker-0 0 0"
         )
         await consumer.ack(longer)
         (ack,) = shelf.asked_for(Code.ACK_MESSAGE)
@@ -171,7 +172,9 @@ async def test_what_nobody_took_is_given_back_at_the_end() -> None:
 async def test_messages_of_other_tags_are_acknowledged_for_nobody() -> None:
     """Brokers choose by hash codes, and `Aa` and `BB` have the same."""
     shelf = Shelf()
-    shelf.put(*(record(n, properties={names.TAGS: tag}) for n, tag in enumerate(["Aa", "BB"])))
+    shelf.put(
+        *(record(n, properties={property_names.TAGS: tag}) for n, tag in enumerate(["Aa", "BB"]))
+    )
     async with popping(shelf, expression="Aa") as consumer:
         assert [message.tag for message in await consumer.receive()] == ["Aa"]
         await until(lambda: shelf.acked == [1], "the other one to be acknowledged")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pocketmq.client.pop.popped import batch_acks, handle_of, read_popped, with_handle
 from pocketmq.errors import HeaderMalformed, InvalidInput
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.pulled import decode_pulled
@@ -30,9 +30,9 @@ def answer(
 
 def test_each_message_has_the_handle_javas_client_would_give_it() -> None:
     first, second = read_popped(answer(), record(7) + record(8), "broker-a", "orders").messages
-    assert first.get_property(names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 7"
-    assert second.get_property(names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 8"
-    assert second.properties[names.FIRST_POP_TIME] == "1000"
+    assert first.get_property(property_names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 7"
+    assert second.get_property(property_names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 8"
+    assert second.properties[property_names.FIRST_POP_TIME] == "1000"
     assert (first.topic, first.broker_name, first.body) == ("orders", "broker-a", b"7")
 
 
@@ -45,10 +45,13 @@ def test_a_retried_message_is_shown_under_its_own_topic_and_keeps_its_mark() -> 
 
 
 def test_a_handle_that_the_broker_gave_and_the_time_of_the_first_pop_are_kept() -> None:
-    given = {names.POP_CHECKPOINT: "3 900 60000 1 2 b 0 3", names.FIRST_POP_TIME: "800"}
+    given = {
+        property_names.POP_CHECKPOINT: "3 900 60000 1 2 b 0 3",
+        property_names.FIRST_POP_TIME: "800",
+    }
     (message,) = read_popped(answer(), record(3, properties=given), "b", "orders").messages
     assert str(handle_of(message)) == "3 900 60000 1 2 b 0 3"
-    assert message.properties[names.FIRST_POP_TIME] == "800"
+    assert message.properties[property_names.FIRST_POP_TIME] == "800"
 
 
 def test_without_offsets_in_the_answer_the_messages_own_count() -> None:
@@ -82,11 +85,11 @@ def test_a_message_that_was_not_popped_has_no_handle() -> None:
 
 def test_a_new_handle_takes_the_place_of_the_old_one() -> None:
     message, _ = read_popped(answer(), record(7) + record(8), "b", "orders").messages
-    assert message.properties[names.POP_CHECKPOINT]  # read before, and so remembered
+    assert message.properties[property_names.POP_CHECKPOINT]  # read before, and so remembered
     new = PopHandle.parse("7 2000 30000 5 0 b 0 7")
     changed = with_handle(message, new)
     assert handle_of(changed) == new
-    assert changed.properties[names.POP_CHECKPOINT] == str(new)
+    assert changed.properties[property_names.POP_CHECKPOINT] == str(new)
     assert changed == message
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import RetryLater
-from pocketmq.model import MessageQueue, MessageRequestMode
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, MessageRequestMode, property_names
 from pocketmq.protocol import Command, ReceivedMessage, encode_body
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.assignment import Assignments, QueueAssignment
@@ -112,10 +111,10 @@ async def _popped(consumer: PushConsumer) -> list[Any]:
 
 async def test_other_tags_and_too_many_tries_are_acknowledged_without_a_handler() -> None:
     shelf = Assigning()
-    tags = {names.TAGS: "Aa"}
+    tags = {property_names.TAGS: "Aa"}
     shelf.put(
         record(0, properties=tags),
-        record(1, properties={names.TAGS: "BB"}),
+        record(1, properties={property_names.TAGS: "BB"}),
         record(2, properties=tags, reconsume_times=17),
     )
     got: list[bytes] = []

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol import ReceivedMessage
@@ -30,32 +29,32 @@ _BATCH_SIZE = 512 << 10
 _BATCH_TOPIC = 127
 LEFT_BEHIND = frozenset(
     {
-        names.BATCH_UNIQUE_KEY,
-        names.CLUSTER,
-        names.CRC32,
-        names.DELAY_LEVEL,
-        names.INNER_BASE,
-        names.INNER_NUM,
-        names.MAX_OFFSET,
-        names.MIN_OFFSET,
-        names.MSG_REGION,
-        names.POP_CHECKPOINT,
-        names.POP_CHECKPOINT_OFFSET,
-        names.PREPARED_QUEUE_OFFSET,
-        names.REAL_QUEUE_ID,
-        names.REAL_TOPIC,
-        names.TIMER_DELAY_LEVEL,
-        names.TIMER_DELAY_MS,
-        names.TIMER_DELAY_SEC,
-        names.TIMER_DELETE_UNIQUE_KEY,
-        names.TIMER_DELIVER_MS,
-        names.TIMER_DEQUEUE_MS,
-        names.TIMER_ENQUEUE_MS,
-        names.TIMER_OUT_MS,
-        names.TIMER_ROLL_TIMES,
-        names.TRACE_ON,
-        names.TRANSACTION_CHECK_TIMES,
-        names.TRANSACTION_PREPARED,
+        property_names.BATCH_UNIQUE_KEY,
+        property_names.CLUSTER,
+        property_names.CRC32,
+        property_names.DELAY_LEVEL,
+        property_names.INNER_BASE,
+        property_names.INNER_NUM,
+        property_names.MAX_OFFSET,
+        property_names.MIN_OFFSET,
+        property_names.MSG_REGION,
+        property_names.POP_CHECKPOINT,
+        property_names.POP_CHECKPOINT_OFFSET,
+        property_names.PREPARED_QUEUE_OFFSET,
+        property_names.REAL_QUEUE_ID,
+        property_names.REAL_TOPIC,
+        property_names.TIMER_DELAY_LEVEL,
+        property_names.TIMER_DELAY_MS,
+        property_names.TIMER_DELAY_SEC,
+        property_names.TIMER_DELETE_UNIQUE_KEY,
+        property_names.TIMER_DELIVER_MS,
+        property_names.TIMER_DEQUEUE_MS,
+        property_names.TIMER_ENQUEUE_MS,
+        property_names.TIMER_OUT_MS,
+        property_names.TIMER_ROLL_TIMES,
+        property_names.TRACE_ON,
+        property_names.TRANSACTION_CHECK_TIMES,
+        property_names.TRANSACTION_PREPARED,
         "INNER_MULTI_QUEUE_OFFSET",
         ORIGIN,
         DELAYED_ORIGIN,
@@ -119,7 +118,7 @@ def kept_properties(message: ReceivedMessage) -> dict[str, str]:
     """
     found = decode_properties(message.property_bytes)
     kept = {name: value for name, value in found.items() if name not in LEFT_BEHIND}
-    kept.setdefault(names.UNIQUE_KEY, message.message_id)
+    kept.setdefault(property_names.UNIQUE_KEY, message.message_id)
     return kept
 
 
@@ -129,7 +128,7 @@ def digest(message: ReceivedMessage) -> int:
     WAIT does not count: it is for the broker, and brokers of 4.x keep it in batches only.
     """
     kept = kept_properties(message)
-    kept.pop(names.WAIT, None)
+    kept.pop(property_names.WAIT, None)
     parts = [f"{name}\1{value}\2" for name, value in sorted(kept.items())]
     seen = blake2b(message.body, digest_size=8)
     seen.update("".join(parts).encode("utf-8", "replace"))

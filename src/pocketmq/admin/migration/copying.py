@@ -16,8 +16,7 @@ from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
-from pocketmq.model import MessageQueue
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol import ReceivedMessage
 
 
@@ -205,7 +204,7 @@ def check_end(queue: MessageQueue, copied: int | None, end: int) -> None:
 
 def delayed_key(message: ReceivedMessage) -> str:
     """Return the key of a message in the record of moved delayed messages."""
-    topic = message.get_property(names.REAL_TOPIC) or message.topic
+    topic = message.get_property(property_names.REAL_TOPIC) or message.topic
     return f"{topic}/{message.message_id}"
 
 

@@ -15,8 +15,7 @@ from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, ServerError
-from pocketmq.model import MessageQueue, SysFlag, sort_queues
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, SysFlag, property_names, sort_queues
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
@@ -53,12 +52,12 @@ async def waiting(side: Side) -> AsyncIterator[Waiting]:
         timed: dict[str, Waiting] = {}
         recalled: set[str] = set()
         async for message in _all(side, MessageQueue(TIMER_TOPIC, broker, 0), 0):
-            key = message.get_property(names.TIMER_DELETE_UNIQUE_KEY)
+            key = message.get_property(property_names.TIMER_DELETE_UNIQUE_KEY)
             if key is not None:
                 recalled |= {key, key.rpartition("+")[2]}
                 continue
             found = _home(message, broker)
-            due = message.get_property(names.TIMER_OUT_MS) or ""
+            due = message.get_property(property_names.TIMER_OUT_MS) or ""
             if found is not None and due.isdigit() and int(due) > now_ms:
                 timed[delayed_key(message)] = Waiting(message, found, int(due))
         for each in timed.values():
@@ -98,8 +97,8 @@ async def _all(side: Side, queue: MessageQueue, offset: int) -> AsyncIterator[Re
 
 
 def _home(message: ReceivedMessage, broker: str) -> MessageQueue | None:
-    topic = message.get_property(names.REAL_TOPIC)
-    queue_id = message.get_property(names.REAL_QUEUE_ID) or ""
+    topic = message.get_property(property_names.REAL_TOPIC)
+    queue_id = message.get_property(property_names.REAL_QUEUE_ID) or ""
     if topic is None or not queue_id.isdigit():
         return None
     return MessageQueue(topic, broker, int(queue_id))
@@ -139,7 +138,7 @@ async def move_waiting(source: Side, target: Side, ledger: MigrationLedger) -> i
 def _request(each: Waiting, migration: str) -> CopyRequest:
     message = each.message
     kept = kept_properties(message)
-    kept[names.TIMER_DELIVER_MS] = str(each.due_ms)
+    kept[property_names.TIMER_DELIVER_MS] = str(each.due_ms)
     place = f"{message.broker_name}/{message.topic}/{message.queue_id}/{message.queue_offset}"
     kept[DELAYED_ORIGIN] = f"{migration}/{place}"
     return CopyRequest(

@@ -11,8 +11,7 @@ import msgspec
 
 from pocketmq.balance.profile import COMPRESS_FROM
 from pocketmq.errors import InvalidInput
-from pocketmq.model import Message
-from pocketmq.model import properties as names
+from pocketmq.model import Message, property_names
 from pocketmq.model.names import is_retry_topic
 
 REPLY = "reply"
@@ -56,8 +55,10 @@ def retry_counts(topic: str, properties: Mapping[str, str]) -> RetryCounts:
     kept = dict(properties)
     if not is_retry_topic(topic):
         return RetryCounts(kept)
-    times = _number(names.RECONSUME_TIME, kept.pop(names.RECONSUME_TIME, None))
-    limit = _number(names.MAX_RECONSUME_TIMES, kept.pop(names.MAX_RECONSUME_TIMES, None))
+    times = _number(property_names.RECONSUME_TIME, kept.pop(property_names.RECONSUME_TIME, None))
+    limit = _number(
+        property_names.MAX_RECONSUME_TIMES, kept.pop(property_names.MAX_RECONSUME_TIMES, None)
+    )
     return RetryCounts(kept, times or 0, limit)
 
 
@@ -73,9 +74,9 @@ def _number(name: str, text: str | None) -> int | None:
 def request_properties(correlation_id: str, client_id: str, ttl_ms: int) -> dict[str, str]:
     """Return the properties that mark a message as a request."""
     return {
-        names.CORRELATION_ID: correlation_id,
-        names.REPLY_TO_CLIENT: client_id,
-        names.TTL: str(ttl_ms),
+        property_names.CORRELATION_ID: correlation_id,
+        property_names.REPLY_TO_CLIENT: client_id,
+        property_names.TTL: str(ttl_ms),
     }
 
 
@@ -84,20 +85,20 @@ def reply_topic(request: Mapping[str, str]) -> str:
 
     Raises `InvalidInput` if it is not a request, or lacks the property of its cluster.
     """
-    _asked(request, names.CORRELATION_ID)
-    _asked(request, names.REPLY_TO_CLIENT)
-    return f"{_asked(request, names.CLUSTER)}_REPLY_TOPIC"
+    _asked(request, property_names.CORRELATION_ID)
+    _asked(request, property_names.REPLY_TO_CLIENT)
+    return f"{_asked(request, property_names.CLUSTER)}_REPLY_TOPIC"
 
 
 def reply_properties(request: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that route a reply to its client; raises what `reply_topic` does."""
     reply = {
-        names.MESSAGE_TYPE: REPLY,
-        names.CORRELATION_ID: _asked(request, names.CORRELATION_ID),
-        names.REPLY_TO_CLIENT: _asked(request, names.REPLY_TO_CLIENT),
+        property_names.MESSAGE_TYPE: REPLY,
+        property_names.CORRELATION_ID: _asked(request, property_names.CORRELATION_ID),
+        property_names.REPLY_TO_CLIENT: _asked(request, property_names.REPLY_TO_CLIENT),
     }
-    if names.TTL in request:
-        reply[names.TTL] = request[names.TTL]
+    if property_names.TTL in request:
+        reply[property_names.TTL] = request[property_names.TTL]
     return reply
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pocketmq.model import MessageQueue, SendReceipt, TransactionState
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, SendReceipt, TransactionState, property_names
 
 
 class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +29,9 @@ class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 def half_properties(properties: Mapping[str, str], group: str) -> dict[str, str]:
     """Return a message's properties as a half message has them; a delay level falls away."""
-    half = {name: value for name, value in properties.items() if name != names.DELAY_LEVEL}
-    half[names.TRANSACTION_PREPARED] = "true"
-    half[names.PRODUCER_GROUP] = group
+    half = {name: value for name, value in properties.items() if name != property_names.DELAY_LEVEL}
+    half[property_names.TRANSACTION_PREPARED] = "true"
+    half[property_names.PRODUCER_GROUP] = group
     return half
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from pocketmq.broker.access import needs as read
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, is_system_topic
 from pocketmq.protocol import Command, RecordView
 from pocketmq.protocol import RequestCode as Code
@@ -69,7 +69,7 @@ def needs_on_record(
     queue = records.queue(topic, record.queue_id)
     if queue is None or queue.position(record.queue_offset) != position:
         return None
-    real = find_property(record.property_bytes, names.REAL_TOPIC.encode())
+    real = find_property(record.property_bytes, property_names.REAL_TOPIC.encode())
     if topic in _HALF and real is not None and actions in _PRODUCERS:
         return [read.Need(read.topic_resource(real.decode("utf-8", "replace")), actions)]
     needs = [read.Need(read.topic_resource(topic), actions)]

@@ -10,7 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from pocketmq.errors import ResponseCode
-from pocketmq.model.properties import MSG_REGION, TRACE_ON
+from pocketmq.model.property_names import MSG_REGION, TRACE_ON
 from pocketmq.protocol import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language

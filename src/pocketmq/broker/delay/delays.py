@@ -18,7 +18,7 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
-from pocketmq.model.properties import DELAY_LEVEL
+from pocketmq.model.property_names import DELAY_LEVEL
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.store import TagRule

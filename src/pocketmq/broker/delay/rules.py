@@ -11,8 +11,7 @@ import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
@@ -22,7 +21,11 @@ from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.records import Record
 from pocketmq.store import TagRule
 
-_TIMERS = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
+_TIMERS = (
+    property_names.TIMER_DELIVER_MS,
+    property_names.TIMER_DELAY_SEC,
+    property_names.TIMER_DELAY_MS,
+)
 _DELAYABLE = (0, int(SysFlag.COMMITTED))
 _UNKNOWN_LEVEL_MS = 1000
 
@@ -59,7 +62,7 @@ def asked_level(properties: dict[str, str]) -> int:
 
     Raises `ServerError` if it is not a number.
     """
-    text = properties.get(names.DELAY_LEVEL)
+    text = properties.get(property_names.DELAY_LEVEL)
     if text is None:
         return 0
     level = read_int32(text)
@@ -80,15 +83,15 @@ def hold_back(draft: Draft, levels: DelayLevels, now_ms: int) -> bool:
     if level <= 0 or draft.sys_flag & TRANSACTION_MASK not in _DELAYABLE:
         return False
     if draft.topic == HALF_TOPIC:  # 5.x delays it and discards it; 4.9 ignores the delay
-        del draft.properties[names.DELAY_LEVEL]
+        del draft.properties[property_names.DELAY_LEVEL]
         return False
     if level > len(levels.delays_ms):
         level = len(levels.delays_ms)
-        draft.properties[names.DELAY_LEVEL] = str(level)
+        draft.properties[property_names.DELAY_LEVEL] = str(level)
     for name in _TIMERS:
         draft.properties.pop(name, None)
-    draft.properties[names.REAL_TOPIC] = draft.topic
-    draft.properties[names.REAL_QUEUE_ID] = str(draft.queue_id)
+    draft.properties[property_names.REAL_TOPIC] = draft.topic
+    draft.properties[property_names.REAL_QUEUE_ID] = str(draft.queue_id)
     draft.topic, draft.queue_id = SCHEDULE_TOPIC, level - 1
     draft.tag = levels.due_ms(level, now_ms)
     return True

@@ -16,7 +16,7 @@ from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.property_text import append_property, find_property
 from pocketmq.protocol.records import decode_record, encode_record
@@ -263,9 +263,9 @@ def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryv
     """
     record = decode_record(piece)
     text = record.property_bytes
-    if find_property(text, names.POP_CHECKPOINT.encode()) is None:
+    if find_property(text, property_names.POP_CHECKPOINT.encode()) is None:
         try:
-            text = append_property(text, names.POP_CHECKPOINT, handle)
+            text = append_property(text, property_names.POP_CHECKPOINT, handle)
         except InvalidInput:
             return piece
     changes: dict[str, Any] = {"topic": topic.encode(), "property_bytes": text}

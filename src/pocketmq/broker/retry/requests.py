@@ -15,8 +15,7 @@ from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model import GroupConfig, Permission, TopicConfig
-from pocketmq.model import properties as names
+from pocketmq.model import GroupConfig, Permission, TopicConfig, property_names
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RecordView, RequestCode
@@ -56,7 +55,7 @@ def send_back(
     save_changes(state)
     origin = origin_of(state, draft)
     # Other properties must not redirect it: it was half of a transaction, or timed, only once.
-    place(state, draft, () if level is None else (names.DELAY_LEVEL,))
+    place(state, draft, () if level is None else (property_names.DELAY_LEVEL,))
     table = state.stats.dead if level is None else state.stats.sent_back
     state.stats.count(table, origin, header.group)
     if not request.flag & ONEWAY_FLAG:
@@ -88,7 +87,7 @@ def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> 
 
 def origin_of(state: BrokerState, draft: Draft) -> str:
     """Return the topic a retry first came from; clients write it, so it must exist."""
-    topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
+    topic = draft.properties.get(property_names.RETRY_TOPIC, draft.topic)
     return topic if topic in state.topics else draft.topic
 
 

@@ -8,8 +8,7 @@ topics and store the copies.
 import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
-from pocketmq.model import GroupConfig
-from pocketmq.model import properties as names
+from pocketmq.model import GroupConfig, property_names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol import RecordView
@@ -64,11 +63,11 @@ def retry_of(failed: RecordView, level: int | None) -> Draft:
     """
     topic = failed.topic_bytes.decode("utf-8", "replace")
     properties = decode_properties(failed.property_bytes)
-    properties.setdefault(names.RETRY_TOPIC, topic)
-    properties[names.WAIT] = "false"
-    properties[names.DELAY_LEVEL] = str(level or 0)
-    if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
-        properties[names.ORIGIN_MESSAGE_ID] = encode_offset_id(
+    properties.setdefault(property_names.RETRY_TOPIC, topic)
+    properties[property_names.WAIT] = "false"
+    properties[property_names.DELAY_LEVEL] = str(level or 0)
+    if not properties.get(property_names.ORIGIN_MESSAGE_ID, "").strip():
+        properties[property_names.ORIGIN_MESSAGE_ID] = encode_offset_id(
             failed.store_host_bytes, failed.commit_log_offset
         )
     return _one_more_try(failed, topic, properties)
@@ -77,11 +76,11 @@ def retry_of(failed: RecordView, level: int | None) -> Draft:
 def retry_of_popped(failed: RecordView, topic: str, pop: PopOfFailed, *, exhausted: bool) -> Draft:
     """Return the copy for `topic` of a message that was popped and not acknowledged."""
     properties = decode_properties(failed.property_bytes)
-    if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
-        properties[names.FIRST_POP_TIME] = str(pop.time_ms)
+    if failed.reconsume_times == 0 or property_names.FIRST_POP_TIME not in properties:
+        properties[property_names.FIRST_POP_TIME] = str(pop.time_ms)
     properties[_ORIGIN_GROUP] = pop.group
     if exhausted:  # shown to operators: where a dead letter is from
-        properties.setdefault(names.RETRY_TOPIC, pop.topic)
+        properties.setdefault(property_names.RETRY_TOPIC, pop.topic)
     return _one_more_try(failed, topic, properties)
 
 
@@ -89,7 +88,9 @@ def redirect_to_dead_letters(draft: Draft, group: str) -> None:
     """Point a retry that a consumer sent itself at the dead letters of its group."""
     draft.topic = dead_letter_topic(group)
     draft.queue_id = 0
-    draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why
+    draft.properties[property_names.DELAY_LEVEL] = (
+        "-1"  # as in Java: not delayed, and one can see why
+    )
 
 
 def _one_more_try(failed: RecordView, topic: str, properties: dict[str, str]) -> Draft:

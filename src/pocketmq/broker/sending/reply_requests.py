@@ -15,8 +15,7 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, message_illegal
 from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
@@ -46,10 +45,10 @@ def reply(state: BrokerState, connection: Connection, request: Command) -> Answe
         return state.send_answers.refused(request, error.code, error.remark)
     text = _stamped(state, (header.properties or "").encode("utf-8", "replace"))
     stored = _store(state, connection, request, header, target, text)
-    client_id = decode_properties(text).get(names.REPLY_TO_CLIENT)
+    client_id = decode_properties(text).get(property_names.REPLY_TO_CLIENT)
     answer = partial(_answer, state, request, stored)
     if client_id is None:
-        return answer(f"reply message properties[{names.REPLY_TO_CLIENT}] is null")
+        return answer(f"reply message properties[{property_names.REPLY_TO_CLIENT}] is null")
     client = state.producers.find(client_id)
     if client is None or state.replies is None:
         return answer(f"push reply message fail, channel of <{client_id}> not found.")
@@ -67,8 +66,8 @@ def _stamped(state: BrokerState, text: bytes) -> bytes:
     """Add the properties every message gets, unless they exceed the limit."""
     trace_on = "true" if state.config.trace_on else "false"
     with suppress(InvalidInput):
-        text = append_property(text, names.MSG_REGION, state.config.region_id)
-        text = append_property(text, names.TRACE_ON, trace_on)
+        text = append_property(text, property_names.MSG_REGION, state.config.region_id)
+        text = append_property(text, property_names.TRACE_ON, trace_on)
     return text
 
 
@@ -130,7 +129,7 @@ def _push_of(
     text: bytes,
 ) -> Command:
     with suppress(InvalidInput):  # properties are limited in size
-        text = append_property(text, names.PUSH_REPLY_TIME, str(state.batch.now_ms))
+        text = append_property(text, property_names.PUSH_REPLY_TIME, str(state.batch.now_ms))
     push = client_calls.PushReplyRequest(
         producer_group=header.producer_group,
         topic=header.topic,

@@ -14,8 +14,7 @@ from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
 from pocketmq.broker.writing.drafts import Draft, SendTarget, born_host
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.net import Connection
@@ -146,15 +145,15 @@ def _take_draft(
 ) -> bytes:
     text = (header.properties or "").encode("utf-8", "replace")
     properties = decode_properties(text) | _decoded(state.stamp)
-    properties.pop(names.POP_CHECKPOINT, None)
-    if names.INNER_NUM in properties or header.sys_flag & _INNER_BATCH:
+    properties.pop(property_names.POP_CHECKPOINT, None)
+    if property_names.INNER_NUM in properties or header.sys_flag & _INNER_BATCH:
         raise message_illegal(state.config.max_message_size)
     if state.gate is not None and state.gate.strict:
         _check_takes_back(header.topic, properties)
-    unique_key = properties.get(names.UNIQUE_KEY)
+    unique_key = properties.get(property_names.UNIQUE_KEY)
     if unique_key is None:
         unique_key = state.unique_ids.next_id(state.batch.now_ms)
-        properties[names.UNIQUE_KEY] = unique_key
+        properties[property_names.UNIQUE_KEY] = unique_key
     draft = Draft(
         topic=header.topic,
         queue_id=target.queue.queue_id,
@@ -181,11 +180,12 @@ def _take_draft(
 
 def _check_takes_back(topic: str, properties: Mapping[str, str]) -> None:
     """Refuse a message that recalls a timed one of another topic; see `RECALL_MESSAGE`."""
-    key = properties.get(names.TIMER_DELETE_UNIQUE_KEY)
+    key = properties.get(property_names.TIMER_DELETE_UNIQUE_KEY)
     if key is not None and not key.startswith(f"{topic}+"):
         raise errors.server_error(
             errors.ResponseCode.NO_PERMISSION,
-            f"{names.TIMER_DELETE_UNIQUE_KEY} names a message of another topic than {topic}",
+            f"{property_names.TIMER_DELETE_UNIQUE_KEY} names a message of another topic "
+            f"than {topic}",
         )
 
 

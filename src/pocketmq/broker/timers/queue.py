@@ -26,7 +26,7 @@ from pocketmq.broker.timers.rules import due_message, key_of, moved, taken_back,
 from pocketmq.broker.timers.wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
 from pocketmq.model.names import TIMER_TOPIC
-from pocketmq.model.properties import REAL_TOPIC
+from pocketmq.model.property_names import REAL_TOPIC
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.record_scan import tags_code

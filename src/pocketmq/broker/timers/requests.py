@@ -11,8 +11,7 @@ from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft, born_host
 from pocketmq.errors import HeaderMalformed, MQError, ResponseCode, server_error
-from pocketmq.model import DataVersion
-from pocketmq.model import properties as names
+from pocketmq.model import DataVersion, property_names
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.command import ONEWAY_FLAG
@@ -33,12 +32,12 @@ def recall(
         queue_id=0,
         body=b"0",
         properties={
-            names.TAGS: _TAG,
-            names.TIMER_DELETE_UNIQUE_KEY: f"{handle.topic}+{handle.message_id}",
-            names.UNIQUE_KEY: handle.message_id,
-            names.TIMER_DELIVER_MS: str(handle.deliver_at_ms),
-            names.BORN_TIMESTAMP: str(now_ms),
-            names.PRODUCER_GROUP: header.producer_group or "",
+            property_names.TAGS: _TAG,
+            property_names.TIMER_DELETE_UNIQUE_KEY: f"{handle.topic}+{handle.message_id}",
+            property_names.UNIQUE_KEY: handle.message_id,
+            property_names.TIMER_DELIVER_MS: str(handle.deliver_at_ms),
+            property_names.BORN_TIMESTAMP: str(now_ms),
+            property_names.PRODUCER_GROUP: header.producer_group or "",
         },
         flag=0,
         sys_flag=0,

@@ -12,8 +12,7 @@ from pocketmq.broker.core.log_origins import origin_of_timer
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
 from pocketmq.protocol import RecordView
@@ -22,13 +21,17 @@ from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.property_text import LIMIT, find_property
 from pocketmq.protocol.records import Record
 
-TIMED = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
+TIMED = (
+    property_names.TIMER_DELAY_SEC,
+    property_names.TIMER_DELAY_MS,
+    property_names.TIMER_DELIVER_MS,
+)
 """The properties that ask for a delivery time, in the order in which RocketMQ reads them."""
 _TIMEABLE = (0, int(SysFlag.COMMITTED))
-_OUT = names.TIMER_OUT_MS.encode()
-_TAKES_BACK = names.TIMER_DELETE_UNIQUE_KEY.encode()
-_REAL_TOPIC = names.REAL_TOPIC.encode()
-_UNIQUE_KEY = names.UNIQUE_KEY.encode()
+_OUT = property_names.TIMER_OUT_MS.encode()
+_TAKES_BACK = property_names.TIMER_DELETE_UNIQUE_KEY.encode()
+_REAL_TOPIC = property_names.REAL_TOPIC.encode()
+_UNIQUE_KEY = property_names.UNIQUE_KEY.encode()
 
 
 class TimerLimits(NamedTuple):
@@ -54,7 +57,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
     that is not a number or too far away, and if timed messages are disabled.
     """
     properties = draft.properties
-    if draft.topic in (TIMER_TOPIC, HALF_TOPIC) or names.TIMER_OUT_MS in properties:
+    if draft.topic in (TIMER_TOPIC, HALF_TOPIC) or property_names.TIMER_OUT_MS in properties:
         return None  # its time came once before, or it does not have one
     if draft.sys_flag & TRANSACTION_MASK not in _TIMEABLE:
         return None
@@ -64,7 +67,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
             "accurate timer message is not enabled, timerWheelEnable is false",
         )
     due_ms = asked_ms(properties, now_ms)
-    takes_back = properties.get(names.TIMER_DELETE_UNIQUE_KEY)
+    takes_back = properties.get(property_names.TIMER_DELETE_UNIQUE_KEY)
     if due_ms is None or due_ms - now_ms > limits.longest_ms:
         raise _illegal(limits)
     if due_ms <= now_ms:
@@ -72,9 +75,9 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
             raise _illegal(limits)
         return None
     topic = draft.topic
-    properties[names.TIMER_OUT_MS] = str(due_ms)
-    properties[names.REAL_TOPIC] = topic
-    properties[names.REAL_QUEUE_ID] = str(draft.queue_id)
+    properties[property_names.TIMER_OUT_MS] = str(due_ms)
+    properties[property_names.REAL_TOPIC] = topic
+    properties[property_names.REAL_QUEUE_ID] = str(draft.queue_id)
     draft.topic, draft.queue_id = TIMER_TOPIC, 0
     draft.tag = due_ms if takes_back is None else -due_ms
     if takes_back is None and not is_retry_topic(topic):
@@ -83,7 +86,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
                 topic=topic,
                 broker_name=limits.broker_name,
                 deliver_at_ms=due_ms,
-                message_id=properties.get(names.UNIQUE_KEY, ""),
+                message_id=properties.get(property_names.UNIQUE_KEY, ""),
             )
         )
     return due_ms

@@ -14,7 +14,7 @@ from pocketmq.broker.timers.queue import KIND, TimerQueue
 from pocketmq.broker.timers.rules import TIMED, TimerLimits, hold_back, timer_tag
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model.names import TIMER_TOPIC
-from pocketmq.model.properties import REAL_TOPIC
+from pocketmq.model.property_names import REAL_TOPIC
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")

@@ -23,7 +23,7 @@ from pocketmq.broker.transactions.half_states import DISCARDED, MOST_CHECKS
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC
-from pocketmq.model.properties import TRANSACTION_PREPARED
+from pocketmq.model.property_names import TRANSACTION_PREPARED
 from pocketmq.protocol import RecordView
 from pocketmq.store import QueueIndex, TagRule
 

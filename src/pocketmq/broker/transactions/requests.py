@@ -10,8 +10,7 @@ from pocketmq.broker.transactions.rules import comes_too_late, committed, prepar
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
-from pocketmq.model import TransactionState
-from pocketmq.model import properties as names
+from pocketmq.model import TransactionState, property_names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RecordView, RequestCode
@@ -65,7 +64,7 @@ def end(
 
 
 def _measure(measures: Measures, half: RecordView, now_ms: int, *, committed: bool) -> None:
-    name = find_property(half.property_bytes, names.REAL_TOPIC.encode()) or b""
+    name = find_property(half.property_bytes, property_names.REAL_TOPIC.encode()) or b""
     topic = (name.decode("utf-8", "replace"),)
     if committed:
         measures.committed.add(topic)
@@ -75,7 +74,7 @@ def _measure(measures: Measures, half: RecordView, now_ms: int, *, committed: bo
 
 
 def _check(half: RecordView, header: EndTransactionRequest) -> None:
-    group = find_property(half.property_bytes, names.PRODUCER_GROUP.encode())
+    group = find_property(half.property_bytes, property_names.PRODUCER_GROUP.encode())
     if group != header.producer_group.encode("utf-8", "replace"):
         raise server_error(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != header.tran_state_table_offset:
@@ -99,8 +98,8 @@ def resume(
         raise server_error(ResponseCode.SYSTEM_ERROR, "Put message back to half topic failed")
     properties = decode_properties(lost.property_bytes)
     draft = Draft(
-        topic=properties.get(names.REAL_TOPIC, ""),
-        queue_id=int(properties.get(names.REAL_QUEUE_ID, "0")),
+        topic=properties.get(property_names.REAL_TOPIC, ""),
+        queue_id=int(properties.get(property_names.REAL_QUEUE_ID, "0")),
         body=lost.stored_body,
         properties=properties,
         flag=lost.flag,

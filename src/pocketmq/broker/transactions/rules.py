@@ -11,8 +11,7 @@ from typing import NamedTuple
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
 from pocketmq.broker.writing.drafts import Draft
-from pocketmq.model import SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol import Command, RecordView, RequestCode, property_text
@@ -22,14 +21,14 @@ from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 _OURS = (  # only the broker sets these
-    names.REAL_TOPIC,
-    names.REAL_QUEUE_ID,
-    names.TRANSACTION_CHECK_TIMES,
-    names.PREPARED_QUEUE_OFFSET,
-    names.DELAY_LEVEL,  # 5.x delays a half message and discards it; 4.9 ignores the delay
-    names.TIMER_DELAY_SEC,
-    names.TIMER_DELAY_MS,
-    names.TIMER_DELIVER_MS,
+    property_names.REAL_TOPIC,
+    property_names.REAL_QUEUE_ID,
+    property_names.TRANSACTION_CHECK_TIMES,
+    property_names.PREPARED_QUEUE_OFFSET,
+    property_names.DELAY_LEVEL,  # 5.x delays a half message and discards it; 4.9 ignores the delay
+    property_names.TIMER_DELAY_SEC,
+    property_names.TIMER_DELAY_MS,
+    property_names.TIMER_DELIVER_MS,
 )
 _COMMITTED = int(SysFlag.COMMITTED)
 _STATE = b"TRAN_STATE"
@@ -52,9 +51,9 @@ def is_half(draft: Draft) -> bool:
 
     Clients before 4.6.1 send a committed message back to be consumed later as if it did.
     """
-    if draft.properties.get(names.TRANSACTION_PREPARED, "").lower() != "true":
+    if draft.properties.get(property_names.TRANSACTION_PREPARED, "").lower() != "true":
         return False
-    delayed = (read_int32(draft.properties.get(names.DELAY_LEVEL, "")) or 0) > 0
+    delayed = (read_int32(draft.properties.get(property_names.DELAY_LEVEL, "")) or 0) > 0
     return not (draft.reconsume_times > 0 and delayed)
 
 
@@ -63,19 +62,21 @@ def prepare(draft: Draft, now_ms: int) -> None:
     properties = draft.properties
     for name in _OURS:
         properties.pop(name, None)
-    if properties.get(names.UNIQUE_KEY):
-        properties[names.TRANSACTION_ID] = properties[names.UNIQUE_KEY]
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE_ID] = str(draft.queue_id)
+    if properties.get(property_names.UNIQUE_KEY):
+        properties[property_names.TRANSACTION_ID] = properties[property_names.UNIQUE_KEY]
+    properties[property_names.REAL_TOPIC] = draft.topic
+    properties[property_names.REAL_QUEUE_ID] = str(draft.queue_id)
     draft.sys_flag &= ~TRANSACTION_MASK
     draft.topic, draft.queue_id = HALF_TOPIC, 0
-    asked = properties.get(names.CHECK_IMMUNITY_SECONDS)
+    asked = properties.get(property_names.CHECK_IMMUNITY_SECONDS)
     draft.tag = _tag(draft.born_timestamp_ms, now_ms, asked)
 
 
 def half_tag(half: RecordView) -> int:
     """Return what the queue keeps beside a half message, as recovery finds it."""
-    asked = property_text.find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
+    asked = property_text.find_property(
+        half.property_bytes, property_names.CHECK_IMMUNITY_SECONDS.encode()
+    )
     text = None if asked is None else asked.decode("utf-8", "replace")
     return _tag(half.born_timestamp_ms, half.store_timestamp_ms, text)
 
@@ -109,7 +110,9 @@ def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
 
 def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
     """Return whether a producer that set its own check time may no longer end it before a check."""
-    asked = property_text.find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
+    asked = property_text.find_property(
+        half.property_bytes, property_names.CHECK_IMMUNITY_SECONDS.encode()
+    )
     if asked is None:
         return False
     immunity_ms = custom_immunity_ms(asked.decode("utf-8", "replace"))
@@ -158,7 +161,7 @@ def _without_place(text: bytes, topic: str, queue_id: int) -> bytes:
     if text.endswith(place):
         return text[: 1 - len(place)]
     properties = property_text.decode_properties(text)
-    for name in (names.REAL_TOPIC, names.REAL_QUEUE_ID):
+    for name in (property_names.REAL_TOPIC, property_names.REAL_QUEUE_ID):
         properties.pop(name, None)
     return property_text.encode_properties(properties)
 
@@ -166,7 +169,7 @@ def _without_place(text: bytes, topic: str, queue_id: int) -> bytes:
 def _with_checks(text: bytes, checks: int) -> bytes:
     if not checks:
         return text
-    longer = text + b"%b\1%d\2" % (names.TRANSACTION_CHECK_TIMES.encode(), checks)
+    longer = text + b"%b\1%d\2" % (property_names.TRANSACTION_CHECK_TIMES.encode(), checks)
     return longer if len(longer) <= property_text.LIMIT else text
 
 
@@ -202,11 +205,11 @@ def check_request(half: RecordView, checks: int, broker_name: str) -> tuple[str,
     None for a half message without a producer group or topic.
     """
     properties = property_text.decode_properties(half.property_bytes)
-    group, place = properties.get(names.PRODUCER_GROUP), real_place(half.property_bytes)
+    group, place = properties.get(property_names.PRODUCER_GROUP), real_place(half.property_bytes)
     if not group or place is None:
         return None
     topic, queue_id = place
-    unique_key = properties.get(names.UNIQUE_KEY)
+    unique_key = properties.get(property_names.UNIQUE_KEY)
     host = half.store_host_bytes
     header = CheckTransactionStateRequest(
         topic=HALF_TOPIC,

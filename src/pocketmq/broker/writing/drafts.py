@@ -9,8 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model import DataVersion, TopicConfig
-from pocketmq.model import properties as names
+from pocketmq.model import DataVersion, TopicConfig, property_names
 from pocketmq.net import Connection
 from pocketmq.protocol.hosts import V4_SIZE, encode_host
 from pocketmq.store import QueueIndex
@@ -46,11 +45,11 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 Redirect: TypeAlias = Callable[[Draft], None]
 """Changes a draft, or raises `ServerError` with the code and remark the sender gets."""
 REDIRECTING = (
-    names.TRANSACTION_PREPARED,
-    names.DELAY_LEVEL,
-    names.TIMER_DELAY_SEC,
-    names.TIMER_DELAY_MS,
-    names.TIMER_DELIVER_MS,
+    property_names.TRANSACTION_PREPARED,
+    property_names.DELAY_LEVEL,
+    property_names.TIMER_DELAY_SEC,
+    property_names.TIMER_DELAY_MS,
+    property_names.TIMER_DELIVER_MS,
 )
 """Properties that send a message elsewhere first, in the order in which they are applied."""
 

@@ -17,7 +17,7 @@ from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.questions.pulling import STATUS, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
-from pocketmq.model import MessageQueue, OnDamage, properties
+from pocketmq.model import MessageQueue, OnDamage, property_names
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.requests.reading import PullResponse
@@ -115,8 +115,8 @@ def read_answer(
         topic=None if held.retries else held.topic,
         offset_delta=header.offset_delta or 0,
         added={
-            properties.MIN_OFFSET: str(header.min_offset),
-            properties.MAX_OFFSET: str(header.max_offset),
+            property_names.MIN_OFFSET: str(header.min_offset),
+            property_names.MAX_OFFSET: str(header.max_offset),
         },
     )
     next_offset = header.next_begin_offset
@@ -148,5 +148,5 @@ def _under_its_topic(
     message: ReceivedMessage, held: HeldQueue, subscriptions: Subscriptions
 ) -> ReceivedMessage:
     """Show a retried message under the topic it was sent to (Java: resetRetryAndNamespace)."""
-    topic = message.get_property(properties.RETRY_TOPIC) or held.queue.topic
+    topic = message.get_property(property_names.RETRY_TOPIC) or held.queue.topic
     return message.with_topic(subscriptions.shown(topic))

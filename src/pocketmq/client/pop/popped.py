@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
@@ -52,7 +52,7 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
     counts = handles.read_order_counts(response.order_count_info)
     messages: list[ReceivedMessage] = []
     for message in found:
-        handle = message.get_property(names.POP_CHECKPOINT)
+        handle = message.get_property(property_names.POP_CHECKPOINT)
         tries: int | None = None
         if handle is None:
             mark = handles.TopicMark.of(message.topic)
@@ -74,9 +74,9 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
                 handles.order_count(counts, handles.PopPlace(mark, message.queue_id, offset))
                 or None
             )
-        added = {names.POP_CHECKPOINT: handle}
-        if message.get_property(names.FIRST_POP_TIME) is None:
-            added[names.FIRST_POP_TIME] = str(response.pop_time)
+        added = {property_names.POP_CHECKPOINT: handle}
+        if message.get_property(property_names.FIRST_POP_TIME) is None:
+            added[property_names.FIRST_POP_TIME] = str(response.pop_time)
         delivery = DeliveryContext(
             broker_name=broker, topic=topic, added=added, reconsume_times=tries
         )
@@ -111,7 +111,11 @@ def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], 
 def handle_of(message: ReceivedMessage) -> handles.PopHandle:
     """Return a message's handle; raises `InvalidInput` if it was not popped."""
     given: object = message
-    text = given.get_property(names.POP_CHECKPOINT) if isinstance(given, ReceivedMessage) else None
+    text = (
+        given.get_property(property_names.POP_CHECKPOINT)
+        if isinstance(given, ReceivedMessage)
+        else None
+    )
     if text is None:
         raise InvalidInput("the message was not received by a POP consumer")
     handle = handles.PopHandle.parse(text)
@@ -122,7 +126,7 @@ def handle_of(message: ReceivedMessage) -> handles.PopHandle:
 
 def with_handle(message: ReceivedMessage, handle: handles.PopHandle) -> ReceivedMessage:
     """Return the same message under a new handle."""
-    added = message.delivery.added | {names.POP_CHECKPOINT: str(handle)}
+    added = message.delivery.added | {property_names.POP_CHECKPOINT: str(handle)}
     return _delivered(message, msgspec.structs.replace(message.delivery, added=added))
 
 

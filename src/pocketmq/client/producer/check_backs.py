@@ -17,7 +17,7 @@ from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol import ReceivedMessage
@@ -156,12 +156,12 @@ class CheckBacks:
                     group=unwrap_namespace(namespace, self._group),
                     topic=topic,
                     tag=message.tag,
-                    keys=message.get_property(names.KEYS),
+                    keys=message.get_property(property_names.KEYS),
                     message_id=message.message_id,
                     transaction_id=message.transaction_id,
                     state=state,
                     address=question.address,
-                    region=message.get_property(names.MSG_REGION) or DEFAULT_REGION,
+                    region=message.get_property(property_names.MSG_REGION) or DEFAULT_REGION,
                     from_check=True,
                 )
             )

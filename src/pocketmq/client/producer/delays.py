@@ -6,7 +6,7 @@ from pocketmq.client.checks import is_number
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.requests.sending import RECALL_MESSAGE, RecallRequest
@@ -30,10 +30,10 @@ def delay_properties(
     if delay_level is not None:
         if type(delay_level) is not int or not 0 <= delay_level < 2**31:
             raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
-        return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
+        return {property_names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
     if delay is not None:
-        return {names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
-    return {names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
+        return {property_names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
+    return {property_names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
 
 
 def _milliseconds(name: str, seconds: float) -> int:

@@ -13,8 +13,7 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
-from pocketmq.model import Message, SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import Message, SysFlag, property_names
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
 from pocketmq.protocol import RequestCode
@@ -42,7 +41,7 @@ class Preparing:
         self._options = options
         self._largest = options.max_message_size
         self._compress_from = options.compress_from
-        self._added = {names.INSTANCE_ID: namespace} if namespace else {}
+        self._added = {property_names.INSTANCE_ID: namespace} if namespace else {}
         self._topics: dict[str, str] = {}  # checked; name on the wire by the caller's
         self._plain: dict[str, str] = {}  # those of them whose messages need nothing added
         self._tails: dict[str | None, str] = {}  # what follows the id, by tag
@@ -88,13 +87,13 @@ class Preparing:
         wire.update(extra)
         counts = retry_counts(topic, wire)
         wire = counts.properties
-        unique_id = wire.get(names.UNIQUE_KEY)
+        unique_id = wire.get(property_names.UNIQUE_KEY)
         if unique_id is None:
-            unique_id = wire[names.UNIQUE_KEY] = self.ids.next_id(self.clock.now_ms())
+            unique_id = wire[property_names.UNIQUE_KEY] = self.ids.next_id(self.clock.now_ms())
         body, sys_flag = message.body, 0
         if compresses(len(body), threshold=self._compress_from):
             body, sys_flag = self._compressed(body)
-        if wire.get(names.TRANSACTION_PREPARED, "").lower() == "true":
+        if wire.get(property_names.TRANSACTION_PREPARED, "").lower() == "true":
             sys_flag |= _PREPARED
         return Outgoing(
             topic,
@@ -107,12 +106,12 @@ class Preparing:
             (message,),
             reconsume_times=counts.reconsume_times,
             max_reconsume_times=counts.max_reconsume_times,
-            for_5x=names.TIMER_DELAY_MS in wire or names.TIMER_DELIVER_MS in wire,
+            for_5x=property_names.TIMER_DELAY_MS in wire or property_names.TIMER_DELIVER_MS in wire,
         )
 
     def batch_properties(self, batch_id: str) -> str:
         """Return the property text of a batch as a whole; its messages have their own."""
-        wire = {names.UNIQUE_KEY: batch_id, names.WAIT: "true", **self._added}
+        wire = {property_names.UNIQUE_KEY: batch_id, property_names.WAIT: "true", **self._added}
         return encode_properties(wire).decode()
 
     def wire_topic(self, topic: str) -> str:
@@ -151,7 +150,11 @@ class Preparing:
         return compress(body, codec, self._options.compression_level), mark_compressed(0, codec)
 
     def _tail(self, tag: str) -> str:
-        wire = {names.WAIT: "true", names.TAGS: tag} if tag else {names.WAIT: "true"}
+        wire = (
+            {property_names.WAIT: "true", property_names.TAGS: tag}
+            if tag
+            else {property_names.WAIT: "true"}
+        )
         tail = "\2" + encode_properties(wire).decode()
         if len(self._tails) >= _MOST_REMEMBERED:
             self._tails.clear()

@@ -19,8 +19,7 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
-from pocketmq.model import MessageQueue
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol.peers import VersionGate
 
 
@@ -160,5 +159,5 @@ def for_4x(message: Outgoing) -> Outgoing:
             "deliver_at and would deliver the message at once; use delay_level"
         )
     parts = message.properties.split("\2")
-    kept = [each for each in parts if not each.startswith(f"{names.UNIQUE_KEY}\1")]
+    kept = [each for each in parts if not each.startswith(f"{property_names.UNIQUE_KEY}\1")]
     return msgspec.structs.replace(message, properties="\2".join(kept))

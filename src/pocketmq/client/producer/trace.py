@@ -16,22 +16,21 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.errors import MQError
-from pocketmq.model import Message
-from pocketmq.model import properties as names
+from pocketmq.model import Message, property_names
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.trace_text import TracedEnd, TracedKind, TracedSend
 
 _HELD_BACK = (
-    names.DELAY_LEVEL.encode(),
-    names.TIMER_DELAY_MS.encode(),
-    names.TIMER_DELAY_SEC.encode(),
-    names.TIMER_DELIVER_MS.encode(),
+    property_names.DELAY_LEVEL.encode(),
+    property_names.TIMER_DELAY_MS.encode(),
+    property_names.TIMER_DELAY_SEC.encode(),
+    property_names.TIMER_DELIVER_MS.encode(),
 )
 _GROUP = "_INNER_TRACE_PRODUCER"
 _GROUP_ROOM = 80  # a group's name has 120 characters
 _TIMEOUT = 5.0
-_HALF = names.TRANSACTION_PREPARED.encode()
+_HALF = property_names.TRANSACTION_PREPARED.encode()
 
 
 class SendTracing:

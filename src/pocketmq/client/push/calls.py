@@ -18,8 +18,7 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.consume_hooks import HookCaller
 from pocketmq.client.push.handlers import CANCELLED, Failure, Handler
 from pocketmq.client.push.work import Consuming
-from pocketmq.model import ConsumeResult
-from pocketmq.model import properties as names
+from pocketmq.model import ConsumeResult, property_names
 from pocketmq.model.names import retry_topic, unwrap_namespace
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult
@@ -239,7 +238,7 @@ class DirectCall:
     ) -> None:
         topic = message.topic
         if topic == retry_topic(consuming.group):
-            topic = message.get_property(names.RETRY_TOPIC) or topic
+            topic = message.get_property(property_names.RETRY_TOPIC) or topic
         topic = unwrap_namespace(consuming.session.options.namespace, topic)
         self.message = message.with_topic(topic)
         self.handler: Handler | None = None

@@ -12,8 +12,7 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import MQError
-from pocketmq.model import Message
-from pocketmq.model import properties as names
+from pocketmq.model import Message, property_names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.names import INNER_PRODUCER_GROUP, retry_topic
 from pocketmq.protocol import ReceivedMessage, RequestCode
@@ -95,11 +94,11 @@ class Requeue:
         """Make the copy that goes to the retry topic, and the properties it travels with."""
         consuming = self._consuming
         extra = dict(message.properties)
-        extra.pop(names.TRANSACTION_PREPARED, None)
-        if not extra.get(names.ORIGIN_MESSAGE_ID, "").strip():
-            extra[names.ORIGIN_MESSAGE_ID] = message.message_id
-        extra[names.RETRY_TOPIC] = consuming.wire_topic(message.topic)
-        extra[names.RECONSUME_TIME] = str(reconsume_times)
-        extra[names.MAX_RECONSUME_TIMES] = str(limit)
-        extra[names.DELAY_LEVEL] = str(retry_level(message.reconsume_times))
+        extra.pop(property_names.TRANSACTION_PREPARED, None)
+        if not extra.get(property_names.ORIGIN_MESSAGE_ID, "").strip():
+            extra[property_names.ORIGIN_MESSAGE_ID] = message.message_id
+        extra[property_names.RETRY_TOPIC] = consuming.wire_topic(message.topic)
+        extra[property_names.RECONSUME_TIME] = str(reconsume_times)
+        extra[property_names.MAX_RECONSUME_TIMES] = str(limit)
+        extra[property_names.DELAY_LEVEL] = str(retry_level(message.reconsume_times))
         return Message(retry_topic(consuming.group), message.body, flag=message.flag), extra

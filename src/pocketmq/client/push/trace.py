@@ -15,7 +15,7 @@ from pocketmq.client.push.work import Work
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
-from pocketmq.model import properties as names
+from pocketmq.model import property_names
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol import ReceivedMessage
@@ -72,12 +72,12 @@ class HandlingTrace:
         events = [
             TracedDelivery(
                 time_ms=context.began_ms,
-                region=message.get_property(names.MSG_REGION) or DEFAULT_REGION,
+                region=message.get_property(property_names.MSG_REGION) or DEFAULT_REGION,
                 group=group,
                 request_id=request_id,
                 message_id=message.message_id,
                 retries=message.reconsume_times,
-                keys=message.get_property(names.KEYS),
+                keys=message.get_property(property_names.KEYS),
             )
             for message in context.messages
             if self._traces(message)
@@ -113,7 +113,7 @@ class HandlingTrace:
         )
 
     def _traces(self, message: ReceivedMessage) -> bool:
-        wanted = message.get_property(names.TRACE_ON) != "false"
+        wanted = message.get_property(property_names.TRACE_ON) != "false"
         return wanted and self._tracer.traces(message.topic)
 
     def _add(self, events: "list[TracedDelivery] | list[TracedHandling]") -> None:

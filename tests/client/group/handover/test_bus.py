@@ -14,8 +14,7 @@ from pocketmq.client.session import Session
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import TopicNotFound
-from pocketmq.model import Message, SysFlag
-from pocketmq.model import properties as names
+from pocketmq.model import Message, SysFlag, property_names
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.requests import sending, topics
@@ -119,7 +118,7 @@ async def test_a_body_that_cannot_be_inflated_makes_nobody_deaf(
                     sys_flag=SysFlag.COMPRESSED | kind,
                     born_timestamp=0,
                     flag=0,
-                    properties=encode_properties({names.TAGS: "billing"}).decode(),
+                    properties=encode_properties({property_names.TAGS: "billing"}).decode(),
                     reconsume_times=0,
                     unit_mode=False,
                     batch=False,

@@ -17,8 +17,7 @@ from pocketmq.client.session import Session
 from pocketmq.client.session_questions import ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MessagesCutShort, MQError, RouteNotFound, TopicNotFound
-from pocketmq.model import MessageQueue, PullFlag
-from pocketmq.model import properties as names
+from pocketmq.model import MessageQueue, PullFlag, property_names
 from pocketmq.model.names import AUTO_CREATE_TOPIC, INNER_PRODUCER_GROUP
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import encode_properties
@@ -77,7 +76,7 @@ async def open_topic(session: Session, broker: str, *, missing: bool = False) ->
 
 async def say(session: Session, group: str, broker: str, notice: Notice) -> None:
     """Send a notice. Raises `MQError`."""
-    wire = {names.TAGS: bus_tag(group), names.WAIT: "false"}
+    wire = {property_names.TAGS: bus_tag(group), property_names.WAIT: "false"}
     header = sending.SendRequestV2(
         producer_group=INNER_PRODUCER_GROUP,
         topic=BUS_TOPIC,
