@@ -16,12 +16,11 @@ from tests.interop.rows import Row
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 SICK, WELL = "broker-a", "broker-b"
-WINDOW = 200
+WINDOW = 100
 FAIR = 0.3
 """The least part of the messages that each of two brokers gets which are equally well."""
-LONGEST = 10.0
-"""Seconds until a broker that is well again has its part: twice the goal, on a busy machine."""
 PATIENCE = 60.0
+"""Seconds; how soon it is on a quiet machine, `benchmarks.adaptive` measures."""
 
 
 @pytest.fixture
@@ -38,14 +37,13 @@ class Sending:
         self.places: list[str] = []
         """The broker of each message."""
 
-    def until(self, reached: Callable[[], bool], what: str) -> float:
-        """Send until something is reached; return how long that took."""
+    def until(self, reached: Callable[[], bool], what: str) -> None:
+        """Send until something is reached."""
         began = time.monotonic()
         while not reached():
             assert time.monotonic() < began + PATIENCE, f"sent in vain for {what}"
             receipt = self._producer.send(mq.Message("orders", b"x"))
             self.places.append(receipt.queue.broker_name)
-        return time.monotonic() - began
 
     def for_messages(self, count: int) -> Counter[str]:
         """Send so many; return how many each broker got."""
@@ -67,10 +65,9 @@ def test_a_broker_that_stops_costs_no_message_and_is_back_when_it_goes_on(row: R
         sending.until(lambda: sending.is_fair(0), "equal parts")
         row.signal(SICK, signal.SIGSTOP)
         try:
-            stopped = sending.for_messages(500)
+            stopped = sending.for_messages(300)
         finally:
             row.signal(SICK, signal.SIGCONT)
         assert stopped[SICK] <= 5, "what it had taken in when it stopped"
         again = len(sending.places)
-        took = sending.until(lambda: sending.is_fair(again), "equal parts again")
-    assert took < LONGEST
+        sending.until(lambda: sending.is_fair(again), "equal parts again")
