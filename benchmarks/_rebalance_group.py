@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,10 @@ PATIENCE = 100.0
 """Longer than the 60 s for which brokers keep the locks of an orderly member that was killed."""
 HANDLERS = 200
 """Handler calls of a member at the same time: slow ones must keep up with the producer."""
+RETURN_WITHIN = 20.0
+"""Seconds for which the queues of a STICKY member wait for it in a rolling restart."""
 _POLL = 0.02
+_ROOT = Path(__file__).parents[1]
 
 
 class Way(NamedTuple):
@@ -31,6 +34,16 @@ class Way(NamedTuple):
     options: dict[str, Any]
     """Of the consumers, such as `strategy`."""
     java_pauses: bool = False
+    command: tuple[str, ...] = ()
+    """Of members with another client, which write the same lines; it is followed by name server,
+    topic, group, the member's name and the milliseconds of a handler."""
+
+    @property
+    def restarting(self) -> "Way":
+        """The same for members that are soon back: with STICKY their queues wait for them."""
+        if self.options.get("strategy") != "STICKY" or "return_within" in self.options:
+            return self
+        return self._replace(options={**self.options, "return_within": RETURN_WITHIN})
 
 
 class Load(NamedTuple):
@@ -41,17 +54,22 @@ class Load(NamedTuple):
     handler_ms: float = 0.0
 
 
+def _ours(settings: dict[str, Any]) -> list[str]:
+    return [sys.executable, "-m", "benchmarks._rebalance_process", json.dumps(settings)]
+
+
 class Child:
     """A process, and what it wrote as far as it was read."""
 
-    def __init__(self, name: str, settings: dict[str, Any], directory: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], directory: Path) -> None:
         self.name = name
         self.words: list[list[str]] = []
         self._path = directory / f"{name}-{time.monotonic_ns()}"
         self._rest = b""
         self._file = self._path.open("wb")
-        command = [sys.executable, "-m", "benchmarks._rebalance_process", json.dumps(settings)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._file)
+        self.process = subprocess.Popen(
+            command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=self._file
+        )
         self._reader = self._path.open("rb")
 
     def say(self, word: str) -> None:
@@ -78,8 +96,9 @@ class Child:
 class Member(Child):
     """A member and the queues it owns, by its own account."""
 
-    def __init__(self, name: str, settings: dict[str, Any], directory: Path) -> None:
-        super().__init__(name, settings, directory)
+    def __init__(self, name: str, command: Sequence[str], directory: Path) -> None:
+        super().__init__(name, command, directory)
+        self.client_id = ""
         self.times: dict[str, float] = {}
         """When it was `joining`, `joined`, `leaving`, `left`."""
         self.owned: set[str] = set()
@@ -103,10 +122,12 @@ class Member(Child):
                 self._hold(_seconds(at), set(queues), taken=True)
             case "lost", at, *queues:
                 self._hold(_seconds(at), set(queues) & self.owned, taken=False)
-            case ("joining" | "joined" | "leaving" | "left") as what, at, *_:
+            case ("joining" | "joined" | "leaving" | "left") as what, at, *more:
                 self.times[what] = _seconds(at)
-                if what == "leaving":  # from here on it pulls nothing
-                    self.gone(self.times[what])
+                if what == "joined":
+                    self.client_id = more[0]
+                if what == "left":  # what it did not report itself, it left at once
+                    self.gone(self.times["leaving"])
 
     def gone(self, at: float) -> None:
         """Note that it owns nothing any more."""
@@ -138,9 +159,10 @@ class Group:
         self._everybody: list[Member] = []
         self._happenings: list[Happening] = []
         settings = {**self._shared, "role": "producer", "rate": load.rate}
-        self._producer = Child("producer", settings, directory)
+        self._producer = Child("producer", _ours(settings), directory)
         # Java's members turn a second later, and pull half a second after that.
-        self._calm = 2.0 if way.java_pauses else 0.7
+        self.calm = 2.0 if way.java_pauses else 0.7
+        """Seconds without a change after which an event is over."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,26 +179,34 @@ class Group:
         self._producer.say("start")
         self._settle(time.monotonic(), "the first members")
 
-    def load(self, name: str) -> Member:
+    def load(self, name: str, way: Way | None = None) -> Member:
         """Start a member's process, up to where it would join."""
-        settings = {
-            **self._shared,
-            "role": "member",
-            "name": name,
-            "handler_ms": self._load.handler_ms,
-            "java_pauses": self._way.java_pauses,
-            "options": {"threads": HANDLERS, **self._way.options},
-        }
-        member = Member(name, settings, self._directory)
+        member = Member(name, self._command(name, way or self._way), self._directory)
         self._everybody.append(member)
         self.present[name] = member
         self._heard(member, "ready")
         return member
 
+    def _command(self, name: str, way: Way) -> list[str]:
+        shared = self._shared
+        if way.command:
+            places = (shared["name_server"], shared["topic"], shared["group"], name)
+            return [*way.command, *places, f"{self._load.handler_ms:g}"]
+        settings = {
+            **shared,
+            "role": "member",
+            "name": name,
+            "handler_ms": self._load.handler_ms,
+            "java_pauses": way.java_pauses,
+            "options": {"threads": HANDLERS, **way.options},
+        }
+        return _ours(settings)
+
     # What befalls it
 
-    def join(self, name: str) -> None:
-        member = self.load(name)
+    def join(self, name: str, way: Way | None = None) -> None:
+        """Let a member join; in another way than the group's, if one is named."""
+        member = self.load(name, way)
         member.say("start")
         self._heard(member, "joined")
         self._over("join", member.times["joining"])
@@ -185,7 +215,8 @@ class Group:
         member = self._leave(name)
         self._over("leave", member.times["leaving"])
 
-    def kill(self, name: str) -> None:
+    def kill(self, name: str) -> float:
+        """Kill a member; return when that was."""
         member = self.present.pop(name)
         at = time.monotonic()
         os.kill(member.process.pid, signal.SIGKILL)
@@ -193,13 +224,17 @@ class Group:
         member.read()
         member.gone(at)
         self._over("kill", at)
+        return at
 
-    def rolling_restart(self) -> None:
-        """Restart one member after another under its name; the whole is one event."""
+    def rolling_restart(self, way: Way | None = None) -> None:
+        """Restart one member after another under its name; the whole is one event.
+
+        They are back in another way than before, if one is named.
+        """
         begin = time.monotonic()
         for name in tuple(self.present):
             self._leave(name)
-            member = self.load(name)
+            member = self.load(name, way)
             member.say("start")
             self._heard(member, "joined")
             self._settle(time.monotonic(), f"the restart of {name}")
@@ -265,7 +300,7 @@ class Group:
         if len(self.present) <= len(self._queues) and not all(m.owned for m in present):
             return False
         last_change = max(each.time for m in self._everybody for each in m.holds[-1:])
-        if now < max(begin, last_change) + self._calm:
+        if now < max(begin, last_change) + self.calm:
             return False
         return all(
             any(each.queue == queue for each in reversed(found[0].deliveries[-200:]))

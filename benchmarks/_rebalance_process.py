@@ -90,18 +90,22 @@ class Member:
         def at(wall: float) -> int:
             return int(wall * 1e9) + ahead
 
-        if event.handovers:
-            for each in event.handovers:
-                if each.giver == event.client_id and each.stopped is not None:
-                    say("lost", at(each.stopped), named(each.queue))
-                elif each.heir == event.client_id and each.started is not None:
-                    say("took", at(each.started), named(each.queue))
-            return
+        known = set()
+        for each in event.handovers:
+            if each.giver == event.client_id and each.stopped is not None:
+                say("lost", at(each.stopped), named(each.queue))
+            elif each.heir == event.client_id and each.started is not None:
+                say("took", at(each.started), named(each.queue))
+            else:
+                continue
+            known.add(named(each.queue))
         decided = event.started + event.asked
-        if event.revoked:
-            say("lost", at(decided), *map(named, event.revoked))
-        if event.assigned:
-            say("took", at(decided + event.carried_out), *event.assigned)
+        revoked = [name for name in map(named, event.revoked) if name not in known]
+        assigned = [name for name in event.assigned if name not in known]
+        if revoked:
+            say("lost", at(decided), *revoked)
+        if assigned:
+            say("took", at(decided + event.carried_out), *assigned)
 
     async def run(self) -> None:
         say("ready")

@@ -54,7 +54,17 @@ class Told(NamedTuple):
 def tell(
     name_server: str, way: Way, story: Story, load: Load, *, queues: int = QUEUES
 ) -> tuple[Record, Told]:
-    """Let a group live through a story; return what was written down, and its figures."""
+    """Let a group live through a story; return what was written down, and its figures.
+
+    Rolling restarts are a group of their own where members say beforehand that they will be back.
+    """
+    if story.rounds and story.restarts and way.restarting != way:
+        changes, told = tell(name_server, way, story._replace(restarts=0), load, queues=queues)
+        _, later = tell(name_server, way, story._replace(rounds=0), load, queues=queues)
+        lost_in_both, messages = told.lost + later.lost, told.messages + later.messages
+        return changes, Told(way, [*told.figures, *later.figures], lost_in_both, messages)
+    if not story.rounds:
+        way = way.restarting
     topic = f"rebalance-{time.monotonic_ns()}"
     names = asyncio.run(_create_topic(name_server, topic, queues))
     chance = random.Random(story.seed)

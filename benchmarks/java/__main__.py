@@ -14,13 +14,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.java import measures
+from benchmarks.java import balance, group_section, measures
 from benchmarks.java.page import cells_of, heads, line, write_page
 from benchmarks.java.rebalance import rebalance_rows
 from benchmarks.java.servers import Java
 from benchmarks.java.starting import start_row
+from benchmarks.rebalance import Told
 
-PARTS = ("send", "backlog", "latency", "memory", "rebalance", "flush", "start")
+PARTS = ("send", "backlog", "latency", "memory", "rebalance", "flush", "start", "balance")
 
 
 def rows(java: Java, home: Path, scale: measures.Scale, parts: set[str]) -> Iterator[measures.Row]:
@@ -55,6 +56,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="show that it works, in a minute")
     parser.add_argument("--only", nargs="*", choices=PARTS, help="these parts")
     parser.add_argument("--rounds", type=int, help="rounds of each")
+    parser.add_argument("--group-rounds", type=int, help="rounds of changes of each group")
     parser.add_argument("--markdown", type=Path, help="write the table as a page")
     chosen = parser.parse_args()
     directory = os.environ.get("POCKETMQ_JAVA")
@@ -64,20 +66,31 @@ def main() -> int:
     scale = measures.Scale.quick() if chosen.quick else measures.Scale()
     if chosen.rounds:
         scale = scale._replace(rounds=chosen.rounds)
-    found = []
+    if chosen.group_rounds:
+        scale = scale._replace(group_rounds=chosen.group_rounds)
+    parts = set(chosen.only or PARTS)
+    found: list[measures.Row] = []
+    told: list[Told] = []
     with tempfile.TemporaryDirectory() as home:
         java = Java(Path(directory), Path(home))
-        print(line(heads()), flush=True)
         try:
-            for row in rows(java, Path(home), scale, set(chosen.only or PARTS)):
+            if parts != {"balance"}:
+                print(line(heads()), flush=True)
+            for row in rows(java, Path(home), scale, parts):
                 found.append(row)
                 print(line(cells_of(row)), flush=True)
+            if "balance" in parts:
+                print(group_section.line(balance.HEAD), flush=True)
+                for each in balance.stories(java, Path(home), scale):
+                    told.append(each)
+                    print(group_section.lines(each), flush=True)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             return 130
         if chosen.markdown:
-            write_page(chosen.markdown, found, java.version, scale, Path(home))
+            write_page(chosen.markdown, found, told, java.version, scale, Path(home))
     behind = [row.name for row in found if row.reached() is False]
+    behind += balance.missed(told)
     print(f"goals missed: {', '.join(behind) or 'none'}")
     return 0
 

@@ -44,11 +44,14 @@ class Scale(NamedTuple):
     drills: int = 2
     starts: int = 3
     settle: float = 3.0
+    group_rounds: int = 5
+    """Each is two joins, a departure and a death, in each way to share queues."""
 
     @classmethod
     def quick(cls) -> "Scale":
         """Give one that shows that everything works, and nothing else."""
         once = {"rounds": 1, "warm": 1, "live_rounds": 1, "drills": 1, "starts": 1}
+        once["group_rounds"] = 1
         return cls(**once, seconds=0.3, backlog=4_000, live=200, settle=1.5)
 
 

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
 
+from benchmarks.java.group_section import TITLE, section, with_section
 from benchmarks.java.measures import LEAD, PAIRS, RATE, Row, Scale
 from benchmarks.java.rebalance import RATE as STEADY
 from benchmarks.java.servers import HEAP, LARGE_PULLS, QUEUES, file_system, machine
+from benchmarks.rebalance import Told
 
 WIDTH = 120
 
@@ -131,5 +133,14 @@ def page(rows: Sequence[Row], version: str, scale: Scale, home: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_page(path: Path, rows: Sequence[Row], version: str, scale: Scale, home: Path) -> None:
-    path.write_text(page(rows, version, scale, home))
+def write_page(
+    path: Path, rows: Sequence[Row], told: Sequence[Told], version: str, scale: Scale, home: Path
+) -> None:
+    """Write the page; what was not measured now, of its two parts, stays as it is there."""
+    old = path.read_text() if path.exists() else ""
+    text = page(rows, version, scale, home) if rows or not old else old
+    if told:
+        path.write_text(with_section(text, section(told, version)))
+    else:
+        _, title, kept = old.partition(TITLE)
+        path.write_text(with_section(text, title + kept.rstrip()) if title else text)

@@ -21,7 +21,7 @@ LARGE_PULLS = {
     "maxTransferBytesOnMessageInMemory": 1 << 20,
 }
 """What brokers must be told before they give more than 32 messages a pull."""
-HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m"}
+HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m", "member": "128m"}
 _SILENT = "<configuration><root level='OFF'/></configuration>"
 
 
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 class Java:
-    """The jars of one release, and our load program compiled with them."""
+    """The jars of one release, and our programs compiled with them."""
 
     def __init__(self, jars: Path, home: Path) -> None:
         self.jars = jars
@@ -49,9 +49,9 @@ class Java:
         self.classes.mkdir()
         for name in ("logback.xml", "rmq.logback.xml"):
             (self.classes / name).write_text(_SILENT)
-        source = Path(__file__).parent / "SideLoad.java"
+        sources = sorted(map(str, Path(__file__).parent.glob("*.java")))
         command = ["javac", "-nowarn", "-Xlint:none", "-d", str(self.classes)]
-        subprocess.run([*command, "-cp", f"{jars}/*", str(source)], check=True)
+        subprocess.run([*command, "-cp", f"{jars}/*", *sources], check=True)
 
     @property
     def version(self) -> str:
@@ -148,11 +148,14 @@ class JavaServers(Servers):
         }
         lines = [f"{name}={value}\n" for name, value in settings.items()]
         (self.home / "broker.conf").write_text("".join(lines))
+        (self.home / "conf").mkdir()
         package = "org.apache.rocketmq"
         for part, program in (
             ("namesrv", f"{package}.namesrv.NamesrvStartup"),
             ("broker", f"{package}.broker.BrokerStartup"),
         ):
+            # 4.x does not start without this file.
+            (self.home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
             command = self._java.command(self.home, part, program, "-c", f"{part}.conf")
             self.children.append(Child(command, self.home))
 

@@ -15,7 +15,8 @@ from tests.interop.jvm import Jars
 
 HERE = Path(__file__).parent
 LONGEST = (
-    *("test_migrate_java", "test_crowds_java.py::.*java-java", "test_spark_java"),
+    *("test_migrate_java", "test_sticky_java", "test_crowds_java.py::.*java-java"),
+    "test_spark_java",
     *("test_clients_java", "test_crowds_java.py::.*ours-java", "test_tools_java.py::.*java"),
     *("test_side_by_side_java", "test_crowds_java.py::.*java-ours", "test_pop_own_java"),
     *("test_exchanges_java.py::.*java", "test_crowds_java.py::.*ours-ours", "test_mixed_java"),

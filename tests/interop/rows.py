@@ -1,5 +1,6 @@
 """Clusters of both makes: a Java name server or ours, with Java brokers or ours on it."""
 
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,6 +59,12 @@ class Row:
         else:
             running.process.kill()
             running.process.wait()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a broker."""
+        running = self._running[name]
+        child = running.child if isinstance(running, Process) else running.process
+        child.send_signal(number)
 
     def restart(self, name: str) -> None:
         """Start a broker that was killed, on its files."""

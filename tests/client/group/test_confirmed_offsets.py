@@ -72,6 +72,13 @@ async def test_what_is_noted_is_stored_and_read() -> None:
         assert await one.note(9) == 5, "nothing is committed after the stay"
 
 
+async def test_a_start_at_the_first_message_is_stored_without_a_message() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 0, barrier=False)
+        assert await one.note(0) == 0
+        assert await one.offsets.recheck(QUEUE) is False
+
+
 async def test_nothing_is_committed_behind_a_barrier_or_a_fence() -> None:
     async with desk() as one:
         one.offsets.open(QUEUE, 3, barrier=True)

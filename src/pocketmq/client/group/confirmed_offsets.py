@@ -35,10 +35,12 @@ class _Line:
 
     __slots__ = ("busy", "failing", "foreign", "highest", "hole", "last", "opened", "stored")
 
-    def __init__(self, stored: int, *, opened: bool) -> None:
-        self.stored = stored
+    def __init__(self, start: int, *, opened: bool) -> None:
+        # Brokers may answer 0 where nothing is stored. It is stored then: once the first messages
+        # have expired they would say "none", and the group would begin at the end of the queue.
+        self.stored = start or NO_OFFSET
         """What the broker has, as far as this member wrote or read it."""
-        self.highest = stored
+        self.highest = start
         """The highest offset that was sent, whether it was confirmed or not."""
         self.opened = asyncio.Event()
         """Set unless the queue is behind a barrier."""

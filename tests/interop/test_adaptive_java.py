@@ -1,0 +1,73 @@
+"""The adaptive producer before two Java brokers, one of which stops to answer for a while."""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import pocketmq as mq
+from tests.interop.jvm import Jars
+from tests.interop.rows import Row
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+
+SICK, WELL = "broker-a", "broker-b"
+WINDOW = 100
+FAIR = 0.3
+"""The least part of the messages that each of two brokers gets which are equally well."""
+PATIENCE = 60.0
+"""Seconds; how soon it is on a quiet machine, `benchmarks.adaptive` measures."""
+
+
+@pytest.fixture
+def row(jars: Jars, tmp_path: Path) -> Iterator[Row]:
+    with ExitStack() as stack:
+        yield Row(jars, tmp_path, stack, ("ours", "java"), SICK, WELL)
+
+
+class Sending:
+    """A caller that sends one message after another; an error ends the test."""
+
+    def __init__(self, producer: mq.Producer) -> None:
+        self._producer = producer
+        self.places: list[str] = []
+        """The broker of each message."""
+
+    def until(self, reached: Callable[[], bool], what: str) -> None:
+        """Send until something is reached."""
+        began = time.monotonic()
+        while not reached():
+            assert time.monotonic() < began + PATIENCE, f"sent in vain for {what}"
+            receipt = self._producer.send(mq.Message("orders", b"x"))
+            self.places.append(receipt.queue.broker_name)
+
+    def for_messages(self, count: int) -> Counter[str]:
+        """Send so many; return how many each broker got."""
+        first = len(self.places)
+        self.until(lambda: len(self.places) == first + count, f"{count} messages")
+        return Counter(self.places[first:])
+
+    def is_fair(self, first: int) -> bool:
+        """Return whether both brokers got their part of the last messages since `first`."""
+        last = self.places[first:][-WINDOW:]
+        least = min(last.count(SICK), last.count(WELL))
+        return len(last) == WINDOW and least >= FAIR * WINDOW
+
+
+def test_a_broker_that_stops_costs_no_message_and_is_back_when_it_goes_on(row: Row) -> None:
+    row.create_topic("orders", 4)
+    with mq.Producer(row.address, group="shop", queue_choice="adaptive") as producer:
+        sending = Sending(producer)
+        sending.until(lambda: sending.is_fair(0), "equal parts")
+        row.signal(SICK, signal.SIGSTOP)
+        try:
+            stopped = sending.for_messages(300)
+        finally:
+            row.signal(SICK, signal.SIGCONT)
+        assert stopped[SICK] <= 5, "what it had taken in when it stopped"
+        again = len(sending.places)
+        sending.until(lambda: sending.is_fair(again), "equal parts again")
