@@ -232,8 +232,10 @@ async def test_a_foreign_member_that_is_ahead_is_not_taken_back_by_slow_handlers
         await sender.send(10)
         await until(lambda: len(slow.began) == 4, "calls")
         async with member(running.address, "java") as java:
-            await until(lambda: len(java.got) == 10, "the foreign member to handle its share")
+            await until(lambda: len(java.queues()) == len(a.queues()) == 1, "both to share", 20)
             (queue,) = java.queues()
+            share = set(sender.bodies[10 * queue.queue_id :][:10])
+            await until(lambda: share <= set(java.bodies), "the foreign member's share", 20)
             await java.consumer.commit()
             await reached(a, {queue: 10})
             slow.open.set()
@@ -244,5 +246,6 @@ async def test_a_foreign_member_that_is_ahead_is_not_taken_back_by_slow_handlers
                     for each in event.handovers
                 ),
                 "the giver to finish",
+                20,
             )
             assert await commits(a).read(queue) == 10
