@@ -229,12 +229,14 @@ async def test_a_foreign_member_that_is_ahead_is_not_taken_back_by_slow_handlers
     ):
         await even(a, queues=2)
         sender = Sender(running)
-        await sender.send(10)
-        await until(lambda: len(slow.began) == 4, "calls")
+        await sender.send(2)
+        await until(lambda: len(slow.began) == 4, "calls, two of each queue")
+        await sender.send(8)
         async with member(running.address, "java") as java:
             await until(lambda: len(java.queues()) == len(a.queues()) == 1, "both to share", 20)
             (queue,) = java.queues()
-            share = set(sender.bodies[10 * queue.queue_id :][:10])
+            first, last = 2 * queue.queue_id, 4 + 8 * queue.queue_id
+            share = {*sender.bodies[first : first + 2], *sender.bodies[last : last + 8]}
             await until(lambda: share <= set(java.bodies), "the foreign member's share", 20)
             await java.consumer.commit()
             await reached(a, {queue: 10})
