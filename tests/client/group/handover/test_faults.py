@@ -229,11 +229,15 @@ async def test_a_foreign_member_that_is_ahead_is_not_taken_back_by_slow_handlers
     ):
         await even(a, queues=2)
         sender = Sender(running)
-        await sender.send(10)
-        await until(lambda: len(slow.began) == 4, "calls")
+        await sender.send(2)
+        await until(lambda: len(slow.began) == 4, "calls, two of each queue")
+        await sender.send(8)
         async with member(running.address, "java") as java:
-            await until(lambda: len(java.got) == 10, "the foreign member to handle its share")
+            await until(lambda: len(java.queues()) == len(a.queues()) == 1, "both to share", 20)
             (queue,) = java.queues()
+            first, last = 2 * queue.queue_id, 4 + 8 * queue.queue_id
+            share = {*sender.bodies[first : first + 2], *sender.bodies[last : last + 8]}
+            await until(lambda: share <= set(java.bodies), "the foreign member's share", 20)
             await java.consumer.commit()
             await reached(a, {queue: 10})
             slow.open.set()
@@ -244,5 +248,6 @@ async def test_a_foreign_member_that_is_ahead_is_not_taken_back_by_slow_handlers
                     for each in event.handovers
                 ),
                 "the giver to finish",
+                20,
             )
             assert await commits(a).read(queue) == 10
