@@ -136,6 +136,7 @@ async def live(seed: int, directory: Path) -> None:
         assert world.last_stored == world.offsets()  # nothing was stored unseen
     except BaseException as error:
         error.add_note(f"seed {seed}, {settings}\n" + "\n".join(schedule.log))
+        error.add_note("\n".join(world.too_far))
         raise
     finally:
         await world.end()

@@ -255,7 +255,7 @@ class _Link:
     ) -> bytes:
         """Pass bytes on as they come, until some need more than that; return those.
 
-        That is nearly always, so it needs no task: it would be woken for each piece.
+        Nearly all pass so: the loop's callback does it, as a task would be woken for each piece.
         """
         loop = asyncio.get_running_loop()
         found: asyncio.Future[bytes] = loop.create_future()
