@@ -56,7 +56,7 @@ def next_change(draft: Draft) -> float | None:
 
 
 def lost_by(draft: Draft, reports: Mapping[str, BootReport]) -> dict[str, frozenset[str]]:
-    """Return, by broker, which members cannot reach it, as far as this one believes it."""
+    """Return, by broker, which members cannot reach it, by their reports that count here."""
     found: dict[str, set[str]] = {}
     for report in reports.values():
         for broker in report.lost:

@@ -219,7 +219,7 @@ def _with(table: Table, owner: str, report: BootReport) -> Table:
 
 
 def worth_telling(table: Table, times: HandoverTimes, now: float) -> dict[str, BootReport]:
-    """Return what newcomers are told of others, no more than they accept.
+    """Return the reports of others to send to newcomers, no more than they accept.
 
     Who is gone for long is left out: members forget it at different times, and would tell each
     other of it without end.

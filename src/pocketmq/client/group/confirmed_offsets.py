@@ -134,12 +134,12 @@ class ConfirmedOffsets:
             line.foreign = True
 
     def finished(self, queue: MessageQueue) -> bool:
-        """Return whether the next owner was told where it starts."""
+        """Return whether the next owner knows where it starts."""
         line = self._lines.get(queue)
         return line is not None and line.last
 
     def finish(self, queue: MessageQueue, offset: int) -> None:
-        """Keep to the offset that the next owner was told, whatever is noted or asked for later."""
+        """Keep to the offset where the next owner starts, whatever is noted or asked for later."""
         if (line := self._lines.get(queue)) is not None:
             line.last = True
             self.table.freeze(queue, offset)

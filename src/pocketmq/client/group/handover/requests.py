@@ -56,7 +56,7 @@ class HandoverRequests:
         self._lock_steps.append(step)
 
     def add_message(self, step: do.Tell) -> None:
-        """Tell other members something with the next `send`."""
+        """Add a message to other members to the next `send`."""
         self._messages.setdefault(step.broker, []).append(step.message)
 
     def send(self) -> None:
