@@ -143,6 +143,7 @@ def test_the_command_that_is_named_grants_the_right_where_accounts_are_kept(tmp_
             assert one.balance.mode is BalanceMode.JAVA
             command = command_in(one.balance.reason)
         assert command[:2] == ["admin", "updateAclConfig"]
+        command[command.index("-s") + 1] = shop.secret_key
         command[command.index("-t") + 1] += ",orders=PUB|SUB"  # as the reason says
         assert run([*command, "-n", cluster.address, *_signed(root)]) == 0
         with consumer(cluster, shop) as one:

@@ -127,8 +127,9 @@ def _grant_command(session: Session, broker: str, error: ServerError) -> str:
     address = session.brokers.address(broker)
     if _ACCOUNTS_REFUSAL in (error.remark or ""):
         return (
-            f"pocketmq admin updateAclConfig -b {address} -a {user} "
-            f"-t '{BUS_TOPIC}=PUB|SUB' (add the account's other topics, which it replaces)"
+            f"pocketmq admin updateAclConfig -b {address} -a {user} -s - "
+            f"-t '{BUS_TOPIC}=PUB|SUB' (add the account's other topics, which it replaces; its "
+            f"secret key is read from standard input)"
         )
     return (
         f"pocketmq admin createAcl -b {address} -s User:{user} "
