@@ -125,9 +125,9 @@ class Viewer:
             self.strangers.append(url)
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Give a Chromium for all that need one; those that need none have run before."""
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a browser. While it runs, no other event loop can: what needs one comes before."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the path")
@@ -135,6 +135,13 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=found, args=FLAGS, headless=True)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Give a Chromium for all that need one; those that need none have run before."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

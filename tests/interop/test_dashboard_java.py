@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Browser
 
 import pocketmq as mq
-from tests.dashboard.conftest import DashboardProcess, Viewer, browser, screenshots, viewing
+from tests.dashboard.conftest import DashboardProcess, Viewer, chromium, screenshots, viewing
 from tests.interop.groups import wait_for_commits
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Jars, wait_until
 
-__all__ = ["browser", "screenshots"]
+__all__ = ["screenshots"]
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
@@ -31,6 +31,13 @@ def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaB
             wait_until(lambda: len(handled) == 8, "all messages")
             wait_for_commits(running.address, consumer, "billing", "orders")
             yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Give a Chromium for this file alone: tests of other files have event loops of their own."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
