@@ -56,6 +56,25 @@ _FIRST_GREETING, _LAST_GREETING = 0.2, 5.0
 """Seconds between heartbeats over a fresh connection until one is accepted: at first, at most."""
 
 
+def _settings_of(parts: MemberParts[Q], *, orderly: bool) -> HandoverSettings:
+    """Return what the machine must know of a member, which boots now."""
+    options, session = parts.options, parts.session
+    assert options.sticky is not None
+    return HandoverSettings(
+        group=parts.group,
+        client_id=session.client_id,
+        boot=f"{session.random.getrandbits(64):016x}",
+        overlap=not options.drains,
+        orderly=orderly,
+        settle=options.settle,
+        drain_wait=options.drain_wait,
+        return_within=options.return_within,
+        mixed=options.sticky.mixed,
+        # Without order to keep, heirs need not wait for the lease of a member that is gone.
+        times=HandoverTimes() if orderly else HandoverTimes(seize_drained=0.0),
+    )
+
+
 class StickyBalancing(Generic[Q]):
     """Keeps the queues of one member as STICKY wants them, handed over without harm."""
 
@@ -68,24 +87,10 @@ class StickyBalancing(Generic[Q]):
         orderly: bool,
         changed: QueuesChanged,
     ) -> None:
-        options, session = parts.options, parts.session
-        sticky = options.sticky
-        assert sticky is not None
+        session = parts.session
         self._parts = parts
         self._loop = asyncio.get_running_loop()
-        settings = HandoverSettings(
-            group=parts.group,
-            client_id=session.client_id,
-            boot=f"{session.random.getrandbits(64):016x}",
-            overlap=not options.drains,
-            orderly=orderly,
-            settle=options.settle,
-            drain_wait=options.drain_wait,
-            return_within=options.return_within,
-            mixed=sticky.mixed,
-            # Without order to keep, heirs need not wait for the lease of a member that is gone.
-            times=HandoverTimes() if orderly else HandoverTimes(seize_drained=0.0),
-        )
+        settings = _settings_of(parts, orderly=orderly)
         self._settings = settings
         self._group = new_group(settings)
         self._queues = HandoverQueues(parts, holdings, handled, self._answered)
