@@ -1,13 +1,32 @@
-"""What a giver's shell is told about the next owner."""
+"""What a giver tells its shell and the next owner, and how soon the next owner can start."""
 
 import pytest
+from msgspec.structs import replace
 
-from pocketmq.balance.handover.giving import claimed, release
-from pocketmq.balance.handover.instructions import BOTH, HandoverKind, StopStarting
-from pocketmq.balance.handover.stay import Phase, Stay
+from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.giving import claimed, release, starting_stopped, unlocked
+from pocketmq.balance.handover.instructions import (
+    BOTH,
+    RUN,
+    FillHole,
+    HandoverKind,
+    LiftBarrier,
+    Lock,
+    ReadOffset,
+    Run,
+    StopStarting,
+    Tell,
+    Unlock,
+)
+from pocketmq.balance.handover.messages import Give
+from pocketmq.balance.handover.settings import HandoverSettings
+from pocketmq.balance.handover.stay import Pending, Phase, Stay, Step
+from pocketmq.balance.handover.tail import Others, watch_tail
+from pocketmq.balance.handover.taking import claim, given, locked, offset_read
 from pocketmq.model import MessageQueue
 
 QUEUE = MessageQueue("orders", "a", 0)
+SETTINGS = HandoverSettings(group="g", client_id="me@pm1", boot="1")
 
 
 def running(kind: HandoverKind) -> Stay:
@@ -23,3 +42,79 @@ def test_a_release_to_a_foreign_member_says_so(kind: HandoverKind) -> None:
 def test_a_queue_that_came_from_a_foreign_member_is_given_to_one_of_ours_as_any_other() -> None:
     step = claimed(running(HandoverKind.FOREIGN), "you@pm1", 1, 1.0)
     assert step.instructions == (StopStarting(QUEUE, foreign=False),)
+
+
+def stopping() -> Stay:
+    stay = claimed(running(HandoverKind.OVERLAP), "you@pm1", 7, 1.0).stay
+    assert stay is not None
+    return stay
+
+
+def test_the_give_travels_beside_the_unlock_and_not_again_after_it() -> None:
+    step = starting_stopped(stopping(), 41, SETTINGS, 1.0)
+    give = Tell("a", Give("you@pm1", QUEUE, 41, 7))
+    assert step.instructions == (Unlock(QUEUE, RUN, SETTINGS.owner), give)
+    assert step.stay is not None
+    assert give not in unlocked(step.stay, SETTINGS, 1.1, done=True).instructions
+
+
+def test_a_claim_that_comes_during_the_unlock_is_answered_after_it() -> None:
+    step = starting_stopped(stopping(), 41, SETTINGS, 1.0)
+    assert step.stay is not None
+    again = claimed(step.stay, "you@pm1", 8, 1.1)
+    assert again.instructions == ()
+    assert again.stay is not None
+    told = unlocked(again.stay, SETTINGS, 1.2, done=True).instructions
+    assert Tell("a", Give("you@pm1", QUEUE, 41, 8)) in told
+
+
+def test_no_give_leaves_before_its_unlock() -> None:
+    """A renewal that is under way could take the lock again after an unlock."""
+    step = starting_stopped(replace(stopping(), renewing=True), 41, SETTINGS, 1.0)
+    assert step.instructions == ()
+
+
+def heir(granted: frozenset[Part]) -> Step:
+    waiting = claim(Stay(queue=QUEUE), "you@pm1", 7, 1.0)
+    asked = given(waiting, "you@pm1", Give("me@pm1", QUEUE, 41, 7), SETTINGS, 1.1)
+    assert asked.instructions == (Lock(QUEUE, BOTH),)
+    assert asked.stay is not None
+    step = locked(asked.stay, granted, SETTINGS, 1.2)
+    assert step.instructions == (ReadOffset(QUEUE),)
+    return step
+
+
+def test_an_heir_of_a_giver_that_has_finished_asks_for_locks_once() -> None:
+    stay = heir(BOTH).stay
+    assert stay is not None
+    assert Run(QUEUE, 41, None) in offset_read(stay, 41, SETTINGS, 1.3, stored=True).instructions
+
+
+@pytest.mark.parametrize("granted", [RUN, BOTH], ids=["tail with the giver", "tail free"])
+def test_an_heir_leaves_the_messages_of_a_giver_that_is_there_alone(
+    granted: frozenset[Part],
+) -> None:
+    """A broker that was started anew grants the tail, though the giver is still at work."""
+    stay = heir(granted).stay
+    assert stay is not None
+    step = offset_read(stay, 39, SETTINGS, 1.3, stored=True)
+    assert Run(QUEUE, 41, 41) in step.instructions
+    assert step.stay is not None
+    step = watch_tail(step.stay, Others(peer_away=False), SETTINGS, 1.5)
+    assert step.instructions == (ReadOffset(QUEUE),)
+    assert step.stay is not None
+    assert offset_read(step.stay, 39, SETTINGS, 1.6, stored=True).instructions == ()
+    finished = offset_read(step.stay, 41, SETTINGS, 1.6, stored=True)
+    assert finished.instructions == (LiftBarrier(QUEUE),)
+
+
+def test_an_heir_that_has_the_tail_handles_what_a_giver_that_is_gone_left() -> None:
+    stay = heir(BOTH).stay
+    assert stay is not None
+    running_on = offset_read(stay, 39, SETTINGS, 1.3, stored=True).stay
+    assert running_on is not None
+    step = watch_tail(running_on, Others(peer_away=True), SETTINGS, 1.5)
+    assert step.stay is not None
+    assert Pending.READ in step.stay.pending
+    filled = offset_read(step.stay, 39, SETTINGS, 1.6, stored=True)
+    assert filled.instructions == (FillHole(QUEUE, 39, 41),)

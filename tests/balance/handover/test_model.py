@@ -106,7 +106,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 def run_lock_alone(patch: pytest.MonkeyPatch) -> None:
     """Orphans are taken with the run lock, and queues are given without the tail's."""
     patch.setattr(taking, "BOTH", do.RUN)
-    patch.setattr(taking, "wanted_parts", lambda stay: do.RUN)
+    patch.setattr(taking, "needed_parts", lambda stay: do.RUN)
 
 
 def give_not_tied_to_claim(patch: pytest.MonkeyPatch) -> None:

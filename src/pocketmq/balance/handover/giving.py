@@ -99,7 +99,15 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
         # One wait for all: handlers may have been waited for before starting was said to stop.
         return drain(replace(stopped, phase=Phase.DRAINING, since=stay.since))
     unlocking = replace(stopped, phase=Phase.UNLOCKING_RUN, locks=stay.locks - RUN, releasing=RUN)
-    return unlock_own(unlocking, settings)
+    step = unlock_own(unlocking, settings)
+    if not step.instructions:  # a renewal is under way, and the unlock comes after it
+        return step
+    # The GIVE travels beside the unlock, not after its answer. An heir that is quicker than the
+    # unlock is refused the lock, and asks again soon.
+    assert step.stay is not None
+    give = Give(stay.peer, stay.queue, offset, stay.number)
+    told = replace(step.stay, told=stay.number)
+    return Step(told, (*step.instructions, Tell(stay.queue.broker_name, give)))
 
 
 def drain(stay: Stay) -> Step:
@@ -123,7 +131,7 @@ def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) 
     if stay.phase is not Phase.UNLOCKING_RUN:
         return go_on_closing(stay, settings, now)
     draining = drain(replace(stay, phase=Phase.DRAINING, since=now))
-    if stay.peer is None or stay.offset is None:
+    if stay.peer is None or stay.offset is None or stay.told == stay.number:
         return draining
     give = Give(stay.peer, stay.queue, stay.offset, stay.number)
     return Step(draining.stay, (Tell(stay.queue.broker_name, give), *draining.instructions))

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from pocketmq.balance.handover import events
 from pocketmq.balance.handover.giving import drained, starting_stopped, unlocked, watch_drain
-from pocketmq.balance.handover.instructions import HandoverKind
+from pocketmq.balance.handover.instructions import BOTH, HandoverKind
 from pocketmq.balance.handover.leases import lease_ends
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
@@ -25,7 +25,6 @@ from pocketmq.balance.handover.taking import (
     locked,
     offset_read,
     offset_stored,
-    wanted_parts,
 )
 
 _NEVER = float("inf")
@@ -76,7 +75,7 @@ def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> 
         return Step(stay)
     match stay.phase:
         case Phase.LOCKING if Pending.LOCK not in stay.pending:
-            return ask_locks(stay, wanted_parts(stay), now)
+            return ask_locks(stay, BOTH, now)
         case Phase.READING if Pending.READ not in stay.pending:
             return read_offset(stay)
         case Phase.UNLOCKING_RUN:

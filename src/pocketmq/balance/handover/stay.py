@@ -14,7 +14,7 @@ the tests explores these very functions under arbitrary decisions. The invariant
 |---|---|---|
 | WANTED, CLAIMED, FREEING | none | no |
 | LOCKING | none, or run while it waits for tail | no |
-| READING, STORING | run, and tail unless given by overlap | no |
+| READING, STORING | run, and tail unless the giver still has it | no |
 | RUNNING | run; tail as soon as the giver has finished | yes |
 | STOPPING | both | yes |
 | UNLOCKING_RUN, DRAINING (overlap) | tail | yes |
@@ -116,7 +116,11 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the claim, sent or to be answered."""
     offset: int | None = None
     """The first message of the heir; or the start offset that is being stored."""
+    told: int = 0
+    """The number of the last claim that a GIVE has answered."""
     barrier: int | None = None
+    abandoned: bool = False
+    """The giver will not finish what is before the barrier: it is gone, or has given up."""
     kind: HandoverKind = HandoverKind.ORPHAN
 
 

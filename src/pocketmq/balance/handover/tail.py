@@ -44,6 +44,8 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
         return Step(stay)
     if stay.pending or stay.freeing:  # their answers go on from here
         return Step(replace(stay, retry_at=None))
+    if stay.barrier is not None and others.peer_away:
+        stay = replace(stay, abandoned=True)
     if Part.TAIL in stay.locks:
         return read_offset(stay) if stay.barrier is not None else Step(replace(stay, retry_at=None))
     if stay.barrier is not None and not others.peer_away:
@@ -92,7 +94,9 @@ def barrier_read(
     if offset >= barrier and (stored or has_tail):
         lifted = replace(stay, barrier=None, peer=None, tries=0, retry_at=None if has_tail else now)
         return Step(lifted, (instructions.LiftBarrier(stay.queue),))
-    if not has_tail:
+    # A tail's lock alone says little while the giver is there: a broker that was started anew has
+    # forgotten that the giver has it.
+    if not has_tail or not stay.abandoned:
         return Step(replace(stay, retry_at=now + settings.times.poll_barrier))
     filling = replace(
         stay, barrier=None, peer=None, retry_at=None, pending=stay.pending | {Pending.FILL}

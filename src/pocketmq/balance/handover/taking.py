@@ -76,11 +76,13 @@ def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: f
         return Step(stay)
     kind = HandoverKind.OVERLAP if settings.overlap else HandoverKind.DRAIN
     taking = replace(stay, phase=Phase.LOCKING, since=now, offset=give.offset, kind=kind, tries=0)
-    return ask_locks(taking, wanted_parts(taking), now)
+    # Both: a giver whose handlers are quick has released the tail as well by now, and to ask for it
+    # later would take two more requests before the first message.
+    return ask_locks(taking, BOTH, now)
 
 
-def wanted_parts(stay: Stay) -> frozenset[Part]:
-    """Return the locks that a stay asks for: first without the tail, if the giver may have it."""
+def needed_parts(stay: Stay) -> frozenset[Part]:
+    """Return the locks that a stay needs to go on: first not the tail, if the giver may have it."""
     return RUN if stay.kind is HandoverKind.OVERLAP and not stay.locks else BOTH
 
 
@@ -93,12 +95,12 @@ def locked(
     stay = replace(stay, pending=stay.pending - {Pending.LOCK})
     if stay.phase is Phase.RUNNING:
         return tail_locked(stay, granted, settings, now)
-    parts = wanted_parts(stay)
-    got = parts if granted is None else granted & BOTH
+    parts = needed_parts(stay)
+    got = BOTH if granted is None else granted & BOTH
     if stay.phase is Phase.CLOSING:
         return go_on_closing(replace(stay, releasing=stay.releasing | got), settings, now)
     if granted is not None and granted >= parts:
-        reading = replace(stay, phase=Phase.READING, since=now, locks=parts, leased=stay.asked_at)
+        reading = replace(stay, phase=Phase.READING, since=now, locks=got, leased=stay.asked_at)
         return read_offset(reading)
     again = now + settings.times.lock_given_again
     patient = again <= stay.since + settings.times.lock_given
