@@ -1,0 +1,18 @@
+//! The compiled core of PocketMQ.
+//!
+//! Each function replaces a pure-Python function of `pocketmq` that has the same name: the same
+//! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
+//! peers, so everything is read through checked slices and no `unsafe` is allowed.
+
+use pyo3::prelude::*;
+
+/// What this build offers; `pocketmq.native` refuses a core with another number.
+const API: u32 = 1;
+
+/// The module `pocketmq_core`.
+#[pymodule]
+fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("API", API)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}
