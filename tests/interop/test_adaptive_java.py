@@ -1,10 +1,11 @@
-"""The adaptive producer before two Java brokers, one of which stops to answer for a while."""
+"""The adaptive producer before two Java brokers, one of which is sick for a while."""
 
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,27 @@ class Sending:
         return len(last) == WINDOW and least >= FAIR * WINDOW
 
 
+@contextmanager
+def four_fifths_stopped(row: Row, broker: str) -> Iterator[None]:
+    """Let a broker's process run for 10 ms of every 50."""
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.wait(0.010):
+            row.signal(broker, signal.SIGSTOP)
+            over.wait(0.040)
+            row.signal(broker, signal.SIGCONT)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    try:
+        yield
+    finally:
+        over.set()
+        holding.join()
+        row.signal(broker, signal.SIGCONT)
+
+
 def test_a_broker_that_stops_costs_no_message_and_is_back_when_it_goes_on(row: Row) -> None:
     row.create_topic("orders", 4)
     with mq.Producer(row.address, group="shop", queue_choice="adaptive") as producer:
@@ -69,5 +91,30 @@ def test_a_broker_that_stops_costs_no_message_and_is_back_when_it_goes_on(row: R
         finally:
             row.signal(SICK, signal.SIGCONT)
         assert stopped[SICK] <= 5, "what it had taken in when it stopped"
+        again = len(sending.places)
+        sending.until(lambda: sending.is_fair(again), "equal parts again")
+
+
+def test_a_broker_that_is_killed_costs_no_message_and_is_back_when_it_runs_again(row: Row) -> None:
+    row.create_topic("orders", 4)
+    with mq.Producer(row.address, group="shop", queue_choice="adaptive") as producer:
+        sending = Sending(producer)
+        sending.until(lambda: sending.is_fair(0), "equal parts")
+        row.kill(SICK)
+        assert sending.for_messages(300)[SICK] == 0
+        row.restart(SICK)
+        again = len(sending.places)
+        sending.until(lambda: sending.is_fair(again), "equal parts again")
+
+
+def test_a_slow_broker_gets_few_messages_and_its_part_when_it_is_well(row: Row) -> None:
+    row.create_topic("orders", 4)
+    with mq.Producer(row.address, group="shop", queue_choice="adaptive") as producer:
+        sending = Sending(producer)
+        sending.until(lambda: sending.is_fair(0), "equal parts")
+        with four_fifths_stopped(row, SICK):
+            sending.for_messages(100)
+            slow = sending.for_messages(400)
+        assert slow[SICK] < 400 * FAIR / 2
         again = len(sending.places)
         sending.until(lambda: sending.is_fair(again), "equal parts again")
