@@ -1,5 +1,7 @@
 """How commands are found: sections of the help, short names, what a shell completes."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -52,17 +54,24 @@ def test_the_views_have_short_names(name: str) -> None:
     assert pocketmq.get_command(context, name) is command.get_command(context, name)
 
 
-def test_only_commands_that_read_can_be_repeated() -> None:
-    context = click.Context(command)
-    watched = set()
-    for name in listed_commands():
-        found = command.get_command(context, name)
-        assert found is not None
-        if "watch" in {parameter.name for parameter in found.params}:
-            watched.add(name)
-    assert {"topicList", "consumerProgress", "explain", "top", "getBrokerConfig"} <= watched
-    changing = {"deleteTopic", "updateTopic", "resetOffsetByTime", "createUser", "wipeWritePerm"}
-    assert not changing & watched
+CHANGING = {
+    "addWritePerm", "cleanExpiredCQ", "cleanUnusedTopic", "cloneGroupOffset", "copyAcl", "copyUser",
+    "createAcl", "createUser", "deleteAcl", "deleteAclConfig", "deleteExpiredCommitLog",
+    "deleteKvConfig", "deleteSubGroup", "deleteTopic", "deleteUser", "exportConfigs",
+    "exportMetadata", "exportMetrics", "rebalance", "resetOffsetByTime", "resetOffsetByTimeOld",
+    "setConsumeMode", "skipAccumulatedMessage", "updateAcl", "updateAclConfig",
+    "updateBrokerConfig", "updateGlobalWhiteAddr", "updateKvConfig", "updateNamesrvConfig",
+    "updateOrderConf", "updateSubGroup", "updateSubGroupList", "updateTopic", "updateTopicList",
+    "updateTopicPerm", "updateUser", "wipeWritePerm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(listed_commands()))
+def test_only_commands_that_change_nothing_can_be_repeated(name: str) -> None:
+    found = command.get_command(click.Context(command), name)
+    assert found is not None
+    options = {option for each in found.params for option in each.opts}
+    assert ("--watch" in options) is (name not in CHANGING)
 
 
 def test_explain_exits_with_1_when_it_finds_a_problem(
@@ -94,3 +103,40 @@ def test_a_shell_completes_topics_and_groups(cluster: Cluster) -> None:
 def test_a_shell_gets_nothing_from_a_cluster_that_is_away() -> None:
     assert offered("consume", "-n", "127.0.0.1:1", "-t", "o") == []
     assert offered("consume", "-n", "no address", "-t", "o") == []
+
+
+WITHOUT_SPARK = """
+import sys
+
+class NotInstalled:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("numpy", "pyarrow", "pyspark"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+from pocketmq.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def without_spark(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", ["copy", "fleet", "health", "ingest"])
+def test_the_help_of_a_pipeline_needs_no_spark(name: str) -> None:
+    done = without_spark("pipeline", name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: pocketmq pipeline {name}" in done.stdout
+
+
+def test_a_pipeline_without_spark_says_what_to_install() -> None:
+    done = without_spark("pipeline", "fleet", "--uniform", "10,4,2")
+    told = "pocketmq: pipeline fleet cannot start: numpy is not installed; pip install 'pocketmq[spark]'\n"
+    assert (done.returncode, done.stderr) == (2, told)
