@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pocketmq.cli.client_command import client_options, prepare_client
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
-from pocketmq.cli.options import FiniteRange, client_options, prepare_client
+from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.output import printable
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.handlers import RetryLater

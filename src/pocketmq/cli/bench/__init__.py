@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketmq.cli.client_command import prepare_client
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, json_option, namesrv_option, prepare_client
+from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import BenchPlan, Measurement
