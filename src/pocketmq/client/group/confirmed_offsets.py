@@ -307,11 +307,11 @@ class ConfirmedOffsets:
         """Return whether the next owner may commit, and the broker has this offset or a later one.
 
         One of ours does so when the last offset of this owner is stored, which may have happened
-        without an answer. Raises `MQError`.
+        without an answer. A lower one is what the application wants. Raises `MQError`.
         """
         held = self.held.get(queue)
         given = held is not None and held.state is HoldState.DRAINING
-        if not line.foreign and not (line.unsure and given):
+        if not line.foreign and not (line.unsure and given and offset >= line.highest):
             return False
         stored = await self._ask(committed(self._group, queue))
         return stored is not None and stored >= offset
