@@ -4,6 +4,9 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod python;
+pub mod wire;
+
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
