@@ -4,6 +4,7 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod pulled;
 pub mod python;
 pub mod wire;
 
@@ -17,5 +18,6 @@ const API: u32 = 1;
 fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
     Ok(())
 }
