@@ -4,8 +4,10 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod batch_records;
 pub mod pulled;
 pub mod python;
+pub mod tags;
 pub mod wire;
 
 use pyo3::prelude::*;
@@ -19,5 +21,6 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
     Ok(())
 }

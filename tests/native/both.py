@@ -1,5 +1,6 @@
 """The pure function and the core's, on the same input: equal results or equal errors."""
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +29,8 @@ def plain(value: Any) -> Any:
         return type(value), *map(plain, value)
     if isinstance(value, dict):
         return dict, [(plain(key), plain(each)) for key, each in value.items()]
-    if isinstance(value, memoryview):
-        return memoryview, value.format, value.tobytes()
+    if isinstance(value, array):
+        return array, value.typecode, value.tolist()
     return type(value), value
 
 
