@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.protocol.batch import encode_batch
+from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.records import Record
-from tests.native.both import core, damaged, same
+from tests.native.both import alone, core, damaged, same
 from tests.protocol.test_batch_records import alike, entries, hosts
 
 numbers = st.integers(-(2**31), 2**31 - 1)
@@ -19,7 +19,9 @@ tags = st.sampled_from([b"a", b"\xc3\xa4", b"\xf0\x9f\x98\x80", b"\xff\xc3", b"t
 tagged = st.tuples(tags, st.sampled_from([b"", b"k\x01v\x02"]), st.booleans()).map(
     lambda parts: parts[1] + b"TAGS\x01" + parts[0] + b"\x02" * parts[2]
 )
-odd = st.builds(lambda entry, text: msgspec.structs.replace(entry, property_bytes=text), entries, tagged)
+odd = st.builds(
+    lambda entry, text: msgspec.structs.replace(entry, property_bytes=text), entries, tagged
+)
 bodies = (st.lists(entries | odd, max_size=8) | alike).map(encode_batch)
 likes = st.builds(
     Record,
@@ -77,3 +79,9 @@ def test_columns_are_what_an_index_stores() -> None:
     packed = core.pack_batch(body, LIKE, 0, 0, store_timestamp_ms=0, store_host=bytes(8))
     columns = packed.positions, packed.sizes, packed.tags
     assert [(type(each), each.typecode) for each in columns] == [(array, c) for c in "QIq"]
+
+
+@given(st.lists(entries | odd, max_size=8) | alike, likes)
+def test_sound_batches_need_no_help(batch: list[BatchEntry], like: Record) -> None:
+    options = {"store_timestamp_ms": 9, "store_host": bytes(20)}
+    alone("pack_batch", encode_batch(batch), like, 0, 1 << 40, **options)
