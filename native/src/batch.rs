@@ -89,12 +89,15 @@ fn write_before(
     keys: &Bound<'_, PyAny>,
     properties: &Bound<'_, PyAny>,
 ) -> Option<()> {
-    for (name, value) in properties.cast_exact::<PyDict>().ok()? {
-        let name = text_of(&name)?.to_vec();
-        if OWN_NAMES.contains(&name.as_slice()) {
-            return None;
+    let properties = properties.cast_exact::<PyDict>().ok()?;
+    if !properties.is_empty() {
+        for (name, value) in properties {
+            let name = text_of(&name)?;
+            if OWN_NAMES.contains(&name) {
+                return None;
+            }
+            push_property(text, name, text_of(&value)?)?;
         }
-        push_property(text, &name, text_of(&value)?)?;
     }
     let mut joined = Vec::new();
     let mut key = |key: Bound<'_, PyAny>| {
@@ -117,16 +120,6 @@ fn write_before(
     }
     Some(())
 }
-
-/// The fields of a message, in their order.
-type Fields<'py> = (
-    Bound<'py, PyAny>,
-    Bound<'py, PyBytes>,
-    Option<Bound<'py, PyString>>,
-    Bound<'py, PyAny>,
-    Bound<'py, PyAny>,
-    i32,
-);
 
 /// Encode messages; `None` for those that the pure function must look at.
 fn encode(
@@ -156,11 +149,14 @@ fn encode(
         .call1((AS_TUPLE.get(py).ok()?, messages))
         .ok()?;
     for (fields, step) in tuples.try_iter().ok()?.zip(steps) {
-        let (_, body, tag, keys, properties, flag) = fields.ok()?.extract::<Fields<'_>>().ok()?;
+        let fields = fields.ok()?;
+        let fields = fields.cast::<PyTuple>().ok()?;
+        let field = |at| fields.get_borrowed_item(at).ok();
+        let (body, tag) = (field(1)?, field(2)?);
         before.clear();
-        write_before(&mut before, &keys, &properties)?;
+        write_before(&mut before, &*field(3)?, &*field(4)?)?;
         after.clear();
-        if let Some(tag) = tag {
+        if !tag.is_none() {
             let tag = text_of(&tag)?;
             if !tag.is_empty() {
                 push_property(&mut after, b"TAGS", tag)?;
@@ -168,8 +164,8 @@ fn encode(
         }
         let step = step.extract::<i64>().ok()? & 0xFFFF;
         encoded.push(
-            body.as_bytes(),
-            flag,
+            body.cast::<PyBytes>().ok()?.as_bytes(),
+            field(5)?.extract().ok()?,
             (&before, &after),
             (prefix, step as u16),
         )?;
