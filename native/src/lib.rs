@@ -6,6 +6,8 @@
 
 use pyo3::prelude::*;
 
+mod frames;
+
 /// What this build offers; `pocketmq.native` refuses a core with another number.
 const API: u32 = 1;
 
@@ -14,5 +16,6 @@ const API: u32 = 1;
 fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     Ok(())
 }
