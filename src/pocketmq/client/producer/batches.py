@@ -34,14 +34,14 @@ def prepare_batches(
     entries = encode_messages(messages, ids)
     size = sum(map(len, entries))
     if size <= limit:
-        return [_outgoing(preparing, topic, messages, entries, ids)]
+        return [pack_batch(preparing, topic, messages, entries, ids)]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
             "send fewer at once, or with split=True"
         )
     return [
-        _outgoing(preparing, topic, messages[start:stop], entries[start:stop], ids[start:stop])
+        pack_batch(preparing, topic, messages[start:stop], entries[start:stop], ids[start:stop])
         for start, stop in _split(entries, limit)
     ]
 
@@ -71,13 +71,14 @@ def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
         raise
 
 
-def _outgoing(
+def pack_batch(
     preparing: Preparing,
     topic: str,
     messages: Sequence[Message],
     entries: Sequence[bytes],
     ids: Sequence[str],
 ) -> Outgoing:
+    """Return the request of one batch; `topic` is the name on the wire."""
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
         topic,

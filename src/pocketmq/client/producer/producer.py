@@ -198,11 +198,19 @@ class Producer:
         capacity; to submit many, `await room()` before each (back-pressure).
         """
         parts = self._running()
-        sending = parts.sending
-        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
-        outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, choice, timeout)
+        if choice is None and not extra:
+            return parts.submitting.submit_plain(message, timeout)
+        outgoing = parts.sending.preparing.prepare(message, extra)
+        return parts.submitting.submit(outgoing, choice, timeout, share=not extra)
+
+    async def flush(self) -> None:
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`.
+
+        Raises nothing if sends fail: their futures have the errors. Raises `ClientClosed`.
+        """
+        await self._running().submitting.flush()
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not wait for capacity."""
