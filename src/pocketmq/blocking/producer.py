@@ -12,6 +12,7 @@ from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
+from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
@@ -33,8 +34,13 @@ class _Parts:
     def __init__(self, client: AsyncProducer, thread: LoopThread) -> None:
         on_loop = client.sending
         self.sending = BlockingSending(on_loop, thread)
-        window = SubmitWindow(client.options.window, on_loop.window.budget)
+        sharing = client.submitting.sharing
+        lock = None if sharing is None else sharing.lock
+        window = SubmitWindow(client.options.window, on_loop.window.budget, lock)
         self.submitting = LoopHandOver(client.submitting, thread, window)
+        self.sharing: ThreadSharing | None = None
+        if sharing is not None:
+            self.sharing = ThreadSharing(on_loop, sharing, thread, window)
 
 
 @inherit_docs(AsyncProducer)
@@ -143,11 +149,27 @@ class Producer(Facade[AsyncProducer]):
         back. `selector` runs on the loop and must not block.
         """
         parts = self._running()
+        sharing = parts.sharing
+        if (
+            sharing is not None
+            and queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is None
+            and delay_level is None
+            and deliver_at is None
+        ):
+            return sharing.submit(message, timeout)
         sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout, share=not extra)
+
+    def flush(self) -> None:
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`."""
+        self._running()
+        self._call(self._client.flush())
 
     def room(self) -> None:
         """Wait until a message that is submitted now need not wait."""

@@ -214,7 +214,7 @@ class Producer:
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not wait for capacity."""
-        await self.sending.window.room()
+        await self._running().submitting.room()
 
     async def send_oneway(
         self,

@@ -39,6 +39,8 @@ class Submitting:
             self.sharing.on_done = self._ended
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
         self._sent: set[object] = set()  # in flight without a task
+        self._outside: set[object] = set()  # tasks of batches that have not entered the window
+        self._all_inside: list[asyncio.Future[None]] = []  # waiters for none of them
         self._flushes: list[tuple[set[object], asyncio.Future[None]]] = []
 
     # What callers submit
@@ -169,6 +171,8 @@ class Submitting:
         deliver = self._deliver_batch if batch else sending.deliver
         task = self.loop.create_task(deliver(outgoing, choice, mode=mode, timeout=limit))
         self.keep(task)
+        if batch:
+            self._outside.add(task)
         return task
 
     async def _deliver_batch(
@@ -186,6 +190,7 @@ class Submitting:
         if not await window.enter(size, timeout, amount):
             topic = outgoing.messages[0].topic
             raise SendFailed(topic, None, 0, sending.now() - started, None)
+        self._entered(asyncio.current_task())
         try:
             publication = sending.publishing.ready(outgoing.topic)
             if publication is None:
@@ -204,12 +209,29 @@ class Submitting:
 
     def _task_ended(self, task: asyncio.Task[SendReceipt]) -> None:
         self._tasks.discard(task)
+        self._entered(task)
         self._ended(task)
+
+    def _entered(self, task: object) -> None:
+        self._outside.discard(task)
+        if not self._outside:
+            waiters, self._all_inside = self._all_inside, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
 
     def left(self, submitted: object) -> None:
         """Take note that a send without a task is not in flight any more."""
         self._sent.discard(submitted)
         self._ended(submitted)
+
+    async def room(self) -> None:
+        """Wait until there is capacity for one more message; it is not reserved."""
+        while self._outside:  # a batch may wait for more capacity than is free
+            waiter: asyncio.Future[None] = self.loop.create_future()
+            self._all_inside.append(waiter)
+            await waiter
+        await self.sending.window.room()
 
     # Waiting for all
 
