@@ -6,8 +6,10 @@ the loop.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from threading import get_ident
 from typing import Literal, Self, Unpack, overload
 
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.loop_thread import LoopThread
@@ -18,7 +20,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.client.producer.choices import QueueSelector, choice_of
+from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
 from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
@@ -41,6 +43,16 @@ class _Parts:
         self.sharing: ThreadSharing | None = None
         if sharing is not None:
             self.sharing = ThreadSharing(on_loop, sharing, thread, window)
+        self.shares_sends = client.options.linger is not None
+
+    def share(
+        self, message: Message, choice: Choice | None, timeout: float | None
+    ) -> Future[SendReceipt]:
+        """Start a `send` in a batch with others."""
+        if choice is None and self.sharing is not None:
+            return self.sharing.submit(message, timeout, SendMode.SYNC)
+        outgoing = self.sending.preparing.prepare(message)
+        return self.submitting.submit(outgoing, choice, timeout, SendMode.SYNC, share=True)
 
 
 @inherit_docs(AsyncProducer)
@@ -64,6 +76,8 @@ class Producer(Facade[AsyncProducer]):
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
         self._parts: _Parts | None = None
+        self._sharing: ThreadSharing | None = None  # while it runs
+        self._loop_thread = 0
         self._closing = False
 
     @property
@@ -86,7 +100,9 @@ class Producer(Facade[AsyncProducer]):
 
     async def _begin(self) -> None:
         assert self._thread is not None
-        self._parts = _Parts(self._client, self._thread)
+        self._parts = parts = _Parts(self._client, self._thread)
+        self._loop_thread = get_ident()
+        self._sharing = parts.sharing
 
     def close(self) -> None:
         """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless."""
@@ -94,6 +110,7 @@ class Producer(Facade[AsyncProducer]):
             return
         self._thread.check()
         self._closing = True
+        self._sharing = None
         if self._parts is not None:
             self._parts.sending.wait_for_others()
         super().close()
@@ -124,9 +141,12 @@ class Producer(Facade[AsyncProducer]):
         timeout: float | None = None,
     ) -> SendReceipt:
         """Send a message and return the broker's receipt."""
-        sending = self._running().sending
+        parts = self._running()
+        sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
+        if parts.shares_sends and not extra:
+            return parts.share(message, choice, timeout).result()
         outgoing = sending.preparing.prepare(message, extra)
         return sending.deliver(outgoing, choice, timeout=timeout)
 
@@ -148,8 +168,7 @@ class Producer(Facade[AsyncProducer]):
         future run in threads of their own and may block; cancelling it does not take the message
         back. `selector` runs on the loop and must not block.
         """
-        parts = self._running()
-        sharing = parts.sharing
+        sharing = self._sharing
         if (
             sharing is not None
             and queue is None
@@ -158,8 +177,10 @@ class Producer(Facade[AsyncProducer]):
             and delay is None
             and delay_level is None
             and deliver_at is None
+            and get_ident() != self._loop_thread
         ):
             return sharing.submit(message, timeout)
+        parts = self._running()
         sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)

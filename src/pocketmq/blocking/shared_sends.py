@@ -15,6 +15,7 @@ from contextlib import suppress
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.submitting import CallbackFuture, SubmitWindow
+from pocketmq.client.lifetime import fork_count
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.shared_batches import (
@@ -30,6 +31,7 @@ from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the states of futures
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
+_ASYNC = SendMode.ASYNC
 _first_wait = threading.Lock()
 
 
@@ -208,61 +210,70 @@ class ThreadSharing:
         self._lock = sharing.lock
         self._window = window
         self._check = sending.session.check
+        self._generation = fork_count()
+        self._async_lanes = sharing.plain[_ASYNC]
+        self._sync_lanes = sharing.plain[SendMode.SYNC]
         self._plain_size = sharing.plain_size
         self._alone_from = sharing.alone_from
+        self._most_bytes = sharing.most_bytes
+        self._most = sharing.most
         sharing.clock = time.monotonic
         sharing.make_plain = lambda *batch: ThreadBatch(window, *batch)
 
     def submit(
-        self, message: Message, timeout: float | None, mode: SendMode = SendMode.ASYNC
+        self, message: Message, timeout: float | None, mode: SendMode = _ASYNC
     ) -> SharedSend:
         """Start to send a message whose queue is not chosen; return the future of its receipt.
 
         Waits while the window is full. Raises `SendFailed` if there is no capacity within the
         message's time, and what `Preparing.prepare` and `Session.check` do.
         """
-        sharing = self._sharing
+        # For each message: no call that can be left out, no look at a clock.
+        if fork_count() != self._generation:
+            self._check()
         try:
-            lane = sharing.plain[mode].get(message.topic)
+            lane = (self._async_lanes if mode is _ASYNC else self._sync_lanes).get(message.topic)
         except (AttributeError, TypeError):
             lane = None
-        given: Outgoing | Entry | None = None
-        size = len(message.body) if lane is not None else 0
         if (
             lane is None
             or message.properties
             or message.keys
             or message.tag
             or message.flag
-            or not 0 < size < self._alone_from
+            or not 0 < (size := len(message.body)) < self._alone_from
             or lane.alone
         ):
-            lane, given = self._prepared(message, mode)
-            size = len(given.body) if isinstance(given, Outgoing) else len(given[1])
-        else:
-            size += self._plain_size
-        self._check()
-        if timeout is not None:
-            self._sending.limit(timeout)
+            return self._submit_prepared(message, timeout, mode)
+        size += self._plain_size
         window = self._window
         with self._lock:
-            count, held = window.count, window.bytes + size
-            if not count or (count < window.most and held <= window.budget.limit):
-                batch = lane.open
-                if given is None and sharing.fits(batch, size, timeout):
-                    window.count, window.bytes = count + 1, held
-                    assert isinstance(batch, ThreadBatch)
-                    batch.size += size
-                    messages = batch.messages
-                    messages.append(message)
-                    return SharedSend(batch, len(messages) - 1)
-        return self._submit_slowly(lane, message, given, size, timeout)
+            batch: ThreadBatch | None = lane.open  # type: ignore[assignment] # see `make_plain`
+            if (
+                batch is not None
+                and (total := batch.size + size) <= self._most_bytes
+                and batch.timeout == timeout
+                and (at := len(messages := batch.messages)) < self._most
+                and (count := window.count) < window.most
+                and (held := window.bytes + size) <= window.budget.limit
+            ):
+                window.count = count + 1
+                window.bytes = held
+                batch.size = total
+                messages.append(message)
+                return SharedSend(batch, at)
+        return self._submit_slowly(lane, message, None, size, timeout)
 
-    def _prepared(self, message: Message, mode: SendMode) -> tuple[Lane, Outgoing | Entry]:
+    def _submit_prepared(
+        self, message: Message, timeout: float | None, mode: SendMode
+    ) -> SharedSend:
+        """Do the same for a message with more than a body, or the first one to its topic."""
         outgoing = self._sending.preparing.prepare(message)
         with self._lock:
             lane = self._sharing.plain_lane(message.topic, mode)
-        return lane, self._sharing.given(lane, outgoing)
+        given = self._sharing.given(lane, outgoing)
+        size = len(given.body) if isinstance(given, Outgoing) else len(given[1])
+        return self._submit_slowly(lane, message, given, size, timeout)
 
     def _submit_slowly(
         self,
@@ -273,6 +284,7 @@ class ThreadSharing:
         timeout: float | None,
     ) -> SharedSend:
         """Do the same for a message that needs more than a place in the open batch."""
+        self._check()
         sharing, started = self._sharing, time.monotonic()
         deadline = started + self._sending.limit(timeout)
         if not self._window.try_enter(size):

@@ -123,17 +123,14 @@ class Sharing:
         return lane
 
     def _drop_idle(self) -> None:
-        self._lanes = {
+        kept = self._lanes = {
             key: lane
             for key, lane in self._lanes.items()
             if lane.open is not None or lane.in_flight
         }
         for mode, lanes in self.plain.items():
-            self.plain[mode] = {
-                topic: lane
-                for topic, lane in lanes.items()
-                if (lane.topic, mode, None) in self._lanes
-            }
+            for topic in [t for t, each in lanes.items() if (each.topic, mode, None) not in kept]:
+                del lanes[topic]
 
     def is_plain(self, message: Message) -> bool:
         """Return whether a message has nothing but a body, of a size for batches."""

@@ -45,18 +45,23 @@ class Submitting:
 
     # What callers submit
 
-    def submit_plain(
-        self, message: Message, timeout: float | None, mode: SendMode = _ASYNC
+    def share(
+        self,
+        message: Message,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode = _ASYNC,
     ) -> Receipt:
-        """Start to send a message whose queue is not chosen, in a batch with others if it can be.
+        """Start to send a message, in a batch with others if it can be.
 
-        Raises what `Preparing.prepare` and `Session.check` do; otherwise the future fails as
-        Java's asynchronous send does.
+        Raises what `Preparing.prepare` and `Session.check` do; otherwise the future fails, as a
+        send of Java in this mode does.
         """
         receipt: Receipt = self.loop.create_future()
         sharing, prepare = self.sharing, self.sending.preparing.prepare
-        if sharing is None:
-            return self._begin(receipt, prepare(message), None, timeout, mode) or receipt
+        if sharing is None or choice is not None:
+            outgoing = prepare(message)
+            return self._share_chosen(receipt, outgoing, choice, timeout, mode) or receipt
         self.sending.session.check()
         try:
             lane = sharing.plain[mode].get(message.topic)
@@ -71,19 +76,10 @@ class Submitting:
             sharing.add(lane, receipt, message, None, timeout)
         return receipt
 
-    def submit(
-        self,
-        outgoing: Outgoing,
-        choice: Choice | None,
-        timeout: float | None,
-        mode: SendMode = _ASYNC,
-        *,
-        share: bool = False,
-    ) -> Receipt:
-        """Start to send what was prepared; with `share` in a batch with others if it can be."""
+    def submit(self, outgoing: Outgoing, choice: Choice | None, timeout: float | None) -> Receipt:
+        """Start to send what was prepared, alone; the future fails as Java's asynchronous send."""
         receipt: Receipt = self.loop.create_future()
-        task = self._submit(receipt, outgoing, choice, timeout, mode, share=share)
-        return task or receipt
+        return self._begin(receipt, outgoing, choice, timeout, _ASYNC) or receipt
 
     def submit_into(
         self,
@@ -95,34 +91,36 @@ class Submitting:
         *,
         share: bool = False,
     ) -> None:
-        """Start a send whose receipt goes to `taker`, such as a future of another thread."""
-        task = self._submit(taker, outgoing, choice, timeout, mode, share=share)
+        """Start a send whose receipt goes to `taker`, such as a future of another thread.
+
+        With `share` it may travel in a batch, if its queue was chosen.
+        """
+        begin = self._share_chosen if share else self._begin
+        task = begin(taker, outgoing, choice, timeout, mode)
         if task is not None:
             _pass_on(task, taker)
 
-    def _submit(
+    def _share_chosen(
         self,
         taker: Taker,
         outgoing: Outgoing,
         choice: Choice | None,
         timeout: float | None,
         mode: SendMode,
-        *,
-        share: bool,
     ) -> asyncio.Task[SendReceipt] | None:
+        """Do as `_begin` does, but let the message share a batch if its queue was chosen."""
         sharing = self.sharing
-        if share and choice is not None and sharing is not None:
+        if sharing is not None and choice is not None:
             self.sending.session.check()
-            limit = self.sending.limit(timeout)
+            self.sending.limit(timeout)
             try:
                 if sharing.add_chosen(taker, outgoing, choice, timeout, mode):
                     return None
             except ClientClosed:
                 raise
-            except Exception as error:  # noqa: BLE001 - the choice is the caller's function
+            except Exception as error:  # noqa: BLE001 - of the caller's function, for its future
                 taker.set_exception(error)
                 return None
-            return self._begin(taker, outgoing, choice, limit, mode)
         return self._begin(taker, outgoing, choice, timeout, mode)
 
     # What leaves
