@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
-from pocketmq.protocol import batch, batch_records, pulled
+from pocketmq.protocol import batch, batch_records, command_reader, pulled
 
-PURE = (batch, batch_records, pulled)
+PURE = (batch, batch_records, command_reader, pulled)
 """The modules whose functions the core replaces: importing them fills `native.pure`."""
 
 core = pytest.importorskip("pocketmq_core", reason="the native core is not built")
@@ -35,6 +35,8 @@ def plain(value: Any) -> Any:
         return dict, [(plain(key), plain(each)) for key, each in value.items()]
     if isinstance(value, array):
         return array, value.typecode, value.tolist()
+    if isinstance(value, BaseException):
+        return type(value), str(value), plain(vars(value))
     return type(value), value
 
 

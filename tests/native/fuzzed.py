@@ -8,8 +8,9 @@ from random import Random
 from typing import Any
 
 from pocketmq.model import Message
-from pocketmq.protocol import DeliveryContext
+from pocketmq.protocol import Command, DeliveryContext
 from pocketmq.protocol.batch import BatchEntry, encode_batch
+from pocketmq.protocol.frame import FRAME_LIMIT
 from pocketmq.protocol.records import Record, encode_record
 from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
 
@@ -97,7 +98,27 @@ def encode_numbered(random: Random) -> Call:
     return (batch, "7F000001004D000000050001ABCD", steps), {}
 
 
+def cut_commands(random: Random) -> Call:
+    def frame() -> bytes:
+        fields = {word.decode("utf-8", "replace"): "v" for word in random.choices(_WORDS, k=3)}
+        command = Command(
+            random.randrange(700),
+            _number(random, 32),
+            random.randrange(4),
+            remark=random.choice([None, "ä", '"', "\\u0001"]),
+            ext_fields=random.choice([None, {}, fields]),
+            body=random.randbytes(random.randrange(20)),
+            serialize=random.choice([0, 0, 0, 1]),
+        )
+        return command.encode()
+
+    data = damaged(random, b"".join(frame() for _ in range(random.randrange(4))))
+    limit = random.choice([FRAME_LIMIT, FRAME_LIMIT, 100])
+    return (data, random.choice([0, 0, 0, 1, len(data), len(data) + 1]), limit), {}
+
+
 FUZZED: dict[str, Callable[[Random], Call]] = {
+    "cut_commands": cut_commands,
     "encode_numbered": encode_numbered,
     "pack_batch": pack_batch,
     "plain_messages": plain_messages,
