@@ -20,41 +20,43 @@ BODY = bytes(100)
 IMPORTED = (command_reader, pulled)
 """Importing a module fills `native.pure` with its functions."""
 NOW_MS = 1_790_000_000_000
-Work = Callable[[Callable[..., object]], object]
+Function = Callable[..., object]
+Work = Callable[[Function], object]
+Row = tuple[str, str, int, Work]
+"""A name, the function, how many messages a call has, and how it is called."""
 
 
-def rows() -> list[tuple[str, str, int, Work]]:
-    """Return a name, the function, how many messages a call has, and how it is called."""
+def batch_rows(kind: str, messages: list[Message]) -> list[Row]:
     ids = UniqueIds(bytes((10, 1, 2, 3)), 70001, 0x1B2A3C4D)
     like = Record(topic=b"orders", body=b"", queue_id=3, born_timestamp_ms=NOW_MS)
-    places = {"store_timestamp_ms": NOW_MS, "store_host": bytes(8)}
-    made: list[tuple[str, str, int, Work]] = []
+    count = len(messages)
+    body, _ = encode_numbered(messages, *ids.take(NOW_MS, count))
+
+    def encode(function: Function) -> object:
+        return function(messages, *ids.take(NOW_MS, count))
+
+    def pack(function: Function) -> object:
+        return function(body, like, 5, 1 << 30, store_timestamp_ms=NOW_MS, store_host=bytes(8))
+
+    records = pack_batch(body, like, 0, 0, store_timestamp_ms=NOW_MS, store_host=bytes(8)).data
+
+    def find(function: Function) -> object:
+        return function(records, DeliveryContext("broker-a"))
+
+    return [
+        (f"encode a batch of {count}{kind}", "encode_numbered", count, encode),
+        (f"records of a batch of {count}{kind}", "pack_batch", count, pack),
+        (f"messages of a pull of {count}{kind}", "plain_messages", count, find),
+    ]
+
+
+def rows() -> list[Row]:
+    made: list[Row] = []
     for count in (32, 256):
         plain = [Message("orders", BODY) for _ in range(count)]
         rich = [Message("orders", BODY, "paid", [f"A{n}"], {"region": "eu"}) for n in range(count)]
         for kind, messages in (("", plain), (", tag, key and property", rich)):
-            body, _ = encode_numbered(messages, *ids.take(NOW_MS, count))
-            records = pack_batch(body, like, 0, 0, **places).data  # type: ignore[arg-type]
-            made += [
-                (
-                    f"encode a batch of {count}{kind}",
-                    "encode_numbered",
-                    count,
-                    lambda function, m=messages, c=count: function(m, *ids.take(NOW_MS, c)),
-                ),
-                (
-                    f"records of a batch of {count}{kind}",
-                    "pack_batch",
-                    count,
-                    lambda function, b=body: function(b, like, 5, 1 << 30, **places),
-                ),
-                (
-                    f"messages of a pull of {count}{kind}",
-                    "plain_messages",
-                    count,
-                    lambda function, r=records: function(r, DeliveryContext("broker-a")),
-                ),
-            ]
+            made += batch_rows(kind, messages)
     sends = b"".join(
         Command.request(310, n, {"a": "shop", "b": "orders", "e": "3"}, BODY).encode()
         for n in range(64)
@@ -65,7 +67,7 @@ def rows() -> list[tuple[str, str, int, Work]]:
     return made
 
 
-def least(work: Work, functions: tuple[Callable[..., object], ...]) -> list[float]:
+def least(work: Work, functions: tuple[Function, ...]) -> list[float]:
     """Return the least processor time of a call of each function, of rounds that alternate."""
     best = [float("inf")] * len(functions)
     for _ in range(ROUNDS):

@@ -43,7 +43,7 @@ def _text(random: Random) -> bytes:
 
 
 def _number(random: Random, bits: int) -> int:
-    edge = 2 ** (bits - 1)
+    edge = 1 << bits - 1
     return random.choice([0, 1, -1, edge - 1, -edge, random.randrange(-edge, edge)])
 
 

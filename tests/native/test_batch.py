@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,7 +72,7 @@ def test_forms_that_the_core_leaves_to_the_pure_function() -> None:
     odd: list[Any] = [
         Louder("T", b"x", "tag"),
         Message("T", b"x", properties=MappingProxyType({"a": "b"})),
-        Message("T", b"x", keys=range(0)),
+        Message("T", b"x", keys=cast("Sequence[str]", range(0))),
         "no message",
     ]
     for each in odd:
