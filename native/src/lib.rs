@@ -7,6 +7,7 @@
 use pyo3::prelude::*;
 
 mod frames;
+mod keys;
 mod lane;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
@@ -19,5 +20,6 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_class::<lane::SendLane>()?;
+    module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     Ok(())
 }
