@@ -4,11 +4,17 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
-use pyo3::prelude::*;
+pub mod batch;
+pub mod batch_records;
+pub mod frames;
+pub mod keys;
+pub mod lane;
+pub mod pulled;
+pub mod python;
+pub mod tags;
+pub mod wire;
 
-mod frames;
-mod keys;
-mod lane;
+use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
 const API: u32 = 1;
@@ -18,6 +24,9 @@ const API: u32 = 1;
 fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
