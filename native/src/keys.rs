@@ -11,7 +11,7 @@ const HASH_LIMIT: u64 = 1 << 29;
 const NEVER: i64 = i64::MAX;
 
 /// What was read: bytes, records, words, and the times of the records.
-type Words<'py> = (usize, usize, Bound<'py, PyBytes>, (i64, i64, i64, bool));
+type Words = (usize, usize, Vec<f64>, (i64, i64, i64, bool));
 
 /// The parts of a record that the index needs.
 struct Record<'a> {
@@ -24,17 +24,17 @@ struct Record<'a> {
 
 /// Return the words of the records at the start of some bytes of the log; see the pure function.
 #[pyfunction]
-pub(crate) fn words_of_records<'py>(
-    data: &Bound<'py, PyBytes>,
+pub(crate) fn words_of_records(
+    data: &Bound<'_, PyBytes>,
     position: u64,
     modulus: u64,
     last_ms: i64,
-) -> PyResult<Words<'py>> {
+) -> PyResult<Words> {
     if modulus == 0 || modulus > HASH_LIMIT {
         return Err(PyValueError::new_err("a modulus has at most 29 bits"));
     }
     let bytes = data.as_bytes();
-    let mut words = Vec::with_capacity(bytes.len() / 16);
+    let mut words = Vec::with_capacity(bytes.len() / 128);
     let (mut at, mut records) = (0, 0);
     let (mut last, mut oldest, mut newest, mut ordered) = (last_ms, NEVER, -NEVER, true);
     let (mut topic, mut seed): (&[u8], u64) = (&[], HASH_LIMIT);
@@ -53,13 +53,14 @@ pub(crate) fn words_of_records<'py>(
             let low = (position + at as u64) & 0xFFFF_FFFF;
             for_each_key(record.text, |key| {
                 let high = remainder(key, modulus) ^ seed;
-                words.extend_from_slice(&(high << 32 | low).to_ne_bytes());
+                words.push(high << 32 | low);
             });
             records += 1;
         }
         at = record.end;
     }
-    let words = PyBytes::new(data.py(), &words);
+    words.sort_unstable(); // as doubles they have the same order
+    let words = words.into_iter().map(f64::from_bits).collect();
     Ok((at, records, words, (last, oldest, newest, ordered)))
 }
 

@@ -97,7 +97,7 @@ class KeyWords:
         self.oldest_ms = min(oldest, self.oldest_ms)
         self.newest_ms = max(newest, self.newest_ms)
         self.records += records
-        self.words += memoryview(words).cast("d").tolist()
+        self.words += words
         return taken
 
     def take(self, position: int, topic: bytes, text: bytes, store_time_ms: int) -> None:
@@ -108,8 +108,8 @@ class KeyWords:
             self.newest_ms = max(store_time_ms, self.newest_ms)
             self._last = store_time_ms
         self.records += 1
-        words = _words_of_texts([position], [self._hash.seed(topic)], [text], self._hash.modulus)
-        self.words += memoryview(words).cast("d").tolist()
+        seed, modulus = self._hash.seed(topic), self._hash.modulus
+        self.words += _words_of_texts([position], [seed], [text], modulus)
 
 
 Times: TypeAlias = tuple[int, int, int, bool]
@@ -120,10 +120,10 @@ whether they only grow."""
 @in_core
 def words_of_records(
     data: bytes, position: int, modulus: int, last_ms: int
-) -> tuple[int, int, bytes, Times]:
+) -> tuple[int, int, list[float], Times]:
     """Return the bytes of the records at the start of `data`, how many are indexed, their words.
 
-    Words are in any order. Times go on from `last_ms`, that of the record before.
+    Words are sorted. Times go on from `last_ms`, that of the record before.
     """
     at, last_start, end = 0, len(data) - _SMALLEST, len(data)
     places: list[int] = []
@@ -157,38 +157,42 @@ def words_of_records(
             seeds.append(seed)
             texts.append(data[text_at + 2 : stop])
         at = stop
-    words = _words_of_texts(places, seeds, texts, modulus) if texts else b""
+    words = _words_of_texts(places, seeds, texts, modulus) if texts else []
+    words.sort()
     return at, len(texts), words, (last, oldest, newest, ordered)
 
 
-def _words_of_texts(places: list[int], seeds: list[int], texts: list[bytes], modulus: int) -> bytes:
+def _words_of_texts(
+    places: list[int], seeds: list[int], texts: list[bytes], modulus: int
+) -> list[float]:
     """Return the words of records, by their positions, their topics' seeds and properties."""
     count = len(texts)
     joined = b"\x02" + _BETWEEN.join(texts) + _END
     if joined.count(0) != count:  # damage, or bytes not written by us: a mark could be forged
-        return b"".join(
-            _uneven_words([place], [seed], _find_pairs(b"\x02" + text), modulus)
+        return [
+            word
             for place, seed, text in zip(places, seeds, texts, strict=True)
-        )
+            for word in _uneven_words([place], [seed], _find_pairs(b"\x02" + text), modulus)
+        ]
     values = _find_values(joined)
     width, odd = divmod(len(values), count)
     even = not odd and values[width - 1 :: width].count(_MARK) == count
     if not even or (b" " in joined and b" " in b"".join(values)):
         return _uneven_words(places, seeds, _find_pairs(joined), modulus)
     # The usual case: every record has as many keys as the others.
-    from_bytes, columns = int.from_bytes, list[bytes]()
+    from_bytes, words = int.from_bytes, list[float]()
     for column in range(width - 1):
         hashes = [
             from_bytes(value, "big") % modulus ^ seed
             for value, seed in zip(values[column::width], seeds, strict=True)
         ]
-        columns.append(_join(places, hashes))
-    return b"".join(columns)
+        words += _join(places, hashes)
+    return words
 
 
 def _uneven_words(
     places: list[int], seeds: list[int], pairs: list[tuple[bytes, bytes]], modulus: int
-) -> bytes:
+) -> list[float]:
     """Return the words of records with different numbers of keys, a mark behind each one's own."""
     from_bytes = int.from_bytes
     record, last = 0, len(places) - 1
@@ -235,12 +239,14 @@ def _is_prime(odd: int) -> bool:
     return True
 
 
-def _join(places: list[int], hashes: list[int]) -> bytes:
+def _join(places: list[int], hashes: list[int]) -> list[float]:
     """Make words: the hashes take the place of the positions' upper halves."""
     halves = array("I")
     halves.frombytes(array("Q", places).tobytes())
     halves[_HIGH::2] = array("I", hashes)
-    return halves.tobytes()
+    words = array("d")
+    words.frombytes(halves.tobytes())
+    return words.tolist()
 
 
 def _seed(topic: bytes, modulus: int) -> int:
