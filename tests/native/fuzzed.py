@@ -11,7 +11,8 @@ from pocketmq.model import Message
 from pocketmq.protocol import Command, DeliveryContext
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.frame import FRAME_LIMIT
-from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.peers import Language
+from pocketmq.protocol.records import Record, encode_record, pack_record
 from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -99,22 +100,32 @@ def encode_numbered(random: Random) -> Call:
 
 
 def cut_commands(random: Random) -> Call:
-    def frame() -> bytes:
-        fields = {word.decode("utf-8", "replace"): "v" for word in random.choices(_WORDS, k=3)}
-        command = Command(
-            random.randrange(700),
+    def command() -> bytes:
+        fields = {
+            _text(random).decode("utf-8", "replace"): "value" for _ in range(random.randrange(3))
+        }
+        return Command(
+            random.choice([0, 10, 310]),
             _number(random, 32),
             random.randrange(4),
-            remark=random.choice([None, "ä", '"', "\\u0001"]),
+            random.choice([Language.PYTHON, Language.JAVA, None]),
+            remark=random.choice([None, "", "why", "ä", _text(random).decode("utf-8", "replace")]),
             ext_fields=random.choice([None, {}, fields]),
             body=random.randbytes(random.randrange(20)),
             serialize=random.choice([0, 0, 0, 1]),
-        )
-        return command.encode()
+        ).encode()
 
-    data = damaged(random, b"".join(frame() for _ in range(random.randrange(4))))
-    limit = random.choice([FRAME_LIMIT, FRAME_LIMIT, 100])
-    return (data, random.choice([0, 0, 0, 1, len(data), len(data) + 1]), limit), {}
+    data = damaged(random, b"".join(command() for _ in range(random.randrange(4))))
+    return (data, random.randrange(3) * 4, random.choice([100, FRAME_LIMIT, FRAME_LIMIT])), {}
+
+
+def words_of_records(random: Random) -> Call:
+    start, data = random.choice([0, 1 << 31, 1 << 40]), b""
+    for _ in range(random.randrange(5)):
+        time = random.choice([5, 5, 6, 4])
+        data += pack_record(_record(random), 0, start + len(data), time, bytes(8))
+    modulus = random.choice([268435459, 536870909])
+    return (damaged(random, data), start, modulus, random.choice([-(2**63) + 1, 5])), {}
 
 
 FUZZED: dict[str, Callable[[Random], Call]] = {
@@ -122,4 +133,5 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "encode_numbered": encode_numbered,
     "pack_batch": pack_batch,
     "plain_messages": plain_messages,
+    "words_of_records": words_of_records,
 }

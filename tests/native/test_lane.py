@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.broker.assembly import HANDLERS, make_state
+from pocketmq.broker.assembly import make_state
+from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import all_with_code, answered_by
 from pocketmq.broker.name_servers.routes import RouteCache
@@ -82,7 +83,7 @@ class Half:
 
     def __init__(self, *, lane: bool, metrics: bool, segment: int) -> None:
         loop = asyncio.get_running_loop()
-        exporter = {"metrics_exporter_type": "PROM"} if metrics else {}
+        exporter: dict[str, Any] = {"metrics_exporter_type": "PROM"} if metrics else {}
         config = BrokerConfig(max_message_size=600, **exporter)
         store = MessageStore.open(None, StoreOptions(segment_size=segment), store_host=HOST)
         state = make_state(config, store, Still(), "10.0.0.1:10911", HOST, RouteCache())

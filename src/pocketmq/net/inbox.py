@@ -109,7 +109,8 @@ class Inbox:
             return len(data)
         finally:
             outbox.corked = False
-            connection.flush()
+            if outbox.queued:  # what the lane wrote is on its way already, nearly always
+                connection.flush()
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

@@ -146,10 +146,13 @@ class CommitLogWriter:
 
     def _release(self, batch: WriteBatch) -> None:
         config = self.config
-        self._send(batch.ready, batch.began)
+        if batch.ready:
+            self._send(batch.ready, batch.began)
+        if not batch.held:
+            return
         if not config.sync_flush:
             self._send(batch.held, batch.began)
-        elif batch.held:
+        else:
             timeout = config.sync_flush_timeout / 1000
             self._synced.hold(batch.held, batch.messages, batch.size, timeout, batch.began)
 
@@ -157,7 +160,7 @@ class CommitLogWriter:
         """Send answers, each connection's in one piece."""
         release(answers)
         measures = self._counters.measures
-        if measures is not None and answers:
+        if measures is not None:
             measures.began, measures.suspended = began, False
             now = self._steady()
             for entries in answers.values():
