@@ -64,7 +64,7 @@ class SharedBatch(ABC):
         else:
             plain = [each for at, each in enumerate(messages) if at not in entries]
             own = preparing.ids.next_ids(now_ms, len(plain))
-            made = zip(own, encode_messages(plain, own), strict=True)
+            made = zip(own, encode_messages(plain, own) if plain else (), strict=True)
             parts = [
                 (entries[at][0].unique_id, entries[at][1]) if at in entries else next(made)
                 for at in range(len(messages))
