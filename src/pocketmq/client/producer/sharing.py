@@ -26,7 +26,7 @@ from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatc
 from pocketmq.client.producer.trips import Start, Trip, send_each
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.takers import Taker
-from pocketmq.errors import ClientClosed, MQError, SendFailed
+from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, MessageQueue
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.batch import batch_entry
@@ -331,7 +331,7 @@ class Sharing:
             outgoing = batch.pack(self._sending.preparing)
             trip = Trip(self, lane, batch, outgoing, self._start)
             self._start(trip, outgoing, lane.choice(), left, lane.mode)
-        except MQError as error:
+        except Exception as error:  # noqa: BLE001 - for the futures: their lane must go on
             self.ended(lane)
             batch.fail(error)
             self.done(batch)
