@@ -6,6 +6,7 @@
 
 pub mod pulled;
 pub mod python;
+pub mod sends;
 pub mod wire;
 
 use pyo3::prelude::*;
@@ -19,5 +20,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
     Ok(())
 }

@@ -53,7 +53,6 @@ fn plain_record(data: &[u8], position: usize) -> Option<Plain<'_>> {
     })
 }
 
-
 /// A number of Python that is made again only when it changes: most messages are of one size.
 struct LastNumber<'py> {
     value: usize,
