@@ -4,6 +4,7 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod frames;
 pub mod pulled;
 pub mod python;
 pub mod sends;
@@ -22,5 +23,6 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
     module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
     module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     Ok(())
 }
