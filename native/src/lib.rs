@@ -4,10 +4,13 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod batch;
+pub mod batch_records;
 pub mod frames;
 pub mod pulled;
 pub mod python;
 pub mod sends;
+pub mod tags;
 pub mod wire;
 
 use pyo3::prelude::*;
@@ -24,5 +27,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
     module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
     Ok(())
 }

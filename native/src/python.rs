@@ -40,6 +40,14 @@ impl Imported {
     }
 }
 
+static PURE: Imported = Imported::new("pocketmq.native", "pure");
+
+/// Return the pure function of a name: it gets what a function of the core does not handle itself,
+/// so that odd input has the same result and the same error on both paths.
+pub fn pure<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    PURE.get(py)?.get_item(name)
+}
+
 /// `pocketmq.errors.InvalidInput(text)`.
 pub static INVALID_INPUT: Imported = Imported::new("pocketmq.errors", "InvalidInput");
 /// `pocketmq.errors.MessageMalformed(reason, position)`.
