@@ -2,10 +2,10 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::python::Imported;
-use crate::wire::{be32, push_decimal};
+use crate::wire::{be32, push_decimal, push_hex};
 
 static TAIL: Imported = Imported::new("pocketmq.client.producer.plain_frames", "TAIL");
 static PURE: Imported = Imported::new("pocketmq.native", "pure");
@@ -25,21 +25,25 @@ pub fn plain_frame<'py>(
     head: &[u8],
     middle: &[u8],
     tail: &[u8],
-    unique_id: &str,
+    prefix: &str,
+    number: i64,
     body: &[u8],
     born_ms: i64,
     opaque: i64,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyString>)> {
     let last = TAIL.get(py)?.extract::<&[u8]>()?;
     let mut frame = Vec::with_capacity(
-        head.len() + middle.len() + tail.len() + unique_id.len() + last.len() + body.len() + 160,
+        head.len() + middle.len() + tail.len() + prefix.len() + last.len() + body.len() + 160,
     );
     frame.extend_from_slice(&[0; 8]);
     frame.extend_from_slice(head);
     frame.extend_from_slice(b"0\",\"g\":\"");
     push_decimal(&mut frame, born_ms);
     frame.extend_from_slice(b"\",\"h\":\"0\",\"i\":\"UNIQ_KEY\\u0001");
-    frame.extend_from_slice(unique_id.as_bytes());
+    let id_at = frame.len();
+    frame.extend_from_slice(prefix.as_bytes());
+    push_hex(&mut frame, &((number & 0xFFFF) as u16).to_be_bytes());
+    let unique_id = PyString::new(py, &String::from_utf8_lossy(&frame[id_at..]));
     frame.extend_from_slice(tail);
     frame.extend_from_slice(b"\",\"j\":\"0");
     frame.extend_from_slice(middle);
@@ -53,13 +57,13 @@ pub fn plain_frame<'py>(
     );
     let (Ok(length), Ok(header)) = sizes else {
         let pure = PURE.get(py)?.get_item(intern!(py, "plain_frame"))?;
-        let made = pure.call1((head, middle, tail, unique_id, body, born_ms, opaque))?;
-        return Ok(made.cast_into::<PyBytes>()?);
+        let made = pure.call1((head, middle, tail, prefix, number, body, born_ms, opaque))?;
+        return made.extract();
     };
     frame.extend_from_slice(body);
     frame[..4].copy_from_slice(&length.to_be_bytes());
     frame[4..8].copy_from_slice(&header.to_be_bytes());
-    Ok(PyBytes::new(py, &frame))
+    Ok((PyBytes::new(py, &frame), unique_id))
 }
 
 /// Text of JSON in the form that brokers write it: no white space, no escapes, no other letters.

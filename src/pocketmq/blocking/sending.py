@@ -217,7 +217,7 @@ class ThreadExchange:
         self._address = session.brokers.send_address
         self._namespace = on_loop.namespace
         self._plain = on_loop.plain.messages
-        self._next_id = on_loop.preparing.ids.next_id
+        self._next_id = on_loop.preparing.ids.next_parts
 
     def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
         """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
@@ -255,13 +255,13 @@ class ThreadExchange:
             return None
         publication.robin.index = turn
         now_ms = self._now_ms()
-        unique_id = self._next_id(now_ms)
+        prefix, number = self._next_id(now_ms)
+        opaque = connection.next_opaque()
+        frame, unique_id = plain_frame(
+            template.head, template.middle, tail, prefix, number, message.body, now_ms, opaque
+        )
         try:
             try:
-                opaque = connection.next_opaque()
-                frame = plain_frame(
-                    template.head, template.middle, tail, unique_id, message.body, now_ms, opaque
-                )
                 answer = connection.ask_stored(frame, opaque, _SEND, timeout)
             except BaseException:  # KeyboardInterrupt, too: the response may still come
                 self.connections.drop(connection)

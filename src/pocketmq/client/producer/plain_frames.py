@@ -57,22 +57,24 @@ def plain_frame(  # noqa: PLR0917 - for each message: keywords would cost
     head: bytes,
     middle: bytes,
     tail: bytes,
-    unique_id: str,
+    prefix: str,
+    number: int,
     body: bytes,
     born_ms: int,
     opaque: int,
-) -> bytes:
-    """Write the whole frame of a plain message: what `RequestWriter.frame` writes for it.
+) -> tuple[bytes, str]:
+    """Write the whole frame of a plain message, as `RequestWriter.frame` does; return its id, too.
 
     `head` and `middle` are its queue's template, `tail` is what follows the id in its property
-    text, as in JSON (see `json_text`).
+    text, as in JSON (see `json_text`); `prefix` and `number` are the id (`UniqueIds.next_parts`).
     """
+    unique_id = "%s%04X" % (prefix, number & 0xFFFF)  # noqa: UP031 - quicker
     header = (
         b'%b0","g":"%d","h":"0","i":"UNIQ_KEY\\u0001%b%b","j":"0%b0,"language":"PYTHON","opaque":%d%b'
         % (head, born_ms, unique_id.encode(), tail, middle, opaque, TAIL)
     )
     size = len(header)
-    return _PREFIX.pack(4 + size + len(body), size) + header + body
+    return _PREFIX.pack(4 + size + len(body), size) + header + body, unique_id
 
 
 @in_core

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 from msgspec import DecodeError, Raw
 
 from pocketmq.balance.producer.plan import SendMode
@@ -42,6 +43,15 @@ Posted: TypeAlias = tuple[
 """A send on its way: response, its number, connection, address, time; message, place, its id."""
 
 
+class _PlainTopic(msgspec.Struct, frozen=True):
+    """A topic by the caller's name for it, and the templates of its queues of one route."""
+
+    name: str
+    publication: Publication
+    queues: tuple[MessageQueue, ...]
+    templates: tuple[Template, ...]
+
+
 class PlainMessages:
     """Tells which messages are plain, and where they go. Any thread may call it."""
 
@@ -53,7 +63,7 @@ class PlainMessages:
         self._preparing = sending.preparing
         self._publishing = sending.publishing
         self._template = writer.plain_template
-        self._publications: dict[str, Publication] = {}
+        self._topics: dict[str, _PlainTopic] = {}
         self._tails: dict[str | None, bytes] = {}
 
     def aim(self, message: Message) -> Aim | None:
@@ -64,12 +74,15 @@ class PlainMessages:
         if type(message) is not Message or self._hooks or not self._possible:
             return None
         try:
-            publication = self._publications.get(message.topic)
+            topic = self._topics.get(message.topic)
         except TypeError:
             return None
-        if publication is None and (publication := self._find(message.topic)) is None:
+        if topic is None and (topic := self._find(message.topic)) is None:
             return None
+        publication = topic.publication
         queues = publication.queues
+        if queues is not topic.queues:
+            topic = self._renew(topic)
         if (
             not queues
             or not 0 < len(message.body) <= self._largest
@@ -82,21 +95,28 @@ class PlainMessages:
         if tail is None:
             tail = self._tail(message.tag)
         turn = publication.robin.index + 1 & _MASK
-        queue = queues[turn % len(queues)]
-        return publication, turn, queue, self._template(queue), tail
+        place = turn % len(queues)
+        return publication, turn, queues[place], topic.templates[place], tail
 
     def outgoing(self, message: Message, publication: Publication, unique_id: str) -> Outgoing:
         """Return a plain message that was sent already, for another try."""
         return self._preparing.named(message, publication.topic, unique_id)
 
-    def _find(self, topic: str) -> Publication | None:
-        wire = self._preparing.plain_topic(topic)
+    def _find(self, name: str) -> "_PlainTopic | None":
+        wire = self._preparing.plain_topic(name)
         publication = None if wire is None else self._publishing.ready(wire)
-        if publication is not None:
-            if len(self._publications) >= _MOST_REMEMBERED:
-                self._publications.clear()
-            self._publications[topic] = publication
-        return publication
+        if publication is None:
+            return None
+        if len(self._topics) >= _MOST_REMEMBERED:
+            self._topics.clear()
+        return self._renew(_PlainTopic(name, publication, (), ()))
+
+    def _renew(self, old: "_PlainTopic") -> "_PlainTopic":
+        queues = old.publication.queues
+        templates = tuple(map(self._template, queues))
+        topic = _PlainTopic(old.name, old.publication, queues, templates)
+        self._topics[old.name] = topic
+        return topic
 
     def _tail(self, tag: str | None) -> bytes:
         tail = json_text(self._preparing.tail(tag))
@@ -118,7 +138,7 @@ class PlainSends:
         self._exchange = sending.exchange
         self._now = sending.now
         self._now_ms = session.clock.now_ms
-        self._next_id = sending.preparing.ids.next_id
+        self._next_id = sending.preparing.ids.next_parts
         self._check = session.check
         self._address = session.brokers.send_address
         self._known = session.calls.dialer.known
@@ -145,13 +165,14 @@ class PlainSends:
             return None
         publication.robin.index = turn
         now_ms = self._now_ms()
-        unique_id = self._next_id(now_ms)
+        prefix, number = self._next_id(now_ms)
         asked = self._now()
-        opaque, answer = connection.expect(_SEND, self._timeout)
-        connection.post(
-            opaque,
-            plain_frame(template.head, template.middle, tail, unique_id, body, now_ms, opaque),
+        requests = connection.requests
+        opaque = requests.number()
+        frame, unique_id = plain_frame(
+            template.head, template.middle, tail, prefix, number, body, now_ms, opaque
         )
+        answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
         return answer, opaque, connection, address, asked, message, publication, queue, unique_id
 
     def receipt(self, posted: Posted, reply: Command | MQError) -> SendReceipt | None:
