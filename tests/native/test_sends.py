@@ -40,7 +40,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 @given(TEXT, TEXT, TEXT, INT32, TEXT, st.binary(min_size=1, max_size=50), INT64, INT32)
-def test_the_frame_is_what_the_writer_of_requests_makes(  # noqa: PLR0917 - each is drawn
+def test_the_frame_is_what_the_writer_of_requests_makes(
     group: str,
     topic: str,
     broker: str,

@@ -76,9 +76,7 @@ async def told(send: Send, on: Stage, **settings: Any) -> list[object]:
     """Return what came of a send, in words, and which broker got what under which ids."""
     try:
         receipt = send(MESSAGE, **settings)
-        if asyncio.iscoroutine(receipt):
-            receipt = await receipt
-        elif asyncio.isfuture(receipt):
+        if asyncio.iscoroutine(receipt) or asyncio.isfuture(receipt):
             receipt = await receipt
         unique_id, words = receipt.message_id, repr(receipt)
     except errors.SendFailed as error:
