@@ -9,6 +9,10 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
+from pocketmq.protocol import batch, batch_records, pulled
+
+PURE = (batch, batch_records, pulled)
+"""The modules whose functions the core replaces: importing them fills `native.pure`."""
 
 core = pytest.importorskip("pocketmq_core", reason="the native core is not built")
 

@@ -77,7 +77,8 @@ def test_forms_that_the_core_leaves_to_the_pure_function() -> None:
     ]
     for each in odd:
         same("encode_numbered", [Message("T", b"1"), each], PREFIX, [1, 2])
-    same("encode_numbered", iter([Message("T", b"1")][:0]), PREFIX, [])
+    empty = (tuple, (bytes, b""), (str, ""))
+    assert same("encode_numbered", [], PREFIX, []) == ("returned", empty)
 
 
 def test_what_is_encoded_can_be_read() -> None:

@@ -82,7 +82,7 @@ async def told(send: Send, on: Stage, **settings: Any) -> list[object]:
     except errors.SendFailed as error:
         unique_id = ""
         words = f"{error!r} {error.last_error!r} {error.attempts} {error.outcome_unknown}"
-        assert error.__context__ is error.__cause__ or error.__suppress_context__
+        words += f" {error.__cause__!r} {error.__context__ is error.__cause__}"
     ids = set()
     for each in on.brokers.values():
         for request in each.sends:
@@ -248,6 +248,7 @@ async def test_only_plain_messages_take_the_short_way() -> None:
         {"avoid_slow_brokers": True},
         {"send_timeout_per_try": 1.0},
         {"queue_choice": "adaptive"},
+        {"linger": 0.01},
     ],
 )
 async def test_some_producers_have_no_short_way(settings: dict[str, Any]) -> None:
