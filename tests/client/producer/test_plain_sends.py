@@ -185,7 +185,7 @@ async def test_a_full_window_holds_plain_sends_back_in_their_order() -> None:
     async with stage(window=1, send_timeout=5.0) as on:
         await ready(on)
         held: list[Command] = []
-        on.brokers["broker-a"].say = held.append  # type: ignore[assignment]
+        on.brokers["broker-a"].say = held.append
         first = asyncio.create_task(on.producer.send(MESSAGE))
         await until(lambda: held, "the first request")
         later = [asyncio.create_task(on.producer.send(MESSAGE)) for _ in range(3)]
