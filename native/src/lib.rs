@@ -11,6 +11,7 @@ pub mod keys;
 pub mod lane;
 pub mod pulled;
 pub mod python;
+pub mod sends;
 pub mod tags;
 pub mod wire;
 
@@ -25,9 +26,11 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
     module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
-    module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     Ok(())

@@ -37,6 +37,7 @@ class Connection(asyncio.BufferedProtocol):
         "__weakref__", "_cause", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
         "_reader", "_requests", "_resumed_at", "_shared", "_transport", "_watch", "accepted",
         "closed", "context", "lane", "limits", "local_address", "received", "remote_address",
+        "requests",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         self._requests = OpenRequests(
             loop, outbox, shared.opaque, dialled, holds_back=not self.accepted
         )
+        self.requests = self._requests  # for those who send many
         self._inbox = inbox = Inbox(loop, limits, owner, outbox)
         self._watch = ConnectionWatch(loop, limits, outbox, self._close_for, self.cut_off)
         budget = shared.strangers or shared.budget

@@ -114,6 +114,14 @@ class UniqueIds:
             self._last = (now_ms, prefix)
         return "%s%04X" % (prefix, next(self._counter) & 0xFFFF)  # noqa: UP031 - quicker
 
+    def next_parts(self, now_ms: int) -> tuple[str, int]:
+        """Return what a new id begins with, and its number; see `numbered_ids`."""
+        last_ms, prefix = self._last
+        if last_ms != now_ms:
+            prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
+            self._last = (now_ms, prefix)
+        return prefix, next(self._counter)
+
     def next_ids(self, now_ms: int, amount: int) -> list[str]:
         """Return several new ids at once."""
         return numbered_ids(*self.take(now_ms, amount))
