@@ -128,10 +128,41 @@ def words_of_records(random: Random) -> Call:
     return (damaged(random, data), start, modulus, random.choice([-(2**63) + 1, 5])), {}
 
 
+def plain_frame(random: Random) -> Call:
+    head, middle, tail = (damaged(random, b'{"code":310,"extFields":{"f":"') for _ in range(3))
+    prefix = random.choice(["7F000001004D000000050001ABCD", ""])
+    body = random.randbytes(random.randrange(200))
+    numbers = _number(random, 64), _number(random, 32)
+    return (head, middle, tail, prefix, random.randrange(70_000), body, *numbers), {}
+
+
+def stored_answer(random: Random) -> Call:
+    fields = {"msgId": "AB" * 16, "queueId": "3", "queueOffset": str(_number(random, 64))}
+    more = {
+        "transactionId": "CD",
+        "batchUniqId": "EF",
+        "recallHandle": "handle",
+        "MSG_REGION": random.choice(["", "eu"]),
+        "TRACE_ON": random.choice(["true", "false"]),
+    }
+    fields |= {name: more[name] for name in more if random.random() < 0.3}
+    answer = Command(
+        random.choice([0, 0, 0, 1]),
+        7,
+        random.choice([1, 1, 3, 0]),
+        remark=random.choice([None, None, "ä"]),
+        ext_fields=fields,
+        serialize=random.choice([0, 0, 0, 1]),
+    )
+    return (damaged(random, answer.encode()), random.choice([7, 7, 7, 8])), {}
+
+
 FUZZED: dict[str, Callable[[Random], Call]] = {
     "cut_commands": cut_commands,
     "encode_numbered": encode_numbered,
     "pack_batch": pack_batch,
+    "plain_frame": plain_frame,
     "plain_messages": plain_messages,
+    "stored_answer": stored_answer,
     "words_of_records": words_of_records,
 }
