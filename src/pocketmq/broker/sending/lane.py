@@ -24,7 +24,7 @@ from pocketmq.store.appending import Run
 
 _SEND, _SEND_V2 = int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_MESSAGE_V2)
 _PLAIN = (b'{"code":310,', b'{"code":10,')
-"""How headers of plain sends begin; the core looks at no others, to save other requests the call."""
+"""How headers of plain sends begin; for others the core is not even asked."""
 
 Taken: TypeAlias = tuple[int, bytes, bytes, list[Run], int, int]
 """Where the burst ends in the read, records, answers, what each queue gets, answers by code."""
@@ -66,12 +66,12 @@ class PlainSends:
         if not data.startswith(_PLAIN, start + PREFIX_SIZE):
             return start
         state = self._state
-        batch, log, writer = state.batch, state.store.log, state.writer
+        batch, log = state.batch, state.store.log
         host = born_host(connection)
         if (
             state.gate is not None
             or log.failed is not None
-            or writer.overloaded
+            or state.writer.overloaded
             or len(host) != V4_SIZE
         ):
             return start
@@ -107,11 +107,12 @@ class PlainSends:
             if old:
                 by_code[_SEND] = old
             batch.answer_stored(connection, SendBurst(by_code), answers)
-        if end == len(data):
-            writer.schedule(connection)
-        else:  # what follows in the read belongs to the same batch
-            writer.schedule_later(connection)
         return end
+
+    def end(self, connection: Connection) -> None:
+        """Write what was taken; what followed it in the read belongs to the same batch."""
+        if self._state.batch.messages:
+            self._state.writer.schedule(connection)
 
     def _make(self) -> _NativeLane:
         state = self._state
