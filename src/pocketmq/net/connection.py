@@ -249,13 +249,16 @@ class Connection(asyncio.BufferedProtocol):
         self._watch.last_read = self._loop.time()
         self.received += nbytes
         reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
-        if self.lane is not None:
-            start = self._through_lane(self.lane, data)
+        lane = self.lane
+        if lane is not None:
+            start = self._through_lane(lane, data)
         if start < nbytes:
             commands = reader.read(data, start)
             if commands:
                 self._take(commands)
-                start = nbytes
+            if lane is not None and start:
+                self._inbox.end_lane(self, lane)
+            start += len(commands)
         failure, memory = reader.failure, self._memory
         if failure is not None:
             logger.info("%s: %s; closing the connection", self.remote_address, failure)

@@ -7,8 +7,7 @@ back would be a cycle, and closed connections would live until the garbage colle
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
@@ -40,11 +39,18 @@ class Owner(Protocol):
         """
 
 
-Lane: TypeAlias = Callable[["Connection", bytes, int], int]
-"""Carries out requests that stand in a read from a position on, and returns where it stopped.
+class Lane(Protocol):
+    """What may carry out requests straight from a read, without a command for each."""
 
-It may stop before any of them, for example before the first that is unusual: what it leaves is
-handed over as `Owner.requests_received` has it."""
+    def take(self, connection: "Connection", data: bytes, start: int) -> int:
+        """Carry out requests that stand in a read from a position on; return where they end.
+
+        It may stop before any of them, for example before the first that is unusual: what it
+        leaves is handed over as `Owner.requests_received` has it.
+        """
+
+    def end(self, connection: "Connection") -> None:
+        """Finish: nothing more of the read is handed over now."""
 
 
 class Inbox:
@@ -103,7 +109,9 @@ class Inbox:
         outbox = self._outbox
         outbox.corked = True
         try:
-            return lane(connection, data, start)
+            stop = lane.take(connection, data, start)
+            if stop == len(data):
+                lane.end(connection)
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only
             connection.blame_owner(error)
             return len(data)
@@ -111,6 +119,18 @@ class Inbox:
             outbox.corked = False
             if outbox.queued:  # what the lane wrote is on its way already, nearly always
                 connection.flush()
+        return stop
+
+    def end_lane(self, connection: "Connection", lane: Lane) -> None:
+        """Let a lane finish after the rest of a read was handed over."""
+        self._outbox.corked = True
+        try:
+            lane.end(connection)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            connection.blame_owner(error)
+        finally:
+            self._outbox.corked = False
+            connection.flush()
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

@@ -18,10 +18,13 @@ from pocketmq.errors import StoreError
 from pocketmq.model import DataVersion
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
+from pocketmq.protocol.frame import PREFIX_SIZE
 from pocketmq.protocol.hosts import V4_SIZE
 from pocketmq.store.appending import Run
 
 _SEND, _SEND_V2 = int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_MESSAGE_V2)
+_PLAIN = (b'{"code":310,', b'{"code":10,')
+"""How headers of plain sends begin; for others the core is not even asked."""
 
 Taken: TypeAlias = tuple[int, bytes, bytes, list[Run], int, int]
 """Where the burst ends in the read, records, answers, what each queue gets, answers by code."""
@@ -60,13 +63,15 @@ class PlainSends:
 
     def take(self, connection: Connection, data: bytes, start: int) -> int:
         """Carry out the plain sends at a position of a read; return where they end."""
+        if not data.startswith(_PLAIN, start + PREFIX_SIZE):
+            return start
         state = self._state
-        batch, log, writer = state.batch, state.store.log, state.writer
+        batch, log = state.batch, state.store.log
         host = born_host(connection)
         if (
             state.gate is not None
             or log.failed is not None
-            or writer.overloaded
+            or state.writer.overloaded
             or len(host) != V4_SIZE
         ):
             return start
@@ -102,11 +107,12 @@ class PlainSends:
             if old:
                 by_code[_SEND] = old
             batch.answer_stored(connection, SendBurst(by_code), answers)
-        if end == len(data):
-            writer.schedule(connection)
-        else:  # what follows in the read belongs to the same batch
-            writer.schedule_later(connection)
         return end
+
+    def end(self, connection: Connection) -> None:
+        """Write what was taken; what followed it in the read belongs to the same batch."""
+        if self._state.batch.messages:
+            self._state.writer.schedule(connection)
 
     def _make(self) -> _NativeLane:
         state = self._state

@@ -60,7 +60,7 @@ class Dispatcher:
         self._pulls = LongPolling(state, loop)
         self._topics = state.topics.version
         sends = PlainSends(state)
-        self._lane = sends.take if sends.available else None
+        self._lane = sends if sends.available else None
 
     # What the connections call
 

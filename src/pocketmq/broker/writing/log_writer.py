@@ -88,12 +88,7 @@ class CommitLogWriter:
         if connection is self._latest:
             self._write()
         else:
-            self.schedule_later(connection)
-
-    def schedule_later(self, connection: Connection) -> None:
-        """Write at the end of this event-loop iteration, with what others append until then."""
-        self._latest = connection
-        if self._ending is None:
+            self._latest = connection
             self._ending = asyncio.get_running_loop().call_soon(self._write)
 
     def forget(self, connection: Connection) -> None:
