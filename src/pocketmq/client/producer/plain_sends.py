@@ -83,6 +83,7 @@ class PlainMessages:
         queues = publication.queues
         if queues is not topic.queues:
             topic = self._renew(topic)
+            queues = topic.queues  # a thread may see a newer route here than above
         if (
             not queues
             or not 0 < len(message.body) <= self._largest
