@@ -152,7 +152,7 @@ class PlainSends:
         """Send a message if it is plain; None if it takes the ordinary path.
 
         Every message posted ends with `receipt`, `go_on` or `abandon`, which free its place in
-        the window. Raises `ClientClosed` or `ClientForked`.
+        the window (the first two unless they raise). Raises `ClientClosed` or `ClientForked`.
         """
         try:
             aim = self._aim(message)
@@ -172,15 +172,19 @@ class PlainSends:
         if connection is None or not self._window.try_enter(len(body)):
             return None
         publication.robin.index = turn
-        now_ms = self._now_ms()
-        prefix, number = self._next_id(now_ms)
-        asked = self._now()
-        requests = connection.requests
-        opaque = requests.number()
-        frame, unique_id = plain_frame(
-            template.head, template.middle, tail, prefix, number, body, now_ms, opaque
-        )
-        answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
+        try:
+            now_ms = self._now_ms()
+            prefix, number = self._next_id(now_ms)
+            asked = self._now()
+            requests = connection.requests
+            opaque = requests.number()
+            frame, unique_id = plain_frame(
+                template.head, template.middle, tail, prefix, number, body, now_ms, opaque
+            )
+            answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
+        except BaseException:
+            self._window.leave(len(body))
+            raise
         return answer, opaque, connection, asked, message, publication, queue, unique_id
 
     def _connection(self, broker: str) -> Connection | None:
@@ -207,10 +211,7 @@ class PlainSends:
         _, _, _, asked, message, _, queue, unique_id = posted
         if stored.queueId != queue.queue_id or stored.batchUniqId is not None:
             return None
-        size, window = len(message.body), self._window
-        window.budget.answered(size, asked, self._now(), window.bytes)
-        window.leave(size)
-        return SendReceipt(
+        receipt = SendReceipt(
             status=_OK,
             message_id=unique_id,
             offset_message_id=stored.msgId,
@@ -221,6 +222,10 @@ class PlainSends:
             region_id=stored.region or DEFAULT_REGION,
             trace_on=stored.trace_on != "false",
         )
+        size, window = len(message.body), self._window
+        window.budget.answered(size, asked, self._now(), window.bytes)
+        window.leave(size)
+        return receipt
 
     def go_on(self, posted: Posted, reply: Command | MQError) -> Coroutine[Any, Any, SendReceipt]:
         """Return what continues on the ordinary path after this response, or this error.
