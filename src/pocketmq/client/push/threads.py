@@ -159,7 +159,7 @@ class Threads:
     def _watch(self) -> None:
         self._guarded = self._front()
         self._guard = None
-        if self._guarded[1]:
+        if self._guarded[1] or self.done:
             self._guard = self._loop.call_later(GUARD_AFTER, self._look_after)
 
     def _look_after(self) -> None:
