@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -143,6 +143,7 @@ words = st.sampled_from(
 
 
 @given(st.lists(words, min_size=5, max_size=10).map(" ".join))
+@example("7 1 2 3 0 b  8")
 def test_a_handle_is_read_as_the_protocol_reads_it(text: str) -> None:
     (message,) = decode_pulled(
         record(4), DeliveryContext(added={property_names.POP_CHECKPOINT: text})

@@ -157,6 +157,11 @@ class OffsetRuns(Generic[M]):
         self._count += count
         return size
 
+    def append(self, offsets: Sequence[int], messages: list[M]) -> None:
+        """Add messages whose offsets rise, and are higher than all others, as one run."""
+        self._runs.append(_Run(offsets, messages, 0, len(messages), None))
+        self._count += len(messages)
+
     def set(self, message: M) -> bool:
         """Add a message, or replace the one at its offset; return whether the offset is new."""
         offset = message.queue_offset
@@ -206,8 +211,7 @@ class OffsetRuns(Generic[M]):
             if to and to.last >= run.first:
                 to.put(part)
             else:
-                to._runs.append(_Run(run.offsets[start:stop], part, 0, stop - start, None))
-                to._count += stop - start
+                to.append(run.offsets[start:stop], part)
             moved += part
             self._drop(0, start, stop)
         return moved
@@ -262,4 +266,3 @@ class OffsetRuns(Generic[M]):
         if len(runs) > 1 and runs[1].first <= offset:
             return bisect_right(runs, offset, key=_first) - 1
         return 0 if runs and runs[0].first <= offset else -1
-
