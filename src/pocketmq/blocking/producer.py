@@ -143,6 +143,14 @@ class Producer(Facade[AsyncProducer]):
         """Send a message and return the broker's receipt."""
         parts = self._running()
         sending = parts.sending
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is timeout is None
+            and (receipt := sending.send_plain(message)) is not None
+        ):
+            return receipt
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         if parts.shares_sends and not extra:

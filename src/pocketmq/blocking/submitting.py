@@ -34,9 +34,7 @@ class SubmitWindow:
     Any thread enters and waits; the end of a send, on the loop, frees its capacity.
     """
 
-    def __init__(
-        self, most: int, budget: ByteBudget, lock: "threading.Lock | None" = None
-    ) -> None:
+    def __init__(self, most: int, budget: ByteBudget, lock: "threading.Lock | None" = None) -> None:
         self.most = most
         self.budget = budget
         self.count = 0
@@ -49,9 +47,7 @@ class SubmitWindow:
     def try_enter(self, size: int) -> bool:
         """Enter if there is capacity."""
         with self._lock:
-            if self.count and (
-                self.count >= self.most or self.bytes + size > self.budget.limit
-            ):
+            if self.count and (self.count >= self.most or self.bytes + size > self.budget.limit):
                 return False
             self.count += 1
             self.bytes += size

@@ -20,7 +20,13 @@ from pocketmq.client.producer.takers import Taker
 from pocketmq.model import Message, SendReceipt
 from pocketmq.net.reasons import untraced
 from pocketmq.protocol import RequestCode
-from pocketmq.protocol.batch import BatchEntry, decode_batch, encode_batch, encode_messages
+from pocketmq.protocol.batch import (
+    BatchEntry,
+    decode_batch,
+    encode_batch,
+    encode_messages,
+    encode_numbered,
+)
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _replace = msgspec.structs.replace
@@ -59,18 +65,17 @@ class SharedBatch(ABC):
             return entries[0][0] if entries else preparing.prepare(messages[0])
         now_ms = preparing.clock.now_ms()
         if not entries:
-            ids = preparing.ids.next_ids(now_ms, len(messages))
-            pieces = encode_messages(messages, ids)
-        else:
-            plain = [each for at, each in enumerate(messages) if at not in entries]
-            own = preparing.ids.next_ids(now_ms, len(plain))
-            made = zip(own, encode_messages(plain, own) if plain else (), strict=True)
-            parts = [
-                (entries[at][0].unique_id, entries[at][1]) if at in entries else next(made)
-                for at in range(len(messages))
-            ]
-            ids, pieces = [part[0] for part in parts], [part[1] for part in parts]
-        return pack_batch(preparing, self.topic, messages, pieces, ids)
+            body, ids = encode_numbered(messages, *preparing.ids.take(now_ms, len(messages)))
+            return pack_batch(preparing, self.topic, messages, body, ids)
+        plain = [each for at, each in enumerate(messages) if at not in entries]
+        own = preparing.ids.next_ids(now_ms, len(plain))
+        made = zip(own, encode_messages(plain, own), strict=True)
+        parts = [
+            (entries[at][0].unique_id, entries[at][1]) if at in entries else next(made)
+            for at in range(len(messages))
+        ]
+        body, ids = b"".join([part[1] for part in parts]), ",".join([part[0] for part in parts])
+        return pack_batch(preparing, self.topic, messages, body, ids)
 
     # Where receipts go. Called on the loop.
 

@@ -134,9 +134,10 @@ class Sharing:
 
     def is_plain(self, message: Message) -> bool:
         """Return whether a message has nothing but a body, of a size for batches."""
-        return not (
-            message.tag or message.keys or message.properties or message.flag
-        ) and 0 < len(message.body) < self.alone_from
+        return (
+            not (message.tag or message.keys or message.properties or message.flag)
+            and 0 < len(message.body) < self.alone_from
+        )
 
     def given(self, lane: Lane, outgoing: Outgoing) -> Outgoing | Entry:
         """Return what a prepared message is in a batch; itself if it has to travel alone."""

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 Start: TypeAlias = Callable[[Taker, Outgoing, Choice | None, float, SendMode], None]
 """Starts to send something within this number of seconds; its receipt goes to the taker."""
 
-_OF_ONE_MESSAGE = frozenset(
-    {ResponseCode.MESSAGE_ILLEGAL, ResponseCode.REQUEST_CODE_NOT_SUPPORTED}
-)
+_OF_ONE_MESSAGE = frozenset({ResponseCode.MESSAGE_ILLEGAL, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
 """Refusals whose reason may be one message of a batch, or that there is a batch at all."""
 
 
@@ -88,7 +86,9 @@ class Trip:
 
     def _send_apart(self, left: float) -> None:
         choice, mode = self._lane.choice(), self._lane.mode
-        for single, one in zip(apart(self._outgoing), _each(self._sharing, self._batch), strict=True):
+        for single, one in zip(
+            apart(self._outgoing), _each(self._sharing, self._batch), strict=True
+        ):
             _send(self._start, one, single, choice, left, mode)
 
 
@@ -107,7 +107,12 @@ def _each(sharing: "Sharing", batch: SharedBatch) -> "list[_OneOf]":
 
 
 def _send(
-    start: Start, one: "_OneOf", single: Outgoing, choice: Choice | None, left: float, mode: SendMode
+    start: Start,
+    one: "_OneOf",
+    single: Outgoing,
+    choice: Choice | None,
+    left: float,
+    mode: SendMode,
 ) -> None:
     try:
         start(one, single, choice, left, mode)
