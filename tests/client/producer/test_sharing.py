@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,8 +32,7 @@ def bodies(*numbers: int) -> list[bytes]:
 async def storing(on: Stage, name: str = "broker-a", *, held: bool = True) -> Storing:
     """Make the broker store, with a connection open and queues known."""
     await on.producer.send(Message("orders", b"first"))
-    made = Storing(on.brokers[name], name=ord(name[-1]), held=held)
-    return made
+    return Storing(on.brokers[name], name=ord(name[-1]), held=held)
 
 
 def check(store: Storing, sent: bytes, receipt: SendReceipt) -> None:
@@ -67,7 +67,7 @@ async def test_each_batch_goes_to_the_next_queue() -> None:
             futures = [on.producer.submit(message(10 * n + k)) for k in range(3)]
             receipts = await asyncio.gather(*futures)
             used += [receipts[0].queue.queue_id, receipts[1].queue.queue_id]
-        assert [(b - a) % 4 for a, b in zip(used, used[1:], strict=False)] == [1] * 15
+        assert [(b - a) % 4 for a, b in pairwise(used)] == [1] * 15
         assert len(store.requests) == 16
 
 
@@ -454,7 +454,9 @@ async def test_a_caller_that_asks_for_room_is_held_up() -> None:
         await until(lambda: store.waiting, "requests")
         await turns(20)
         assert not many.done()
-        assert len(futures) <= 8 + 4 + 1  # in flight, in a batch that waits for room, in an open one
+        assert (
+            len(futures) <= 8 + 4 + 1
+        )  # in flight, in a batch that waits for room, in an open one
         store.go_on()
         await many
         receipts = await asyncio.gather(*futures)

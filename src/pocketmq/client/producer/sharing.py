@@ -22,10 +22,10 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import pinned
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch, as_entry
-from pocketmq.client.producer.trips import Start, Trip, send_each
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch, as_entry
 from pocketmq.client.producer.takers import Taker
+from pocketmq.client.producer.trips import Start, Trip, send_each
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, MessageQueue
 from pocketmq.model.names import is_retry_topic
@@ -195,6 +195,7 @@ class Sharing:
         message: Message,
         given: Outgoing | Entry | None,
         timeout: float | None,
+        *,
         choice: Choice | None = None,
     ) -> None:
         """Add a message to its lane's open batch.
@@ -252,7 +253,7 @@ class Sharing:
             self.leave_due()
         lane.queues = queues
         given = self.given(lane, outgoing)
-        self.add(lane, taker, outgoing.messages[0], given, timeout, choice)
+        self.add(lane, taker, outgoing.messages[0], given, timeout, choice=choice)
         return True
 
     # Leaving
@@ -293,7 +294,7 @@ class Sharing:
             self._look_in(lane, wait)
 
     def _wait_of(self, lane: Lane, batch: SharedBatch) -> float:
-        """Return the seconds that an open batch still waits; never a quarter of its time or more."""
+        """Return the seconds that an open batch still waits: a quarter of its time at most."""
         hold = self._patience if lane.in_flight else self._linger
         return batch.opened + min(hold, (batch.deadline - batch.opened) / 4) - self.clock()
 
@@ -318,23 +319,26 @@ class Sharing:
             self.ended(lane)
             self.done(batch)
             return
-        left = batch.deadline - self.clock()
         try:
-            if left <= 0:
-                elapsed = self._sending.limit(batch.timeout) - left
-                raise SendFailed(batch.messages[0].topic, None, 0, elapsed, None)
-            if lane.queue is not None and not self._holds(lane):
-                assert isinstance(batch, LoopBatch)
-                send_each(self, lane, batch, self._start, left)
-                self.ended(lane)
-                return
-            outgoing = batch.pack(self._sending.preparing)
-            trip = Trip(self, lane, batch, outgoing, self._start)
-            self._start(trip, outgoing, lane.choice(), left, lane.mode)
+            self._send(lane, batch)
         except Exception as error:  # noqa: BLE001 - for the futures: their lane must go on
             self.ended(lane)
             batch.fail(error)
             self.done(batch)
+
+    def _send(self, lane: Lane, batch: SharedBatch) -> None:
+        left = batch.deadline - self.clock()
+        if left <= 0:
+            elapsed = self._sending.limit(batch.timeout) - left
+            raise SendFailed(batch.messages[0].topic, None, 0, elapsed, None)
+        if lane.queue is not None and not self._holds(lane):
+            assert isinstance(batch, LoopBatch)
+            send_each(self, lane, batch, self._start, left)
+            self.ended(lane)
+            return
+        outgoing = batch.pack(self._sending.preparing)
+        trip = Trip(self, lane, batch, outgoing, self._start)
+        self._start(trip, outgoing, lane.choice(), left, lane.mode)
 
     def _holds(self, lane: Lane) -> bool:
         """Return whether the choices of a lane's messages still hold: its queues are the same."""

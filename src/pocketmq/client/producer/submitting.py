@@ -15,8 +15,8 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.sharing import Sharing
 from pocketmq.client.producer.takers import Taker
-from pocketmq.client.producer.trips import Trip
 from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.client.producer.trips import Trip
 from pocketmq.errors import ClientClosed, RequestTimedOut, SendFailed, TransportError
 from pocketmq.model import Message, SendReceipt
 from pocketmq.net import Connection

@@ -89,7 +89,7 @@ class Trip:
         for single, one in zip(
             apart(self._outgoing), _each(self._sharing, self._batch), strict=True
         ):
-            _send(self._start, one, single, choice, left, mode)
+            _send(self._start, one, single, choice, left=left, mode=mode)
 
 
 def send_each(
@@ -98,7 +98,7 @@ def send_each(
     """Send the messages of a batch alone, each to the queue that its own choice names now."""
     singles = [batch.entries[at][0] for at in range(len(batch.messages))]
     for single, one, choice in zip(singles, _each(sharing, batch), batch.choices, strict=True):
-        _send(start, one, single, choice, left, lane.mode)
+        _send(start, one, single, choice, left=left, mode=lane.mode)
 
 
 def _each(sharing: "Sharing", batch: SharedBatch) -> "list[_OneOf]":
@@ -111,6 +111,7 @@ def _send(
     one: "_OneOf",
     single: Outgoing,
     choice: Choice | None,
+    *,
     left: float,
     mode: SendMode,
 ) -> None:
