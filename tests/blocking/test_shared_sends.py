@@ -165,10 +165,10 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
 
         def work(worker: int) -> None:
             for n in range(500):
-                key = {"ordering_key": f"k{worker}"} if chosen else {}
+                key = f"k{worker}" if chosen else None
                 body = b"%d-%05d" % (worker, n)
                 message = Message(topic, body, tag="t") if n % 7 == 0 else Message(topic, body)
-                futures[body] = producer.submit(message, **key)
+                futures[body] = producer.submit(message, ordering_key=key)
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))

@@ -49,7 +49,7 @@ def check(
 def test_submitted_messages_are_stored_where_their_receipts_say(java: JavaBroker) -> None:
     topic = "shared-submits"
     java.create_topic(topic, 4)
-    with mq.Producer(java.address, group="shop") as producer:
+    with mq.Producer(java.address, group="shop", batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         futures = [
             producer.submit(
@@ -74,7 +74,7 @@ def test_submitted_messages_are_stored_where_their_receipts_say(java: JavaBroker
 def test_keyed_messages_keep_their_order(java: JavaBroker) -> None:
     topic = "shared-keys"
     java.create_topic(topic, 4)
-    with mq.Producer(java.address, group="shop") as producer:
+    with mq.Producer(java.address, group="shop", batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         futures = [
             producer.submit(mq.Message(topic, b"%05d" % n), ordering_key=f"customer-{n % 7}")
@@ -112,7 +112,7 @@ def test_a_message_that_java_refuses_harms_no_other(java: JavaBroker) -> None:
 def test_sends_that_share_have_receipts_of_their_own(java: JavaBroker) -> None:
     topic = "shared-sends"
     java.create_topic(topic, 4)
-    with mq.Producer(java.address, group="shop", linger=0.005) as producer:
+    with mq.Producer(java.address, group="shop", linger=0.005, batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         with ThreadPoolExecutor(32) as threads:
             receipts = list(

@@ -85,9 +85,9 @@ def test_a_batch_taken_apart_is_the_messages_it_was_made_of() -> None:
     assert ",".join(each.unique_id for each in singles) == packed.unique_id
     assert [each.flag for each in singles] == [0, 0, 0, -5]
     entries = decode_batch(packed.body)
-    for single, entry in zip(singles, entries, strict=True):
+    for single, there in zip(singles, entries, strict=True):
         properties = decode_properties(single.properties.encode())
-        assert properties == decode_properties(entry.property_bytes)
+        assert properties == decode_properties(there.property_bytes)
         assert properties["UNIQ_KEY"] == single.unique_id
     assert decode_properties(entries[3].property_bytes)["é"] == "ü"
     assert singles[1].properties == batch.entries[1][0].properties
