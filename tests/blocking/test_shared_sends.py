@@ -165,10 +165,10 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
 
         def work(worker: int) -> None:
             for n in range(500):
-                key = {"ordering_key": f"k{worker}"} if chosen else {}
+                key = f"k{worker}" if chosen else None
                 body = b"%d-%05d" % (worker, n)
                 message = Message(topic, body, tag="t") if n % 7 == 0 else Message(topic, body)
-                futures[body] = producer.submit(message, **key)
+                futures[body] = producer.submit(message, ordering_key=key)
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))
@@ -253,6 +253,8 @@ def test_no_message_is_lost_in_silence_when_a_broker_dies() -> None:
         assert len(failed) + len(stored) == 2000
         late = [b"%04d" % n for n in range(1500, 2000)]
         assert {stored[body].queue.broker_name for body in late} == {"broker-1"}
-        there = {body: each for body, each in stored.items() if each.queue.broker_name == "broker-1"}
+        there = {
+            body: each for body, each in stored.items() if each.queue.broker_name == "broker-1"
+        }
         found = places(cluster, topic, len(there))
         assert {place(each): body for body, each in there.items()}.items() <= found.items()
