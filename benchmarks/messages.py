@@ -9,6 +9,7 @@ from functools import partial
 from timeit import repeat
 from typing import Any
 
+from benchmarks._paths import note
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.hosts import decode_host, encode_host
 from pocketmq.protocol.message_ids import UniqueIds, encode_offset_id
@@ -183,10 +184,13 @@ def main() -> None:
         for step, work, baseline in rows:
             cost = microseconds(work)
             print(f"{size:>7}  {step:<26}{cost:>12.2f}{cost / baseline:>13.2f}")
+            note(f"{step}, {size} bytes", cost)
     one = microseconds(lambda: [ids.next_id(NOW_MS) for _ in range(MESSAGES)])
     many = microseconds(lambda: ids.next_ids(NOW_MS, MESSAGES))
     print(f"{'':>7}  {'unique id, one by one':<26}{one:>12.2f}")
     print(f"{'':>7}  {'unique id, many at once':<26}{many:>12.2f}")
+    note("unique id, one by one", one)
+    note("unique id, many at once", many)
 
 
 if __name__ == "__main__":

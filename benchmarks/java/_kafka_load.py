@@ -60,7 +60,7 @@ class KafkaLoad:
         consumer.subscribe([topic])
         while seen < wanted:
             if most > 1:
-                messages = consumer.consume(most, 0.1)
+                messages = consumer.consume(min(most, wanted - seen), 0.1)
             else:
                 message = consumer.poll(0.1)
                 messages = () if message is None else (message,)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
