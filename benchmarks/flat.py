@@ -170,13 +170,17 @@ def client_with_topics(stack: ExitStack, counts: tuple[int, ...]) -> Iterator[Si
         address = stack.enter_context(cluster())
         producer = Producer(address, group="flat", send_timeout=30.0)
         runner.run(producer.start())
-        stack.callback(lambda made=producer: runner.run(made.close()))
+        stack.callback(_close, runner, producer)
 
         def drive(seconds: float, made: Producer = producer, topics: int = count) -> int:
             return runner.run(send_to(made, topics, seconds))
 
         runner.run(make_topics(producer, count))
         yield Size(count, time.process_time, drive)
+
+
+def _close(runner: asyncio.Runner, producer: Producer) -> None:
+    runner.run(producer.close())
 
 
 async def make_topics(producer: Producer, topics: int) -> None:

@@ -20,6 +20,7 @@ from benchmarks.java.servers import (
     Java,
     JavaServers,
     OurServers,
+    PureServers,
     Servers,
     load_of_java,
     load_of_ours,
@@ -101,7 +102,7 @@ def four_pairs(
 @contextmanager
 def pure_pair(home: Path) -> Iterator[Pair]:
     """Start our servers and our client without the native core."""
-    with OurServers(home, pure=True) as servers:
+    with PureServers(home) as servers:
         prepare(servers)
         pair = Pair(PURE, servers, lambda: load_of_ours(servers, pure=True))
         try:

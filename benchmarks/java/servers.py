@@ -185,12 +185,7 @@ class JavaServers(Servers):
 
 class OurServers(Servers):
     name = "ours"
-
-    def __init__(
-        self, home: Path, guard: Guard = OPEN, *, pure: bool = False, **settings: object
-    ) -> None:
-        super().__init__(home, guard, **settings)
-        self._environment = PURE_PATH if pure else {}
+    environment: Mapping[str, str] = {}
 
     def start(self) -> None:
         command = [sys.executable, "-m", "pocketmq.cli", "up", "--host", "127.0.0.1"]
@@ -203,7 +198,13 @@ class OurServers(Servers):
         if certificate := self.guard.certificate:
             command += ["--tls-cert", certificate.server, "--tls-key", certificate.key]
             command += ["--tls-mode", "enforcing"]
-        self.children.append(Child(command, Path.cwd(), self._environment))
+        self.children.append(Child(command, Path.cwd(), self.environment))
+
+
+class PureServers(OurServers):
+    """Ours without the native core."""
+
+    environment = PURE_PATH
 
 
 def load_of_java(java: Java, servers: Servers) -> Child:

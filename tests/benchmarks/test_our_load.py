@@ -7,7 +7,7 @@ import pytest
 from benchmarks.java.guards import OPEN, Certificate, Guard
 from benchmarks.java.pairs import Pair, alone, prepare
 from benchmarks.java.processes import Child, until
-from benchmarks.java.servers import OurServers, load_of_ours
+from benchmarks.java.servers import OurServers, PureServers, load_of_ours
 from benchmarks.java.steady import STEADY_TOPIC, until_steady
 
 SECONDS = 0.1
@@ -82,7 +82,7 @@ def test_guarded_servers_take_what_our_client_sends(tmp_path: Path, kind: str) -
     elif kind == "TLS":
         guard = Guard(certificate=Certificate.make(tmp_path))
     pure = kind == "pure"
-    with OurServers(tmp_path, guard, pure=pure) as servers:
+    with (PureServers if pure else OurServers)(tmp_path, guard) as servers:
         prepare(servers)
         made = Pair("ours/ours", servers, lambda: load_of_ours(servers, pure=pure))
         try:
