@@ -119,6 +119,14 @@ class Producer(Facade[AsyncProducer]):
     ) -> SendReceipt:
         """Send a message and return the broker's receipt."""
         sending = self._running().sending
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is timeout is None
+            and (receipt := sending.send_plain(message)) is not None
+        ):
+            return receipt
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)

@@ -15,16 +15,23 @@ from socket import SOCK_STREAM
 from typing import TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
+from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.blocking.connection_pool import ConnectionPool
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.plain_frames import plain_frame
+from pocketmq.client.producer.plain_sends import Aim
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Outcome
-from pocketmq.errors import ClientClosed, ConnectFailed, MQError
-from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.errors import BrokerNotFound, ClientClosed, ConnectFailed, InvalidInput, MQError
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
+from pocketmq.protocol import RequestCode
+
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_OK = SendStatus.SEND_OK
 
 Exchange: TypeAlias = Callable[[Outgoing, MessageQueue, float], Outcome]
 
@@ -43,6 +50,7 @@ class BlockingSending:
         self._on_loop = on_loop
         self._thread = thread
         self._own_thread = on_loop.session.calls.dialer.tls is None
+        self._plain = on_loop.plain.messages if self._own_thread else None
         self._rule = on_loop.make_rule(time.monotonic, self._refresh_route)
         self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
@@ -60,6 +68,44 @@ class BlockingSending:
             receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
             assert receipt is not None  # only messages sent one way have none
             return receipt
+        finally:
+            if began:
+                self._end()
+
+    def send_plain(self, message: Message) -> SendReceipt | None:
+        """Send a message if it is plain (see `client.producer.plain_sends`).
+
+        None if it takes the ordinary path: nothing was sent then. Raises as `deliver` does.
+        """
+        plain = self._plain
+        if plain is None:
+            return None
+        try:
+            aim = plain.aim(message)
+        except InvalidInput:
+            return None  # the ordinary path has the words
+        if aim is None:
+            return None
+        began = self._begin()
+        try:
+            started = time.monotonic()
+            self._on_loop.session.check()
+            limit = self._on_loop.options.send_timeout
+            asked = self.exchange.ask_plain(aim, message, started, limit)
+            if asked is None:
+                return None
+            outcome, unique_id = asked
+            if type(outcome) is SendReceipt and self._rule.is_done(outcome):
+                return outcome
+            publication, _, queue, *_ = aim
+            outgoing = plain.outgoing(message, publication, unique_id)
+            ended = TryEnded(queue, time.monotonic() - started, outcome)
+            del outcome, asked  # an error has a traceback, whose frames would have this one
+            tries = self._rule.tries(
+                outgoing, publication, None, SendMode.SYNC, limit, started, ended
+            )
+            del ended
+            return self._make(tries, self.exchange.ask, outgoing)
         finally:
             if began:
                 self._end()
@@ -129,6 +175,10 @@ class BlockingSending:
         if outgoing.for_5x:
             outgoing = on_loop.publishing.adapt(outgoing, publication)
         tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
+        return self._make(tries, exchange, outgoing)
+
+    def _make(self, tries: Tries, exchange: Exchange, outgoing: Outgoing) -> SendReceipt | None:
+        """Make the tries of a send."""
         try:
             queue, left = next(tries)
             while True:
@@ -166,6 +216,8 @@ class ThreadExchange:
         self._now_ms = session.clock.now_ms
         self._address = session.brokers.send_address
         self._namespace = on_loop.namespace
+        self._plain = on_loop.plain.messages
+        self._next_id = on_loop.preparing.ids.next_parts
 
     def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
         """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
@@ -186,6 +238,56 @@ class ThreadExchange:
             return read_receipt(reply, outgoing, queue, address, self._namespace)
         except MQError as error:
             return error
+
+    def ask_plain(
+        self, aim: Aim, message: Message, started: float, timeout: float
+    ) -> tuple[SendReceipt | MQError, str] | None:
+        """Send a plain message and return its receipt, or the error, and the id it was given.
+
+        None if that takes more than a connection that is there, and was used just now.
+        """
+        publication, turn, queue, template, tail = aim
+        try:
+            connection = self.connections.take_idle(self._address(queue.broker_name), started)
+        except BrokerNotFound:
+            return None
+        if connection is None:
+            return None
+        publication.robin.index = turn
+        now_ms = self._now_ms()
+        prefix, number = self._next_id(now_ms)
+        opaque = connection.next_opaque()
+        frame, unique_id = plain_frame(
+            template.head, template.middle, tail, prefix, number, message.body, now_ms, opaque
+        )
+        try:
+            try:
+                answer = connection.ask_stored(frame, opaque, _SEND, timeout)
+            except BaseException:  # KeyboardInterrupt, too: the response may still come
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            if not isinstance(answer, tuple):
+                outgoing = self._plain.outgoing(message, publication, unique_id)
+                address = connection.address
+                return read_receipt(answer, outgoing, queue, address), unique_id
+        except MQError as error:
+            return error, unique_id
+        place, queue_id, offset, transaction_id, recall_handle, region, trace_on = answer
+        if queue_id != queue.queue_id:
+            queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
+        receipt = SendReceipt(
+            status=_OK,
+            message_id=unique_id,
+            offset_message_id=place,
+            queue=queue,
+            queue_offset=offset,
+            transaction_id=transaction_id,
+            recall_handle=recall_handle,
+            region_id=region,
+            trace_on=trace_on,
+        )
+        return receipt, unique_id
 
     def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
         """Send one way; return the error if it cannot leave."""

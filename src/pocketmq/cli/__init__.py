@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from pocketmq import __version__
+from pocketmq import __version__, native
 from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
@@ -41,7 +41,7 @@ SUBCOMMANDS = {
 
 
 @click.command(cls=LazyGroup, listed=lambda: SUBCOMMANDS, context_settings=HELP)
-@click.version_option(__version__, message="pocketmq %(version)s")
+@click.version_option(__version__, message=f"pocketmq %(version)s, {native.description}")
 def pocketmq() -> None:
     """RocketMQ in Python: clients, brokers, pipelines and tools."""
 

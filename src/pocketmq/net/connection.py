@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from pocketmq.errors import ConnectionLost, ProtocolError
+from pocketmq.errors import ConnectionLost
 from pocketmq.net.address import socket_name
 from pocketmq.net.held_memory import HeldMemory
 from pocketmq.net.inbox import Inbox, Owner
@@ -23,8 +23,9 @@ from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
-from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, read_command
-from pocketmq.protocol.frame import Buffer, Frame, FrameReader
+from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG
+from pocketmq.protocol.command_reader import CommandReader
+from pocketmq.protocol.frame import Buffer
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -35,7 +36,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__", "_cause", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
         "_reader", "_requests", "_resumed_at", "_shared", "_transport", "_watch", "accepted",
-        "closed", "context", "limits", "local_address", "received", "remote_address",
+        "closed", "context", "limits", "local_address", "received", "remote_address", "requests",
     )  # fmt: skip
 
     def __init__(
@@ -56,11 +57,12 @@ class Connection(asyncio.BufferedProtocol):
         self._shared = shared
         self._loop = loop
         self._read_buffer = shared.read_buffer
-        self._reader = FrameReader(limits.frame)
+        self._reader = CommandReader(limits.frame)
         self._outbox = outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._requests = OpenRequests(
             loop, outbox, shared.opaque, dialled, holds_back=not self.accepted
         )
+        self.requests = self._requests  # for those who send many
         self._inbox = inbox = Inbox(loop, limits, owner, outbox)
         self._watch = ConnectionWatch(loop, limits, outbox, self._close_for, self.cut_off)
         budget = shared.strangers or shared.budget
@@ -243,28 +245,27 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._watch.last_read = self._loop.time()
         self.received += nbytes
-        failure: ProtocolError | None = None
-        requests: list[Command] = []
-        frames: list[Frame] = []
-        try:
-            frames = self._reader.feed(bytes(self._read_buffer[:nbytes]))
-            for frame in frames:
-                command = read_command(frame)
-                if not command.flag & RESPONSE_FLAG:
-                    requests.append(command)
-                elif not self._requests.answer(command):
-                    logger.debug("%s: dropped an unexpected %r", self.remote_address, command)
-        except ProtocolError as error:
-            failure = untraced(error)
-        if requests:
-            self._inbox.take(self, requests)
-        failure = failure or self._reader.failure
-        memory = self._memory
+        reader = self._reader
+        commands = reader.read(bytes(self._read_buffer[:nbytes]))
+        if commands:
+            self._take(commands)
+        failure, memory = reader.failure, self._memory
         if failure is not None:
             logger.info("%s: %s; closing the connection", self.remote_address, failure)
-            self.abort(failure)
-        elif memory is not None and (memory.counted or self._reader.buffered or self._inbox.size):
-            memory.update(finished=bool(frames))
+            self.abort(untraced(failure))
+        elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
+            memory.update(finished=bool(commands))
+
+    def _take(self, commands: list[Command]) -> None:
+        """Hand over what one read brought: answers to their callers, then all requests."""
+        requests: list[Command] = []
+        for command in commands:
+            if not command.flag & RESPONSE_FLAG:
+                requests.append(command)
+            elif not self._requests.answer(command):
+                logger.debug("%s: dropped an unexpected %r", self.remote_address, command)
+        if requests:
+            self._inbox.take(self, requests)
 
     def eof_received(self) -> None:
         """Let what is queued leave, then close: the peer has closed its end."""

@@ -41,8 +41,8 @@ class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox", "_sweep_at", "_time",
-        "_timer", "peer",
+        "_by_opaque", "_held", "_holds_back", "_loop", "_new_future", "_opaque", "_outbox",
+        "_sweep_at", "_time", "_timer", "peer",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class OpenRequests:
         self.peer = peer
         self._loop = loop
         self._time = loop.time
+        self._new_future = loop.create_future
         self._outbox = outbox
         self._opaque = opaque
         self._holds_back = holds_back
@@ -97,6 +98,32 @@ class OpenRequests:
             outbox.write(frame)
             if len(frame) >= _LARGE and not outbox.corked:
                 outbox.flush()  # and see whether the socket has space for another one
+
+    def number(self) -> int:
+        """Return a number that no open request has, for `ask`."""
+        opaque = self._opaque.take()
+        while opaque in self._by_opaque:
+            opaque = self._opaque.take()
+        return opaque
+
+    def ask(
+        self, opaque: int, frame: Buffer, code: int, timeout: float, now: float
+    ) -> asyncio.Future[Command]:
+        """Do what `expect` and `post` do, in one step: the frame has the number already.
+
+        Only on a connection that is not closed; `now` is by the loop's clock.
+        """
+        by_opaque, outbox = self._by_opaque, self._outbox
+        future: asyncio.Future[Command] = self._new_future()
+        deadline = now + timeout
+        by_opaque[opaque] = (future, deadline, code, timeout)
+        if self._timer is None or deadline < self._sweep_at:
+            self._set_timer(deadline)
+        if outbox.paused or len(by_opaque) == 1 or len(frame) >= _LARGE:
+            self.post(opaque, frame)
+        else:
+            outbox.write(frame)
+        return future
 
     def post_held(self) -> None:
         """Write requests that were held back, while the socket takes them."""

@@ -49,6 +49,22 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
+def frame_span(data: bytes, position: int, limit: int) -> tuple[int, int, int, int] | None:
+    """Return the serialise type of the frame at a position, where its parts begin, and its end.
+
+    None if the frame is not whole, or its prefix is broken.
+    """
+    if len(data) - position < PREFIX_SIZE:
+        return None
+    length, word = _unpack_prefix(data, position)
+    header_at = position + PREFIX_SIZE
+    body_at = header_at + (word & HEADER_LIMIT)
+    end = position + 4 + length
+    if end > len(data) or body_at > end or length > limit - 4 or word > _WORD_LIMIT:
+        return None
+    return word >> 24, header_at, body_at, end
+
+
 class FrameReader:
     """Cuts one connection's bytes into frames, however the bytes are split.
 
@@ -83,6 +99,11 @@ class FrameReader:
         """Forget the unfinished frame: the stream has ended."""
         self._unfinished = bytearray()
         self._wanted = 0
+
+    @property
+    def missing_prefix(self) -> int:
+        """The number of bytes missing until the lengths of the unfinished frame are known."""
+        return max(0, PREFIX_SIZE - len(self._unfinished))
 
     @property
     def missing_head(self) -> int:

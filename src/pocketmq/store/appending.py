@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError
-from pocketmq.protocol.batch_records import PackedBatch, pack_batch
+from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store.commit_log import CommitLog
@@ -26,7 +26,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     """Where messages went: the first one's queue offset and each one's position in the log."""
 
     queue_offset: int
-    positions: list[int]
+    positions: Sequence[int]
 
 
 Entry = tuple[QueueIndex, Record, int]
@@ -151,7 +151,7 @@ class Appender:
                 pieces.append(piece)
                 positions.append(position)
                 position += len(piece)
-            return PackedBatch(b"".join(pieces), positions, list(map(len, pieces)), list(tags))
+            return PackedBatch(b"".join(pieces), *columns(positions, map(len, pieces), tags))
 
         return pack
 

@@ -5,6 +5,9 @@ clients use, goes the general way. The fields are Java's (5.x), all of them in e
 """
 
 import struct
+import sys
+from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -69,14 +72,17 @@ class SendAnswers:
         request: Command,
         queue_id: int,
         offset: int,
-        positions: list[int],
+        positions: Sequence[int],
         unique_key: str | None,
     ) -> bytes:
         """Return the frame for a batch: an id for each message, the first one's offset.
 
         `unique_key` is the batch's own, None if it has none, as from 4.x clients.
         """
-        digits = struct.pack(f">{len(positions)}q", *positions).hex(",", 8).upper()
+        places = array("Q", positions)
+        if sys.byteorder == "little":
+            places.byteswap()
+        digits = places.tobytes().hex(",", 8).upper()
         ids = digits.replace(",", "," + self._host)
         plain = unique_key is not None and unique_key.isalnum() and unique_key.isascii()
         if unique_key is None or not plain or request.serialize != _JSON:

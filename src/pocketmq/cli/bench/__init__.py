@@ -1,6 +1,5 @@
 """`pocketmq bench`: throughput and latency of a cluster, ours or Apache's, as a table."""
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -74,13 +73,14 @@ def command(
     """
     from pocketmq.cli.bench.measuring import BenchPlan
     from pocketmq.client.options import ClientOptions
+    from pocketmq.net import loops
 
     prepare_client()
     entry = Entry.taken_from(given)
     client = ClientOptions(name_servers=namesrv, credentials=entry.credentials, tls=entry.tls)
     plan = BenchPlan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
     try:
-        asyncio.run(_show(client, plan, as_json=as_json))
+        loops.run(_show(client, plan, as_json=as_json))
     except TimeoutError:
         raise click.ClickException(
             f"timed out waiting for the messages of topic {topic!r}"

@@ -27,10 +27,10 @@ from pocketmq.client.producer.transactions import LocalTransaction, TransactionR
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.errors import ClientClosed
+from pocketmq.errors import ClientClosed, MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.protocol import ReceivedMessage, RequestCode
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
@@ -174,6 +174,29 @@ class Producer:
         to send it to, `ClientClosed` or `ClientForked`.
         """
         sending = self._running().sending
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is timeout is None
+            and (posted := sending.plain.post(message)) is not None
+        ):
+            # Written out here, not called: each coroutine between task and response costs.
+            plain = sending.plain
+            reply: Command | MQError
+            try:
+                reply = await posted[0]
+            except MQError as error:
+                reply = error
+            except BaseException:
+                plain.abandon(posted)
+                raise
+            receipt = plain.receipt(posted, reply)
+            if receipt is not None:
+                return receipt
+            rest = plain.go_on(posted, reply)
+            del posted, reply  # an error has a traceback, whose frames have this one
+            return await rest
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
