@@ -53,7 +53,7 @@ def least(rounds: list[Costs]) -> Costs:
 
 def table(with_core: Costs, pure: Costs) -> list[str]:
     """Return lines with both costs and how many times less the core's is."""
-    lines = [f"{'CPU µs':44}{'native':>10}{'pure':>10}{'pure / native':>16}"]
+    lines = [f"{'CPU µs a message':44}{'native':>10}{'pure':>10}{'pure / native':>16}"]
     for row in with_core:
         if row in pure:
             times = pure[row] / with_core[row]

@@ -37,7 +37,7 @@ public class SideLoad {
     static final String ME = ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
     static String nameServer;
     /** Messages that wait for an answer, at most, where the client makes batches. */
-    static final int SUBMITTED = Integer.getInteger("side.submitted", 32_768);
+    static final int SUBMITTED = 32_768;
     static DefaultMQProducer producer;
     static DefaultMQProducer batching;
     static TransactionMQProducer transactions;

@@ -8,6 +8,7 @@ from typing import Any
 import pocketmq as mq
 from benchmarks.java._load_lines import say
 from pocketmq import aio
+from pocketmq.net.loops import run as run_loop
 from pocketmq.protocol import ReceivedMessage
 
 FIRST = mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -58,7 +59,7 @@ def consume(
             say("done", backlog.count - backlog.warm, backlog.ended - backlog.began)
         say("closed")
 
-    asyncio.run(run())
+    run_loop(run())
 
 
 def listen(
@@ -82,7 +83,7 @@ def listen(
             say("done", later[len(later) // 2], later[len(later) * 99 // 100])
         say("closed")
 
-    asyncio.run(run())
+    run_loop(run())
 
 
 def member(namesrv: str, options: dict[str, Any], topic: str, group: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pocketmq as mq
 from benchmarks.java._load_lines import say
 from pocketmq import aio
+from pocketmq.net.loops import run as run_loop
 
 BODY = b"x" * 100
 
@@ -45,7 +46,7 @@ def flight(
             counts = await asyncio.gather(*[lane(producer, end) for _ in range(int(depth))])
             say("done", sum(counts), time.perf_counter() - start)
 
-    asyncio.run(run())
+    run_loop(run())
 
 
 def batch(producer: mq.Producer, topic: str, size: str, seconds: str) -> None:

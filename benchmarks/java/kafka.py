@@ -53,8 +53,8 @@ class KafkaServers(Servers):
         heap = HEAP["broker"]
         return ["java", f"-Xms{heap}", f"-Xmx{heap}", "-cp", f"{self._parts.jars}/*", *words]
 
-    def _is_known(self) -> bool:
-        return True
+    def is_known(self) -> bool:
+        return self.listens()
 
     def create_topic(self, topic: str) -> None:
         """Do nothing: a topic is made by its first message, with as many partitions."""

@@ -16,6 +16,7 @@ from benchmarks.java.scale import Scale
 from benchmarks.java.servers import HEAP, LARGE_PULLS, QUEUES, file_system, machine
 from benchmarks.rebalance import Told
 from pocketmq.native import description
+from pocketmq.net.loops import loop_description
 
 WIDTH = 120
 PAGE = "docs/reference/side-by-side.md"
@@ -89,7 +90,8 @@ def _where(run: Run) -> Iterator[str]:
     kafka = f"Kafka {run.kafka} with {CLIENT} {CLIENT_VERSION}" if run.kafka else "no Kafka"
     yield _point(
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, RocketMQ {run.version}, {kafka}, {machine()};",
-        f"ours: {description}; stores on {file_system(run.home)}; load average at the end {load}",
+        f"ours: {description}, {loop_description()}; stores on {file_system(run.home)}; load",
+        f"average at the end {load}",
     )
     yield _point(
         f"Java's servers: its defaults (asynchronous flush), heaps of {HEAP['broker']}",
@@ -113,7 +115,8 @@ def _clients() -> Iterator[str]:
         "Java's client sends with `DefaultMQProducer` (synchronous, with callbacks, lists) and",
         "consumes with `DefaultMQPushConsumer`; ours sends with the blocking `Producer`, 64 in",
         "flight with asyncio's and as many coroutines, and consumes with asyncio's",
-        "`PushConsumer`, in the rebalances with the blocking one",
+        "`PushConsumer`, in the rebalances with the blocking one; the loop is the one that",
+        "blocking clients and servers choose, uvloop where it is installed",
     )
     yield _point(
         "submit: from one thread, batches are the client's business. Ours: the blocking",

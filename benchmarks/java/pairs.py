@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.java.guards import OPEN, Guard
-from benchmarks.java.processes import Child
+from benchmarks.java.processes import Child, until
 from benchmarks.java.rows import PAIRS, PURE, Cell
 from benchmarks.java.scale import Scale
 from benchmarks.java.servers import (
@@ -126,6 +126,8 @@ def alone(pair: Pair, pairs: Sequence[Pair]) -> Iterator[None]:
     for child in others:
         child.signal(signal.SIGSTOP)
     try:
+        # A name server that was stopped for long drops its broker, which registers again later.
+        until(pair.servers.is_known, f"the broker of {pair.servers.name}")
         yield
     finally:
         for child in others:

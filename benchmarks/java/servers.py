@@ -92,7 +92,7 @@ class Servers(ABC):
     def __enter__(self) -> Self:
         self.start()
         until(self.listens, f"the broker of {self.name}")
-        until(self._is_known, f"the broker of {self.name} at its name server")
+        until(self.is_known, f"the broker of {self.name} at its name server")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,7 +108,8 @@ class Servers(ABC):
             return False
         return True
 
-    def _is_known(self) -> bool:
+    def is_known(self) -> bool:
+        """Return whether the name server has the broker."""
         try:
             with self._admin() as admin:
                 return bool(admin.brokers.masters())

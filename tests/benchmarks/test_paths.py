@@ -20,7 +20,7 @@ def test_a_child_runs_on_the_path_it_is_asked_for(capfd: pytest.CaptureFixture[s
 
 def test_the_table_has_the_rows_of_both_and_how_many_times_less_the_core_costs() -> None:
     heads, one, two = table({"b": 2.0, "only": 1.0, "a": 4.0}, {"a": 6.0, "b": 5.0})
-    assert heads.split() == ["CPU", "µs", "native", "pure", "pure", "/", "native"]
+    assert heads.split() == ["CPU", "µs", "a", "message", "native", "pure", "pure", "/", "native"]
     assert one.split() == ["b", "2.00", "5.00", "2.50"]
     assert two.split() == ["a", "4.00", "6.00", "1.50"]
 
