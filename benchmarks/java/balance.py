@@ -48,9 +48,10 @@ def stories(java: Java, home: Path, scale: Scale) -> Iterator[Told]:
 
 def _warm_up(servers: Servers, seconds: float) -> None:
     """Let servers answer every kind of request often: a Java broker is slow at first."""
+    servers.create_topic(STEADY_TOPIC)
+    until_steady(servers.port, seconds)
     for way in _ours():
         _told(servers, way, Story(rounds=1, restarts=0))
-    servers.create_topic(STEADY_TOPIC)
     until_steady(servers.port, seconds)
 
 

@@ -42,9 +42,10 @@ def section(told: Sequence[Told], version: str) -> str:
         "joins, one leaves, one joins, one is killed; at last all are restarted one by one under "
         f"their names. All handle up to {HANDLERS} messages at once. Java's members are "
         "`DefaultMQPushConsumer`s with their defaults else, ours have theirs but for the strategy; "
-        "in the rolling restart STICKY has `return_within`. Before, servers warm up: with two "
-        "groups that are not counted, then with requests that lock queues and send, until these "
-        f"get no faster or {Scale().group_warm:g} s are over. "
+        "in the rolling restart STICKY has `return_within`. Before, servers warm up: with "
+        "requests that lock queues and send, until these get no faster, for at most "
+        f"{Scale().group_warm:g} s, with two groups that are not counted, and with such requests "
+        "again. "
         'Measured by `make bench-java ARGS="--only balance --markdown '
         'docs/reference/side-by-side.md"`.'
     )
