@@ -28,7 +28,7 @@ impl Encoded {
     ///
     /// `before` and `after` are the properties on both sides of RocketMQ's mark for "wait until
     /// it is stored". An id is `prefix` and four digits.
-    fn push(
+    pub fn push(
         &mut self,
         content: &[u8],
         flag: i32,

@@ -27,40 +27,48 @@ pub struct Mould {
     topic: Vec<u8>,
 }
 
-/// The fields of a `Record` that a batch takes over.
-#[derive(FromPyObject)]
-pub struct Like<'py> {
-    topic: Bound<'py, PyBytes>,
-    queue_id: i32,
-    sys_flag: i32,
-    born_timestamp_ms: i64,
-    born_host: Bound<'py, PyBytes>,
-    reconsume_times: i32,
-    prepared_transaction_offset: i64,
+/// The fields of a `Record` that a batch takes over, and where and when it is stored.
+pub struct Shared<'a> {
+    /// The topic's name.
+    pub topic: &'a [u8],
+    /// The queue's number.
+    pub queue_id: i32,
+    /// The system flag; its bits for hosts follow the hosts.
+    pub sys_flag: i32,
+    /// When the batch was sent.
+    pub born_timestamp_ms: i64,
+    /// Who sent it, 8 bytes or 20.
+    pub born_host: &'a [u8],
+    /// When it is stored.
+    pub store_timestamp_ms: i64,
+    /// Who stores it, 8 bytes or 20.
+    pub store_host: &'a [u8],
+    /// How often consuming failed.
+    pub reconsume_times: i32,
+    /// Where the half message of a transaction is.
+    pub prepared_transaction_offset: i64,
 }
 
 impl Mould {
-    /// Make it of plain values; `None` if a host or the topic has a length that is not allowed.
-    pub fn new(like: &Like<'_>, store_timestamp_ms: i64, store_host: &[u8]) -> Option<Mould> {
-        let born_host = like.born_host.as_bytes();
-        let flag = like.sys_flag & !HOST_BITS | host_bit(born_host, 0x10)?;
-        let flag = flag | host_bit(store_host, 0x20)?;
+    /// Make it; `None` if a host or the topic has a length that is not allowed.
+    pub fn new(shared: &Shared<'_>) -> Option<Mould> {
+        let flag = shared.sys_flag & !HOST_BITS | host_bit(shared.born_host, 0x10)?;
+        let flag = flag | host_bit(shared.store_host, 0x20)?;
         let mut common = Vec::with_capacity(72);
         common.extend_from_slice(&flag.to_be_bytes());
-        common.extend_from_slice(&like.born_timestamp_ms.to_be_bytes());
-        common.extend_from_slice(born_host);
-        common.extend_from_slice(&store_timestamp_ms.to_be_bytes());
-        common.extend_from_slice(store_host);
-        common.extend_from_slice(&like.reconsume_times.to_be_bytes());
-        common.extend_from_slice(&like.prepared_transaction_offset.to_be_bytes());
-        let name = like.topic.as_bytes();
-        let (magic, mut topic) = match name.len() {
+        common.extend_from_slice(&shared.born_timestamp_ms.to_be_bytes());
+        common.extend_from_slice(shared.born_host);
+        common.extend_from_slice(&shared.store_timestamp_ms.to_be_bytes());
+        common.extend_from_slice(shared.store_host);
+        common.extend_from_slice(&shared.reconsume_times.to_be_bytes());
+        common.extend_from_slice(&shared.prepared_transaction_offset.to_be_bytes());
+        let (magic, mut topic) = match shared.topic.len() {
             size @ 0..=V1_TOPIC_LIMIT => (MAGIC_V1, vec![size as u8]),
             size @ ..=LARGEST_TEXT => (MAGIC_V2, (size as u16).to_be_bytes().to_vec()),
             _ => return None,
         };
-        topic.extend_from_slice(name);
-        let queue_id = like.queue_id;
+        topic.extend_from_slice(shared.topic);
+        let queue_id = shared.queue_id;
         Some(Mould {
             magic,
             queue_id,
@@ -143,6 +151,18 @@ pub fn pack_entries(
     Some(packed)
 }
 
+/// The fields that are read from a `Record` of Python.
+#[derive(FromPyObject)]
+struct Like<'py> {
+    topic: Bound<'py, PyBytes>,
+    queue_id: i32,
+    sys_flag: i32,
+    born_timestamp_ms: i64,
+    born_host: Bound<'py, PyBytes>,
+    reconsume_times: i32,
+    prepared_transaction_offset: i64,
+}
+
 /// Make records of a batch's messages, from a queue offset and a position of the log on.
 #[pyfunction]
 #[pyo3(signature = (body, like, queue_offset, commit_log_offset, *, store_timestamp_ms, store_host))]
@@ -157,8 +177,17 @@ pub fn pack_batch<'py>(
     let py = body.py();
     let native = || {
         let like = like.extract::<Like<'_>>().ok()?;
-        let store_host = store_host.cast::<PyBytes>().ok()?.as_bytes();
-        let mould = Mould::new(&like, store_timestamp_ms.extract().ok()?, store_host)?;
+        let mould = Mould::new(&Shared {
+            topic: like.topic.as_bytes(),
+            queue_id: like.queue_id,
+            sys_flag: like.sys_flag,
+            born_timestamp_ms: like.born_timestamp_ms,
+            born_host: like.born_host.as_bytes(),
+            store_timestamp_ms: store_timestamp_ms.extract().ok()?,
+            store_host: store_host.cast::<PyBytes>().ok()?.as_bytes(),
+            reconsume_times: like.reconsume_times,
+            prepared_transaction_offset: like.prepared_transaction_offset,
+        })?;
         let position: i64 = commit_log_offset.extract().ok()?;
         if position < 0 {
             return None;

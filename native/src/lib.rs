@@ -7,6 +7,8 @@
 pub mod batch;
 pub mod batch_records;
 pub mod frames;
+pub mod keys;
+pub mod lane;
 pub mod pulled;
 pub mod python;
 pub mod sends;
@@ -29,5 +31,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
     module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
+    module.add_class::<lane::SendLane>()?;
+    module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     Ok(())
 }

@@ -15,16 +15,21 @@ const COMPRESSED: u32 = 1;
 const KEPT_SLICE: usize = 1024;
 
 /// A record with a topic of up to 127 bytes, IPv4 hosts and no batch inside.
-struct Plain<'a> {
-    size: usize,
-    queue_offset: i64,
-    body: &'a [u8],
-    text_at: usize,
-    sys_flag: u32,
+pub struct Plain<'a> {
+    /// Bytes of the whole record.
+    pub size: usize,
+    /// Its number in its queue.
+    pub queue_offset: i64,
+    /// The body as stored.
+    pub body: &'a [u8],
+    /// Where its properties begin in the data.
+    pub text_at: usize,
+    /// RocketMQ's own bits.
+    pub sys_flag: u32,
 }
 
 /// Measure the record at a position; `None` if it is damaged or special.
-fn plain_record(data: &[u8], position: usize) -> Option<Plain<'_>> {
+pub fn plain_record(data: &[u8], position: usize) -> Option<Plain<'_>> {
     let size = be32(data, position)? as usize;
     let record = slice_at(data, position, size)?;
     let sys_flag = be32(record, 36)?;

@@ -15,7 +15,6 @@ const MOST_DIGITS: usize = 18;
 const RESPONSE_FLAG: i64 = 1;
 /// Bytes of a header that are read without counting its fields first.
 const LONGEST: usize = 64 * 1024;
-const DEFAULT_REGION: &str = "DefaultRegion";
 
 /// Return the whole frame of a plain message.
 #[pyfunction]
@@ -88,7 +87,10 @@ impl<'a> Text<'a> {
         let rest = self.data.get(self.at..)?;
         let size = memchr::memchr2(b'"', b'\\', rest)?;
         let (text, quote) = (rest.get(..size)?, rest.get(size)?);
-        let simple = text.iter().all(|byte| (0x20..0x7F).contains(byte));
+        // All bytes, not the first that differs: this way many are compared at once.
+        let simple = text
+            .iter()
+            .fold(true, |so_far, byte| so_far & (0x20..0x7F).contains(byte));
         if *quote != b'"' || !simple {
             return None;
         }
@@ -240,14 +242,17 @@ pub fn stored_answer<'py>(
         trace_on,
     }) = found
     {
-        let region = region.filter(|name| !name.is_empty());
+        let region = match region {
+            None | Some("" | "DefaultRegion") => intern!(py, "DefaultRegion").clone(),
+            Some(other) => PyString::new(py, other),
+        };
         let made: Bound<'py, PyTuple> = (
             message_id,
             queue_id,
             queue_offset,
             transaction_id,
             recall_handle,
-            region.unwrap_or(DEFAULT_REGION),
+            region,
             trace_on != Some("false"),
         )
             .into_pyobject(py)?;

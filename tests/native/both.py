@@ -9,6 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
+from pocketmq.protocol import batch, batch_records, command_reader, pulled
+from pocketmq.store import key_index_words
+
+PURE = (batch, batch_records, command_reader, key_index_words, pulled)
+"""The modules whose functions the core replaces: importing them fills `native.pure`."""
 
 core = pytest.importorskip("pocketmq_core", reason="the native core is not built")
 
@@ -29,6 +34,10 @@ def plain(value: Any) -> Any:
         return type(value), *map(plain, value)
     if isinstance(value, dict):
         return dict, [(plain(key), plain(each)) for key, each in value.items()]
+    if isinstance(value, msgspec.Raw):
+        return msgspec.Raw, bytes(value)
+    if isinstance(value, Exception):
+        return type(value), str(value), plain(vars(value))
     if isinstance(value, array):
         return array, value.typecode, value.tolist()
     return type(value), value

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,12 +72,13 @@ def test_forms_that_the_core_leaves_to_the_pure_function() -> None:
     odd: list[Any] = [
         Louder("T", b"x", "tag"),
         Message("T", b"x", properties=MappingProxyType({"a": "b"})),
-        Message("T", b"x", keys=range(0)),
+        Message("T", b"x", keys=cast("Sequence[str]", range(0))),
         "no message",
     ]
     for each in odd:
         same("encode_numbered", [Message("T", b"1"), each], PREFIX, [1, 2])
-    same("encode_numbered", iter([Message("T", b"1")][:0]), PREFIX, [])
+    empty = (tuple, (bytes, b""), (str, ""))
+    assert same("encode_numbered", [], PREFIX, []) == ("returned", empty)
 
 
 def test_what_is_encoded_can_be_read() -> None:

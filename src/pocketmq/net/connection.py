@@ -16,7 +16,7 @@ import msgspec
 from pocketmq.errors import ConnectionLost
 from pocketmq.net.address import socket_name
 from pocketmq.net.held_memory import HeldMemory
-from pocketmq.net.inbox import Inbox, Owner
+from pocketmq.net.inbox import Inbox, Lane, Owner
 from pocketmq.net.open_requests import AnswerSink, OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
@@ -36,7 +36,8 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__", "_cause", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
         "_reader", "_requests", "_resumed_at", "_shared", "_transport", "_watch", "accepted",
-        "closed", "context", "limits", "local_address", "received", "remote_address", "requests",
+        "closed", "context", "lane", "limits", "local_address", "received", "remote_address",
+        "requests",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +54,8 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
         self.received = 0  # bytes so far
+        self.lane: Lane | None = None
+        """What may take requests straight from a read, before all others; set by the owner."""
         self._owner = owner
         self._shared = shared
         self._loop = loop
@@ -245,16 +248,31 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._watch.last_read = self._loop.time()
         self.received += nbytes
-        reader = self._reader
-        commands = reader.read(bytes(self._read_buffer[:nbytes]))
-        if commands:
-            self._take(commands)
+        reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
+        if self.lane is not None:
+            start = self._through_lane(self.lane, data)
+        if start < nbytes:
+            commands = reader.read(data, start)
+            if commands:
+                self._take(commands)
+                start = nbytes
         failure, memory = reader.failure, self._memory
         if failure is not None:
             logger.info("%s: %s; closing the connection", self.remote_address, failure)
             self.abort(untraced(failure))
         elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
-            memory.update(finished=bool(commands))
+            memory.update(finished=start > 0)
+
+    def _through_lane(self, lane: Lane, data: bytes) -> int:
+        """Let the lane have what it takes of a read; return where that ends."""
+        reader, inbox, start = self._reader, self._inbox, 0
+        if reader.buffered and inbox.is_free:
+            commands, start = reader.finish(data)
+            if commands:
+                self._take(commands)
+        if start < len(data) and not reader.buffered and inbox.is_free and not self.closed:
+            return inbox.pass_by(self, lane, data, start)
+        return start
 
     def _take(self, commands: list[Command]) -> None:
         """Hand over what one read brought: answers to their callers, then all requests."""

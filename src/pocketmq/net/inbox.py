@@ -7,7 +7,8 @@ back would be a cycle, and closed connections would live until the garbage colle
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
@@ -37,6 +38,13 @@ class Owner(Protocol):
 
         `cause` is None only if this side closed it without a cause.
         """
+
+
+Lane: TypeAlias = Callable[["Connection", bytes, int], int]
+"""Carries out requests that stand in a read from a position on, and returns where it stopped.
+
+It may stop before any of them, for example before the first that is unusual: what it leaves is
+handed over as `Owner.requests_received` has it."""
 
 
 class Inbox:
@@ -84,6 +92,25 @@ class Inbox:
                     return
                 if not connection.closed:
                     self._hand_over(connection, requests[start : start + PORTION])
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no request waits, so that one that is read now may be carried out at once."""
+        return not (self._held or self._deferred or self._outbox.paused)
+
+    def pass_by(self, connection: "Connection", lane: Lane, data: bytes, start: int) -> int:
+        """Let a lane have a read from a position on; return where it stopped."""
+        outbox = self._outbox
+        outbox.corked = True
+        try:
+            return lane(connection, data, start)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            connection.blame_owner(error)
+            return len(data)
+        finally:
+            outbox.corked = False
+            if outbox.queued:  # what the lane wrote is on its way already, nearly always
+                connection.flush()
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

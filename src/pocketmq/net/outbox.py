@@ -97,6 +97,11 @@ class Outbox:
             transport.set_write_buffer_limits(self._high, self._low)
 
     @property
+    def queued(self) -> bool:
+        """Whether anything waits for `flush`."""
+        return bool(self._pieces)
+
+    @property
     def unsent(self) -> int:
         """Bytes queued here or in the socket's buffer in this process."""
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()

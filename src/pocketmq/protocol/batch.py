@@ -61,7 +61,7 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
     entries: list[bytes] = []
     size_of_last = flag_of_last = id_size = -1
     head = middle = b""
-    raw_ids = ",".join(unique_ids).encode().split(b",")
+    raw_ids = ",".join(unique_ids).encode().split(b",") if unique_ids else []
     for message, own in zip(messages, raw_ids, strict=True):
         if message.tag or message.keys or message.properties:
             entries.append(encode_batch((batch_entry(message, own.decode()),)))

@@ -5,6 +5,7 @@ rolled back as if they had never been appended. Belongs to the writer's thread.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,11 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 Entry = tuple[QueueIndex, Record, int]
 """A message, its tag code, and the queue it goes to."""
+
+
+Run = tuple[QueueIndex, int, int, int, Any, Any, Any]
+"""What a queue gets of records that are packed: the first one's offset, how many, their size;
+then positions, tag codes and sizes, as columns of bytes, or as numbers for a single one."""
 
 
 def _check(record: Record) -> None:
@@ -110,6 +116,24 @@ class Appender:
             )
 
         return self._append_packed(queue, pack)
+
+    def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
+        """Add records that are packed for the log's end; see `MessageStore.append_packed`."""
+        log, done = self._log, list[tuple[QueueIndex, int]]()
+        try:
+            for queue, offset, count, _, positions, tags, sizes in runs:
+                done.append((queue, offset))
+                if isinstance(positions, int):
+                    queue.append(positions, sizes, tags)
+                else:
+                    queue.append_columns(count, positions, tags, sizes)
+        except StoreError:
+            for queue, offset in reversed(done):
+                queue.truncate(offset)
+            raise
+        log.pending.append(data)
+        log.tail += len(data)
+        self._unwritten += done
 
     def write(self) -> None:
         """Write everything appended to the files; see `MessageStore.write`."""

@@ -36,7 +36,7 @@ def prepare_batches(
     body, ids = encode_numbered(messages, prefix, steps)
     size = len(body)
     if size <= limit:
-        return [_outgoing(preparing, topic, messages, body, ids)]
+        return [pack_batch(preparing, topic, messages, body, ids)]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
@@ -44,7 +44,7 @@ def prepare_batches(
         )
     id_size = len(prefix) + 5  # with the comma behind it
     return [
-        _outgoing(
+        pack_batch(
             preparing,
             topic,
             messages[cut.start : cut.stop],
@@ -89,13 +89,14 @@ def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
         raise
 
 
-def _outgoing(
+def pack_batch(
     preparing: Preparing,
     topic: str,
     messages: Sequence[Message],
     body: bytes,
     ids: str,
 ) -> Outgoing:
+    """Return the request of one batch; `topic` is the name on the wire."""
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
         topic,

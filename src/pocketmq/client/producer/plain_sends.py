@@ -57,7 +57,9 @@ class PlainMessages:
 
     def __init__(self, sending: "Sending") -> None:
         options, writer = sending.options, sending.exchange.writer
-        self._possible = sending.rule.may_be_plain and writer.is_plain
+        self._possible = (
+            sending.rule.may_be_plain and writer.is_plain and options.linger is None
+        )
         self._hooks = sending.hooks.hooks
         self._largest = min(options.compress_from - 1, options.max_message_size)
         self._preparing = sending.preparing

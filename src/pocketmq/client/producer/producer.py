@@ -173,7 +173,8 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        sending = self._running().sending
+        parts = self._running()
+        sending = parts.sending
         if (
             queue is None
             and ordering_key is None
@@ -199,6 +200,8 @@ class Producer:
             return await rest
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
+        if self.options.linger is not None and not extra:
+            return await parts.submitting.share(message, choice, timeout, SendMode.SYNC)
         outgoing = sending.preparing.prepare(message, extra)
         return await sending.deliver(outgoing, choice, timeout=timeout)
 
@@ -221,15 +224,23 @@ class Producer:
         capacity; to submit many, `await room()` before each (back-pressure).
         """
         parts = self._running()
-        sending = parts.sending
-        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
-        outgoing = sending.preparing.prepare(message, extra)
+        if not extra:
+            return parts.submitting.share(message, choice, timeout)
+        outgoing = parts.sending.preparing.prepare(message, extra)
         return parts.submitting.submit(outgoing, choice, timeout)
+
+    async def flush(self) -> None:
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`.
+
+        Raises nothing if sends fail: their futures have the errors. Raises `ClientClosed`.
+        """
+        await self._running().submitting.flush()
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not wait for capacity."""
-        await self.sending.window.room()
+        await self._running().submitting.room()
 
     async def send_oneway(
         self,
