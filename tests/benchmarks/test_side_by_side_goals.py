@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.java.goals import GOALS, SUBMIT
-from benchmarks.java.page import Run, cells_of, heads, line, page
+from benchmarks.java.page import Run, cells_of, heads, known_reasons, line, missed_points, page
 from benchmarks.java.pairs import Warmth
 from benchmarks.java.rows import Cell, Row
 from benchmarks.java.scale import Scale
@@ -64,6 +64,24 @@ def test_the_page_lists_what_was_missed_and_by_how_much(tmp_path: Path) -> None:
     assert len({each.count("|") for each in lines}) == 1
     assert "no Kafka" in table
     assert len(line(heads())) > 100
+
+
+def test_a_reason_stands_beside_the_figures_of_its_goal_while_it_is_missed() -> None:
+    reasons = {SUBMIT: "one core is busy"}
+    slow = row(SUBMIT, jj=1000, oo=2000, k=1000)
+    (point,) = missed_points([slow], reasons)
+    assert " ".join(point.split()).partition(": ")[2].split("; ") == [
+        "≥ 300 000/s missed",
+        "reached 2 000 messages/s",
+        "reached 2.00 ×",
+        "2.00 × Kafka",
+        "one core is busy",
+    ]
+    assert list(missed_points([row(SUBMIT, jj=1, oo=300_000, k=1)], reasons)) == []
+
+
+def test_reasons_that_are_written_down_are_those_of_rows_with_goals() -> None:
+    assert known_reasons().keys() <= GOALS.keys()
 
 
 def test_every_goal_of_the_comparison_has_a_bound_that_its_text_names() -> None:
