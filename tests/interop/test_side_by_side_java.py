@@ -16,10 +16,11 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dtls.server.mode=disabled"
 def measured(page: Path, options: str, *parts: str) -> list[list[str]]:
     """Measure parts quickly; return the rows of the page."""
     command = [sys.executable, "-m", "benchmarks.java", "--quick", "--markdown", str(page)]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [*command, "--only", *parts],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": options},
+        env=os.environ | {"PYTHONPATH": path, "JDK_JAVA_OPTIONS": options},
         capture_output=True,
         text=True,
         timeout=380,
