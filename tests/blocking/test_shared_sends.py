@@ -253,6 +253,8 @@ def test_no_message_is_lost_in_silence_when_a_broker_dies() -> None:
         assert len(failed) + len(stored) == 2000
         late = [b"%04d" % n for n in range(1500, 2000)]
         assert {stored[body].queue.broker_name for body in late} == {"broker-1"}
-        there = {body: each for body, each in stored.items() if each.queue.broker_name == "broker-1"}
+        there = {
+            body: each for body, each in stored.items() if each.queue.broker_name == "broker-1"
+        }
         found = places(cluster, topic, len(there))
         assert {place(each): body for body, each in there.items()}.items() <= found.items()

@@ -41,9 +41,7 @@ def read(address: str, topic: str, count: int) -> dict[tuple[int, int], mq.Recei
     """Read a topic; return its messages by queue and offset."""
     found: dict[tuple[int, int], mq.ReceivedMessage] = {}
     deadline = time.monotonic() + 60
-    with mq.PullConsumer(
-        address, group=f"read-{topic}", consume_from="first"
-    ) as consumer:
+    with mq.PullConsumer(address, group=f"read-{topic}", consume_from="first") as consumer:
         consumer.subscribe(topic)
         while len(found) < count and time.monotonic() < deadline:
             for each in consumer.poll(1.0):

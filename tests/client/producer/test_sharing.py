@@ -454,7 +454,9 @@ async def test_a_caller_that_asks_for_room_is_held_up() -> None:
         await until(lambda: store.waiting, "requests")
         await turns(20)
         assert not many.done()
-        assert len(futures) <= 8 + 4 + 1  # in flight, in a batch that waits for room, in an open one
+        assert (
+            len(futures) <= 8 + 4 + 1
+        )  # in flight, in a batch that waits for room, in an open one
         store.go_on()
         await many
         receipts = await asyncio.gather(*futures)
