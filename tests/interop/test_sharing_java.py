@@ -4,13 +4,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 import pocketmq as mq
 from pocketmq.errors import SendFailed
-from tests.interop.jvm import Jars, broker, free_port, nameserver
+from tests.interop.java_broker import JavaBroker, java_brokers
+from tests.interop.jvm import Jars
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -19,22 +19,10 @@ LARGEST = 20_000
 
 
 @pytest.fixture(scope="module")
-def address(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home: Path = tmp_path_factory.mktemp("java")
-    found = f"127.0.0.1:{free_port()}"
-    (home / "names").mkdir()
-    (home / "broker").mkdir()
-    settings = {
-        "brokerName": "java-broker",
-        "listenPort": free_port(),
-        "defaultTopicQueueNums": 4,
-        "maxMessageSize": LARGEST,
-    }
-    with (
-        nameserver(jars, home / "names", int(found.rpartition(":")[2])),
-        broker(jars, home / "broker", found, **settings),
-    ):
-        yield found
+def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
+    home = tmp_path_factory.mktemp("java")
+    with java_brokers(jars, home, "java-a", maxMessageSize=LARGEST) as running:
+        yield running
 
 
 def read(address: str, topic: str, count: int) -> dict[tuple[int, int], mq.ReceivedMessage]:
@@ -58,9 +46,10 @@ def check(
     assert stored.offset_message_id == receipt.offset_message_id
 
 
-def test_submitted_messages_are_stored_where_their_receipts_say(address: str) -> None:
+def test_submitted_messages_are_stored_where_their_receipts_say(java: JavaBroker) -> None:
     topic = "shared-submits"
-    with mq.Producer(address, group="shop") as producer:
+    java.create_topic(topic, 4)
+    with mq.Producer(java.address, group="shop", batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         futures = [
             producer.submit(
@@ -73,7 +62,7 @@ def test_submitted_messages_are_stored_where_their_receipts_say(address: str) ->
         producer.flush()
         assert all(future.done() for future in futures)
         receipts = [future.result() for future in futures]
-    found = read(address, topic, COUNT + 1)
+    found = read(java.address, topic, COUNT + 1)
     assert len(found) == COUNT + 1
     for n, receipt in enumerate(receipts):
         check(found, b"%05d" % n, receipt)
@@ -82,16 +71,17 @@ def test_submitted_messages_are_stored_where_their_receipts_say(address: str) ->
     assert len(tagged) == COUNT // 6
 
 
-def test_keyed_messages_keep_their_order(address: str) -> None:
+def test_keyed_messages_keep_their_order(java: JavaBroker) -> None:
     topic = "shared-keys"
-    with mq.Producer(address, group="shop") as producer:
+    java.create_topic(topic, 4)
+    with mq.Producer(java.address, group="shop", batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         futures = [
             producer.submit(mq.Message(topic, b"%05d" % n), ordering_key=f"customer-{n % 7}")
             for n in range(COUNT)
         ]
         receipts = [future.result(60) for future in futures]
-    found = read(address, topic, COUNT + 1)
+    found = read(java.address, topic, COUNT + 1)
     by_key: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for n, receipt in enumerate(receipts):
         check(found, b"%05d" % n, receipt)
@@ -101,10 +91,11 @@ def test_keyed_messages_keep_their_order(address: str) -> None:
         assert places == sorted(places)
 
 
-def test_a_message_that_java_refuses_harms_no_other(address: str) -> None:
+def test_a_message_that_java_refuses_harms_no_other(java: JavaBroker) -> None:
     """Java refuses a batch above its own maxMessageSize as a whole."""
     topic = "shared-refusals"
-    with mq.Producer(address, group="shop", compress_from=10**9) as producer:
+    java.create_topic(topic, 4)
+    with mq.Producer(java.address, group="shop", compress_from=10**9) as producer:
         producer.send(mq.Message(topic, b"first"))
         bodies = [b"%05d" % n for n in range(40)]
         bodies[20] = b"x" * (LARGEST + 5000)
@@ -113,19 +104,20 @@ def test_a_message_that_java_refuses_harms_no_other(address: str) -> None:
         assert [n for n, error in enumerate(errors) if error is not None] == [20]
         assert isinstance(errors[20], SendFailed)
         receipts = [future.result() for n, future in enumerate(futures) if n != 20]
-    found = read(address, topic, len(receipts) + 1)
+    found = read(java.address, topic, len(receipts) + 1)
     for body, receipt in zip([*bodies[:20], *bodies[21:]], receipts, strict=True):
         check(found, body, receipt)
 
 
-def test_sends_that_share_have_receipts_of_their_own(address: str) -> None:
+def test_sends_that_share_have_receipts_of_their_own(java: JavaBroker) -> None:
     topic = "shared-sends"
-    with mq.Producer(address, group="shop", linger=0.005) as producer:
+    java.create_topic(topic, 4)
+    with mq.Producer(java.address, group="shop", linger=0.005, batch_bytes=16_000) as producer:
         producer.send(mq.Message(topic, b"first"))
         with ThreadPoolExecutor(32) as threads:
             receipts = list(
                 threads.map(lambda n: producer.send(mq.Message(topic, b"%05d" % n)), range(640))
             )
-    found = read(address, topic, 641)
+    found = read(java.address, topic, 641)
     for n, receipt in enumerate(receipts):
         check(found, b"%05d" % n, receipt)

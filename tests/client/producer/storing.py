@@ -29,6 +29,9 @@ class Storing:
         self.bad: set[bytes] = set()
         """A request with one of these bodies is refused as a whole, with `refusal`."""
         self.refusal = ResponseCode.MESSAGE_ILLEGAL
+        self.remark = "illegal"
+        self.most = 10**9
+        """Messages of a batch; one with more is refused, too."""
         self.held = held
         self._name = name
         self._broker = broker
@@ -49,8 +52,8 @@ class Storing:
             parts = [(request.body, request.ext["i"].encode())]
         self.requests.append([body for body, _ in parts])
         self.codes.append(request.code)
-        if self.bad.intersection(self.requests[-1]):
-            return request.reply(self.refusal, "illegal")
+        if self.bad.intersection(self.requests[-1]) or len(parts) > self.most:
+            return request.reply(self.refusal, self.remark)
         queue_id = int(request.ext["e"])
         queue = self.queues.setdefault(queue_id, [])
         first = len(queue)

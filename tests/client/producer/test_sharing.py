@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,8 +32,7 @@ def bodies(*numbers: int) -> list[bytes]:
 async def storing(on: Stage, name: str = "broker-a", *, held: bool = True) -> Storing:
     """Make the broker store, with a connection open and queues known."""
     await on.producer.send(Message("orders", b"first"))
-    made = Storing(on.brokers[name], name=ord(name[-1]), held=held)
-    return made
+    return Storing(on.brokers[name], name=ord(name[-1]), held=held)
 
 
 def check(store: Storing, sent: bytes, receipt: SendReceipt) -> None:
@@ -67,7 +67,7 @@ async def test_each_batch_goes_to_the_next_queue() -> None:
             futures = [on.producer.submit(message(10 * n + k)) for k in range(3)]
             receipts = await asyncio.gather(*futures)
             used += [receipts[0].queue.queue_id, receipts[1].queue.queue_id]
-        assert [(b - a) % 4 for a, b in zip(used, used[1:], strict=False)] == [1] * 15
+        assert [(b - a) % 4 for a, b in pairwise(used)] == [1] * 15
         assert len(store.requests) == 16
 
 
@@ -131,6 +131,30 @@ async def test_keys_of_one_queue_share_and_keep_their_order() -> None:
             assert [each.body for each in kept] == sorted(each.body for each in kept)
         for key in range(5):
             assert len({receipt.queue for receipt in receipts[key::5]}) == 1
+
+
+async def test_a_chosen_queue_has_one_batch_in_flight_however_many_are_full() -> None:
+    async with stage({"broker-a": stores}, batch_bytes=400, send_timeout=30.0) as on:
+        store = await storing(on)
+        queue = MessageQueue("orders", "broker-a", 1)
+        futures = [on.producer.submit(message(n), queue=queue) for n in range(11)]
+        short = [on.producer.submit(message(n), queue=queue, timeout=0.1) for n in range(11, 13)]
+        futures += [on.producer.submit(message(n), queue=queue) for n in range(13, 15)]
+        room = asyncio.create_task(on.producer.room())
+        results = await asyncio.gather(*short, return_exceptions=True)
+        assert [type(each) for each in results] == [SendFailed] * 2
+        assert all(each.attempts == 0 for each in results if isinstance(each, SendFailed))
+        assert store.requests == [bodies(0)]
+        assert not room.done()
+        rounds = 0
+        while not all(each.done() for each in futures):
+            await until(lambda: store.waiting == 1, "one request")
+            store.answer()
+            rounds += 1
+            await turns()
+        assert rounds == 4
+        assert [each.body for each in store.queues[1]] == bodies(*range(11), 13, 14)
+        await room
 
 
 async def test_what_cannot_share_goes_alone_in_its_order() -> None:
@@ -218,6 +242,30 @@ async def test_a_message_that_brokers_refuse_harms_no_other() -> None:
         assert store.requests[1:] == [bodies(1, 2, 3, 4, 5), *[bodies(n) for n in range(1, 6)]]
         assert sorted(store.bodies) == bodies(0, 1, 2, 4, 5)
         assert len(on.producer.sending.window) == 0
+
+
+@pytest.mark.parametrize("remark", ["message body size exceeded", "something else"])
+async def test_a_batch_too_large_for_a_broker_is_sent_apart_in_order(remark: str) -> None:
+    """As 5.x says it. To a chosen queue one after the other, so that any broker keeps the order."""
+    async with stage({"broker-a": stores}) as on:
+        store = await storing(on)
+        queue = MessageQueue("orders", "broker-a", 1)
+        futures = [on.producer.submit(message(n), queue=queue) for n in range(5)]
+        await until(lambda: store.waiting == 1, "the first request")
+        store.answer()
+        store.most, store.refusal, store.remark = 1, ResponseCode.SYSTEM_ERROR, remark
+        await until(lambda: store.waiting == 1, "the batch")
+        futures += [on.producer.submit(message(n), queue=queue) for n in range(5, 7)]
+        while store.waiting:
+            store.answer()
+            await until(lambda: store.waiting or all(each.done() for each in futures), "the next")
+            assert store.waiting <= 1
+        fails = [each.exception() is not None for each in futures]
+        if remark == "something else":
+            assert fails == [False, *[True] * 6]
+        else:
+            assert not any(fails)
+            assert [each.body for each in store.queues[1]] == bodies(*range(7))
 
 
 async def test_another_refusal_is_each_messages_own() -> None:

@@ -117,7 +117,7 @@ class LoopBatch(SharedBatch):
 
     def drop_cancelled(self) -> None:
         """Remove messages whose future was cancelled."""
-        if not any([taker.done() for taker in self.takers]):
+        if not any(taker.done() for taker in self.takers):
             return
         kept = [at for at, taker in enumerate(self.takers) if not taker.done()]
         self.entries = {

@@ -8,8 +8,11 @@ batch. It leaves
 * in any case when it is full, when something follows that cannot join it, or when it has waited for
   `PATIENCE`: a broker that hangs must not hold the messages for other ones.
 
-Batches of a lane leave in the order of their messages. Adding is guarded by `lock`, because the
-threads of `pocketmq.blocking` add, too; everything else belongs to one event loop.
+A lane whose queue is chosen keeps the order of its messages: it has one batch in flight at a time,
+whatever waits, because brokers of Java keep no order of requests that come at once.
+
+Adding is guarded by `lock`, because the threads of `pocketmq.blocking` add, too; everything else
+belongs to one event loop.
 """
 
 import asyncio
@@ -22,10 +25,10 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import pinned
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch, as_entry
-from pocketmq.client.producer.trips import Start, Trip, send_each
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch, as_entry
 from pocketmq.client.producer.takers import Taker
+from pocketmq.client.producer.trips import Start, Trip, send_one_by_one
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, MessageQueue
 from pocketmq.model.names import is_retry_topic
@@ -42,7 +45,10 @@ MakeBatch: TypeAlias = Callable[[str, float | None, float, float], SharedBatch]
 class Lane:
     """Messages that may share batches, of one topic. `queue` is the one chosen, if one was."""
 
-    __slots__ = ("alone", "in_flight", "make", "mode", "open", "queue", "queues", "timer", "topic")
+    __slots__ = (
+        "alone", "in_flight", "make", "mode", "open", "queue", "queues", "timer", "topic",
+        "waiting",
+    )  # fmt: skip
 
     def __init__(
         self, topic: str, mode: SendMode, make: MakeBatch, queue: MessageQueue | None = None
@@ -56,6 +62,8 @@ class Lane:
         self.alone = is_retry_topic(topic) or len(topic.encode()) > _LONGEST_TOPIC
         """Whether its messages cannot share batches."""
         self.open: SharedBatch | None = None
+        self.waiting: dict[SharedBatch, asyncio.TimerHandle] = {}
+        """Full batches that follow one in flight, of a chosen queue; with timers of their ends."""
         self.in_flight = 0
         self.timer: asyncio.TimerHandle | None = None
 
@@ -89,11 +97,16 @@ class Sharing:
         """Batches with messages whose outcome is still to come."""
         self.on_done: Callable[[object], None] = lambda _: None
         """Called with each batch that has ended."""
+        self.on_held: Callable[[object], None] = lambda _: None
+        """Called with each full batch that has to wait in its lane, and ..."""
+        self.on_released: Callable[[object], None] = lambda _: None
+        """... when it waits no longer."""
         self._sending = sending
         self._start = start
         self._linger = options.linger or 0.0
         self._patience = max(self._linger, PATIENCE)
         self._loop = asyncio.get_running_loop()
+        self.soon: Callable[[Callable[[], None]], object] = self._loop.call_soon
         self._lanes: dict[tuple[str, SendMode, MessageQueue | None], Lane] = {}
         self._open: dict[Lane, None] = {}  # those with an open batch
         self._full: deque[tuple[Lane, SharedBatch]] = deque()  # leave now, in this order
@@ -195,6 +208,7 @@ class Sharing:
         message: Message,
         given: Outgoing | Entry | None,
         timeout: float | None,
+        *,
         choice: Choice | None = None,
     ) -> None:
         """Add a message to its lane's open batch.
@@ -252,7 +266,7 @@ class Sharing:
             self.leave_due()
         lane.queues = queues
         given = self.given(lane, outgoing)
-        self.add(lane, taker, outgoing.messages[0], given, timeout, choice)
+        self.add(lane, taker, outgoing.messages[0], given, timeout, choice=choice)
         return True
 
     # Leaving
@@ -275,10 +289,9 @@ class Sharing:
             return set(self.pending)
 
     def close(self) -> None:
-        """Send everything that waits for company, and take nothing more."""
+        """Take nothing more."""
         with self.lock:
             self.closed = True
-        self.leave_all()
 
     def _look_at(self, lane: Lane) -> None:
         """Send the open batch of a lane if it has waited long enough; or look again later."""
@@ -293,7 +306,9 @@ class Sharing:
             self._look_in(lane, wait)
 
     def _wait_of(self, lane: Lane, batch: SharedBatch) -> float:
-        """Return the seconds that an open batch still waits; never a quarter of its time or more."""
+        """Return the seconds that an open batch still waits: a quarter of its time at most."""
+        if lane.in_flight and lane.queue is not None:
+            return batch.deadline - self.clock()
         hold = self._patience if lane.in_flight else self._linger
         return batch.opened + min(hold, (batch.deadline - batch.opened) / 4) - self.clock()
 
@@ -310,6 +325,11 @@ class Sharing:
         self._look_at(lane)
 
     def _leave(self, lane: Lane, batch: SharedBatch) -> None:
+        if lane.in_flight and lane.queue is not None:
+            left = batch.deadline - self.clock()
+            lane.waiting[batch] = self._loop.call_later(left, self._give_up, lane, batch)
+            self.on_held(batch)
+            return
         lane.in_flight += 1
         if lane.timer is None:
             lane.timer = self._loop.call_later(self._patience, self._look_again, lane)
@@ -318,23 +338,38 @@ class Sharing:
             self.ended(lane)
             self.done(batch)
             return
-        left = batch.deadline - self.clock()
         try:
-            if left <= 0:
-                elapsed = self._sending.limit(batch.timeout) - left
-                raise SendFailed(batch.messages[0].topic, None, 0, elapsed, None)
-            if lane.queue is not None and not self._holds(lane):
-                assert isinstance(batch, LoopBatch)
-                send_each(self, lane, batch, self._start, left)
-                self.ended(lane)
-                return
-            outgoing = batch.pack(self._sending.preparing)
-            trip = Trip(self, lane, batch, outgoing, self._start)
-            self._start(trip, outgoing, lane.choice(), left, lane.mode)
+            self._send(lane, batch)
         except Exception as error:  # noqa: BLE001 - for the futures: their lane must go on
             self.ended(lane)
             batch.fail(error)
             self.done(batch)
+
+    def _give_up(self, lane: Lane, batch: SharedBatch) -> None:
+        """Fail a batch that has waited in its lane until its time was over."""
+        del lane.waiting[batch]
+        self.on_released(batch)
+        batch.fail(self._too_late(batch))
+        self.done(batch)
+
+    def _too_late(self, batch: SharedBatch) -> SendFailed:
+        elapsed = self._sending.limit(batch.timeout) + self.clock() - batch.deadline
+        return SendFailed(batch.messages[0].topic, None, 0, elapsed, None)
+
+    def _send(self, lane: Lane, batch: SharedBatch) -> None:
+        left = batch.deadline - self.clock()
+        if left <= 0:
+            raise self._too_late(batch)
+        if lane.queue is not None and not self._holds(lane):
+            assert isinstance(batch, LoopBatch)
+            singles = [batch.entries[at][0] for at in range(len(batch.messages))]
+            send_one_by_one(
+                self, lane, batch, self._start, list(zip(singles, batch.choices, strict=True))
+            )
+            return
+        outgoing = batch.pack(self._sending.preparing)
+        trip = Trip(self, lane, batch, outgoing, self._start)
+        self._start(trip, outgoing, lane.choice(), left, lane.mode)
 
     def _holds(self, lane: Lane) -> bool:
         """Return whether the choices of a lane's messages still hold: its queues are the same."""
@@ -352,7 +387,12 @@ class Sharing:
         if lane.timer is not None:
             lane.timer.cancel()
             lane.timer = None
-        if lane.open is not None:
+        if lane.waiting:
+            batch = next(iter(lane.waiting))
+            lane.waiting.pop(batch).cancel()
+            self.on_released(batch)
+            self._leave(lane, batch)
+        elif lane.open is not None:
             self._look_at(lane)
 
     def done(self, batch: SharedBatch) -> None:

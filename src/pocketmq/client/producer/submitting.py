@@ -15,8 +15,8 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.sharing import Sharing
 from pocketmq.client.producer.takers import Taker
-from pocketmq.client.producer.trips import Trip
 from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.client.producer.trips import Trip
 from pocketmq.errors import ClientClosed, RequestTimedOut, SendFailed, TransportError
 from pocketmq.model import Message, SendReceipt
 from pocketmq.net import Connection
@@ -32,14 +32,16 @@ class Submitting:
     def __init__(self, sending: Sending) -> None:
         self.sending = sending
         self.loop = asyncio.get_running_loop()
+        self._outside: set[object] = set()  # batches, or their tasks, not in the window yet
         self.sharing: Sharing | None = None
         """The batches that messages share; None if they share none."""
         if sending.options.batch_bytes:
             self.sharing = Sharing(sending, self.start)
             self.sharing.on_done = self._ended
+            self.sharing.on_held = self._outside.add
+            self.sharing.on_released = self._entered
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
         self._sent: set[object] = set()  # in flight without a task
-        self._outside: set[object] = set()  # tasks of batches that have not entered the window
         self._all_inside: list[asyncio.Future[None]] = []  # waiters for none of them
         self._flushes: list[tuple[set[object], asyncio.Future[None]]] = []
 
@@ -256,6 +258,7 @@ class Submitting:
         """Take nothing more, and wait until everything submitted and every other send has ended."""
         if self.sharing is not None:
             self.sharing.close()
+        await self.flush()
         while self._tasks or len(self.sending.window):
             if self._tasks:
                 await asyncio.wait(self._tasks)

@@ -4,13 +4,14 @@ A broker refuses a batch as a whole. If the reason may be one of its messages, t
 more, each alone, so that only that one fails.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.shared_batches import BatchReceipts, LoopBatch, SharedBatch, apart
+from pocketmq.client.producer.shared_batches import BatchReceipts, SharedBatch, apart
 from pocketmq.client.producer.takers import Taker
 from pocketmq.errors import MQError, ResponseCode, SendFailed
 from pocketmq.model import SendReceipt
@@ -23,6 +24,8 @@ Start: TypeAlias = Callable[[Taker, Outgoing, Choice | None, float, SendMode], N
 
 _OF_ONE_MESSAGE = frozenset({ResponseCode.MESSAGE_ILLEGAL, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
 """Refusals whose reason may be one message of a batch, or that there is a batch at all."""
+_TOO_LARGE = "size exceeded"
+_LEAST = 0.001  # seconds for a send
 
 
 class Trip:
@@ -69,66 +72,75 @@ class Trip:
     def set_exception(self, error: BaseException) -> None:
         """Take the error: of all messages, or, if it may be of one, send each alone."""
         batch, sharing = self._batch, self._sharing
-        left = batch.deadline - sharing.clock()
-        if (
-            isinstance(error, SendFailed)
-            and error.code in _OF_ONE_MESSAGE
-            and not error.outcome_unknown
-            and len(batch.messages) > 1
-            and left > 0
-        ):
-            self._send_apart(left)
-            sharing.ended(self._lane)
+        if len(batch.messages) > 1 and sharing.clock() < batch.deadline and _may_be_of_one(error):
+            self._send_apart()
             return
         sharing.ended(self._lane)
         batch.fail(error)
         sharing.done(batch)
 
-    def _send_apart(self, left: float) -> None:
-        choice, mode = self._lane.choice(), self._lane.mode
-        for single, one in zip(
-            apart(self._outgoing), _each(self._sharing, self._batch), strict=True
-        ):
-            _send(self._start, one, single, choice, left, mode)
+    def _send_apart(self) -> None:
+        choice = self._lane.choice()
+        jobs = [(single, choice) for single in apart(self._outgoing)]
+        send_one_by_one(self._sharing, self._lane, self._batch, self._start, jobs)
 
 
-def send_each(
-    sharing: "Sharing", lane: "Lane", batch: LoopBatch, start: Start, left: float
-) -> None:
-    """Send the messages of a batch alone, each to the queue that its own choice names now."""
-    singles = [batch.entries[at][0] for at in range(len(batch.messages))]
-    for single, one, choice in zip(singles, _each(sharing, batch), batch.choices, strict=True):
-        _send(start, one, single, choice, left, lane.mode)
-
-
-def _each(sharing: "Sharing", batch: SharedBatch) -> "list[_OneOf]":
-    batch.pending = len(batch.messages)
-    return [_OneOf(sharing, batch, at) for at in range(batch.pending)]
-
-
-def _send(
+def send_one_by_one(
+    sharing: "Sharing",
+    lane: "Lane",
+    batch: SharedBatch,
     start: Start,
-    one: "_OneOf",
-    single: Outgoing,
-    choice: Choice | None,
-    left: float,
-    mode: SendMode,
+    jobs: Sequence[tuple[Outgoing, Choice | None]],
 ) -> None:
-    try:
-        start(one, single, choice, left, mode)
-    except MQError as error:
-        one.set_exception(error)
+    """Send the messages of a batch alone, within its time; then its lane goes on.
+
+    Those of a chosen queue one after the other: Java's brokers keep no order of requests that come
+    at once.
+    """
+    batch.pending = len(jobs)
+    waiting = deque(enumerate(jobs))
+
+    def send_next() -> None:
+        if not waiting:
+            sharing.ended(lane)
+            return
+        at, (single, choice) = waiting.popleft()
+        one = _OneOf(sharing, batch, at, send_next if lane.queue is not None else None)
+        try:
+            start(one, single, choice, max(_LEAST, batch.deadline - sharing.clock()), lane.mode)
+        except MQError as error:
+            one.set_exception(error)
+
+    if lane.queue is not None:
+        send_next()
+        return
+    while waiting:
+        send_next()
+    sharing.ended(lane)
+
+
+def _may_be_of_one(error: BaseException) -> bool:
+    """Return whether a batch was refused for what may be one message of it, or its size."""
+    if not isinstance(error, SendFailed) or error.outcome_unknown:
+        return False
+    if error.code == ResponseCode.SYSTEM_ERROR:
+        # 5.x refuses what is over its own maxMessageSize like this.
+        return _TOO_LARGE in (getattr(error.last_error, "remark", None) or "")
+    return error.code in _OF_ONE_MESSAGE
 
 
 class _OneOf:
     """One message of a batch that is sent alone after all: the taker of its receipt."""
 
-    __slots__ = ("_at", "_batch", "_sharing")
+    __slots__ = ("_at", "_batch", "_sharing", "_then")
 
-    def __init__(self, sharing: "Sharing", batch: SharedBatch, at: int) -> None:
+    def __init__(
+        self, sharing: "Sharing", batch: SharedBatch, at: int, then: Callable[[], None] | None
+    ) -> None:
         self._sharing = sharing
         self._batch = batch
         self._at = at
+        self._then = then
 
     def done(self) -> bool:
         """Whether it need not be told its outcome: never, its batch waits for it."""
@@ -148,3 +160,5 @@ class _OneOf:
         batch.pending -= 1
         if not batch.pending:
             self._sharing.done(batch)
+        if self._then is not None:
+            self._sharing.soon(self._then)
