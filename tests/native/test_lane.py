@@ -7,6 +7,7 @@ and measures must be the same afterwards.
 import asyncio
 import json
 import random
+from array import array
 from typing import Any
 
 import pytest
@@ -19,14 +20,17 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import all_with_code, answered_by
 from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.serving.dispatch import Dispatcher
+from pocketmq.errors import StoreError
 from pocketmq.model import TopicConfig
 from pocketmq.net import Connection, Limits
 from pocketmq.net.shared import Shared
 from pocketmq.protocol import Command
 from pocketmq.protocol.frame import encode_frame
 from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
-from tests.broker.running import send_fields
+from tests.access.attempts import send, sign
+from tests.broker.running import client, running, send_fields
 
 core = pytest.importorskip("pocketmq_core")
 
@@ -331,7 +335,8 @@ async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.Mo
 
 async def test_a_new_limit_is_kept_at_once() -> None:
     half = Half(lane=True, metrics=False, segment=1 << 20)
-    await half.read(send_request(0))
+    for _ in range(2):  # the second takes the lane
+        await half.read(send_request(0))
     half.state.apply(BrokerConfig(max_message_size=3))
     half.wire.written.clear()
     await half.read(send_request(0))
@@ -341,13 +346,14 @@ async def test_a_new_limit_is_kept_at_once() -> None:
 
 async def test_a_deleted_topic_is_not_written_to() -> None:
     half = Half(lane=True, metrics=False, segment=1 << 20)
-    await half.read(send_request(0))
+    for _ in range(2):  # the second takes the lane
+        await half.read(send_request(0))
     half.state.topics.remove("T", 1)
     half.state.store.delete_topic("T")
     half.wire.written.clear()
     await half.read(send_request(0))
     queue = half.state.store.queue("T", 0)
-    assert queue is None or queue.next_offset <= 1
+    assert queue is None or queue.next_offset <= 1  # a new queue, not the one that was deleted
     assert half.wire.written
     half.close()
 
@@ -357,3 +363,34 @@ def test_answers_of_a_burst_come_apart() -> None:
     assert [each.opaque for each in answered_by(b"".join(frames))] == [4, 5, 6]
     late = all_with_code(b"".join(frames), 10)
     assert late == b"".join(Command.request(310, number).reply(10).encode() for number in (4, 5, 6))
+
+
+async def test_a_gate_is_never_passed_by() -> None:
+    """Not even to a queue that an authenticated send has made known."""
+    access: dict[str, Any] = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": '{"username":"root","password":"root-secret"}',
+    }
+    async with running(**access) as (broker, address), client(address) as peer:
+        code, fields, body = send("orders")
+        signed = sign(fields, body, "root", "root-secret")
+        assert (await peer.ask(code, signed, body)).code == 0
+        for _ in range(2):
+            assert (await peer.ask(code, fields, body)).code == 16
+        assert broker.state.traffic.messages_in == 1
+
+
+def test_packed_records_are_appended_to_all_their_queues_or_to_none() -> None:
+    store = MessageStore.open(None, StoreOptions(segment_size=1 << 20), store_host=HOST)
+    first, gone = store.make_queue("T", 0), store.make_queue("U", 0)
+    store.append(first, [Record(topic=b"T", body=b"x")], [0], 1)
+    before = store.log.tail
+    gone.forget()
+    columns = [array(kind, [1, 2]).tobytes() for kind in ("Q", "q", "I")]
+    with pytest.raises(StoreError):
+        store.append_packed(b"z" * 9, [(first, 1, 2, 9, *columns), (gone, 0, 1, 9, 5, 5, 5)])
+    assert (first.next_offset, gone.next_offset, store.log.tail) == (1, 0, before)
+    store.append_packed(b"z" * 9, [(first, 1, 2, 9, *columns)])
+    assert (first.entries(1, 2), first.tags(1, 2)) == (([1, 2], [1, 2]), [1, 2])
+    store.close()

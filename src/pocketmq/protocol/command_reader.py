@@ -7,7 +7,14 @@ Owns nothing of the layout: `frame` has the prefix and what is kept of an unfini
 from pocketmq.errors import HeaderMalformed, ProtocolError
 from pocketmq.native import in_core
 from pocketmq.protocol.command import Command, read_command
-from pocketmq.protocol.frame import Frame, FrameReader, frame_span
+from pocketmq.protocol.frame import (
+    HEADER_LIMIT,
+    PREFIX_SIZE,
+    WORD_LIMIT,
+    Frame,
+    FrameReader,
+    unpack_prefix,
+)
 
 
 @in_core
@@ -21,11 +28,16 @@ def cut_commands(
     returns why.
     """
     commands: list[Command] = []
-    position = start
-    while (span := frame_span(data, position, limit)) is not None:
-        serialize, header_at, body_at, end = span
+    position, size = start, len(data)
+    while size - position >= PREFIX_SIZE:
+        length, word = unpack_prefix(data, position)
+        header_at = position + PREFIX_SIZE
+        body_at = header_at + (word & HEADER_LIMIT)
+        end = position + 4 + length
+        if end > size or body_at > end or length > limit - 4 or word > WORD_LIMIT:
+            break
         try:
-            command = read_command(Frame(serialize, data[header_at:body_at], data[body_at:end]))
+            command = read_command(Frame(word >> 24, data[header_at:body_at], data[body_at:end]))
         except HeaderMalformed as error:
             return commands, position, error.with_traceback(None)
         commands.append(command)

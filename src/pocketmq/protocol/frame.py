@@ -28,10 +28,11 @@ PREFIX_SIZE = _PREFIX.size
 """Bytes that tell how long a frame and its header are."""
 
 _LENGTH_LIMIT = 0x7FFFFFFF
-_WORD_LIMIT = 0x1FFFFFF  # the last known serialise type with the largest header
+WORD_LIMIT = 0x1FFFFFF
+"""The second word of a prefix at most: the last known serialise type with the largest header."""
 
 _pack_prefix = _PREFIX.pack
-_unpack_prefix = _PREFIX.unpack_from
+unpack_prefix = _PREFIX.unpack_from
 
 
 class SerializeType(IntEnum):
@@ -47,22 +48,6 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     serialize: int
     header: bytes
     body: bytes
-
-
-def frame_span(data: bytes, position: int, limit: int) -> tuple[int, int, int, int] | None:
-    """Return the serialise type of the frame at a position, where its parts begin, and its end.
-
-    None if the frame is not whole, or its prefix is broken.
-    """
-    if len(data) - position < PREFIX_SIZE:
-        return None
-    length, word = _unpack_prefix(data, position)
-    header_at = position + PREFIX_SIZE
-    body_at = header_at + (word & HEADER_LIMIT)
-    end = position + 4 + length
-    if end > len(data) or body_at > end or length > limit - 4 or word > _WORD_LIMIT:
-        return None
-    return word >> 24, header_at, body_at, end
 
 
 class FrameReader:
@@ -113,7 +98,7 @@ class FrameReader:
         """
         if not self._wanted:
             return 0
-        header: int = _unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
+        header: int = unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
         return max(0, PREFIX_SIZE + header - len(self._unfinished))
 
     @property
@@ -142,11 +127,11 @@ class FrameReader:
         size = len(data)
         limit = self._limit
         while size - position >= PREFIX_SIZE:
-            length, word = _unpack_prefix(data, position)
+            length, word = unpack_prefix(data, position)
             start = position + 8
             body_start = start + (word & HEADER_LIMIT)
             end = position + 4 + length
-            if body_start > end or length > limit - 4 or word > _WORD_LIMIT:
+            if body_start > end or length > limit - 4 or word > WORD_LIMIT:
                 return self._fail(_prefix_error(length, word, limit), frames)
             if end > size:
                 self._wanted = length + 4
@@ -181,7 +166,7 @@ class FrameReader:
         if missing > len(data):
             unfinished += data
             return len(data)
-        word = _unpack_prefix(unfinished)[1]
+        word = unpack_prefix(unfinished)[1]
         body_start = PREFIX_SIZE + (word & HEADER_LIMIT)
         if len(unfinished) < body_start:
             unfinished += data[:missing]
