@@ -280,10 +280,11 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, commands: list[Command]) -> None:
         """Hand over what one read brought: answers to their callers, then all requests."""
         requests: list[Command] = []
+        answer = self._requests.answer
         for command in commands:
             if not command.flag & RESPONSE_FLAG:
                 requests.append(command)
-            elif not self._requests.answer(command):
+            elif not answer(command):
                 logger.debug("%s: dropped an unexpected %r", self.remote_address, command)
         if requests:
             self._inbox.take(self, requests)

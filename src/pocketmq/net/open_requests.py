@@ -122,7 +122,7 @@ class OpenRequests:
         if outbox.paused or len(by_opaque) == 1 or len(frame) >= _LARGE:
             self.post(opaque, frame)
         else:
-            outbox.write(frame)
+            outbox.add(frame)
         return future
 
     def post_held(self) -> None:
@@ -143,9 +143,12 @@ class OpenRequests:
         waiter = self._by_opaque.pop(response.opaque, None)
         if self._held:
             self._held.pop(response.opaque, None)  # a peer that answers what it was not asked
-        if waiter is None or waiter[0].done():
+        if waiter is None:
             return False
-        waiter[0].set_result(response)
+        sink = waiter[0]
+        if sink.done():
+            return False
+        sink.set_result(response)
         return True
 
     def forget(self, opaque: int) -> None:

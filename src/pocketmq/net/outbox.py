@@ -61,6 +61,20 @@ class Outbox:
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
+    def add(self, piece: Buffer) -> None:
+        """Do what `write` does with one piece, at less cost."""
+        if not self._open:
+            return
+        pieces = self._pieces
+        pieces.append(piece)
+        self._queued += len(piece)
+        if self.corked:
+            return
+        if len(pieces) >= PORTION:
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush_soon)
+
     def write_now(self, piece: Buffer) -> None:
         """Hand a piece to the socket at once, unless others are queued before it."""
         if not self._open or self._pieces or self.corked or self._transport is None:

@@ -212,6 +212,25 @@ async def test_a_send_that_is_not_plain_yet_takes_no_turn_for_nothing() -> None:
         assert (await on.producer.send(MESSAGE)).queue.queue_id == 1
 
 
+@pytest.mark.parametrize("settings", [{}, {"timeout": LIMIT}])
+async def test_a_broker_whose_address_is_gone_is_passed_over(settings: dict[str, float]) -> None:
+    async with stage() as on:
+        await ready(on)
+        addresses = on.producer.session.addresses
+        addresses.masters = {"broker-b": addresses.masters["broker-b"]}
+        assert (await on.producer.send(MESSAGE, **settings)).queue.broker_name == "broker-b"
+        assert on.asked == {"broker-a": 0, "broker-b": 1}
+
+
+async def test_a_broker_that_moved_is_sent_to_at_its_new_address() -> None:
+    async with stage() as on:
+        await ready(on)
+        addresses = on.producer.session.addresses
+        addresses.masters = dict.fromkeys(("broker-a", "broker-b"), addresses.masters["broker-b"])
+        assert (await on.producer.send(MESSAGE)).queue.broker_name == "broker-a"
+        assert on.asked == {"broker-a": 0, "broker-b": 1}
+
+
 class Watching:
     def before_send(self, context: object) -> None: ...
     def after_send(self, context: object) -> None: ...

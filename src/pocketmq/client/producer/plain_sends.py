@@ -20,7 +20,7 @@ from pocketmq.client.producer.plain_frames import json_text, plain_frame
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template, read_stored
 from pocketmq.client.producer.tries import Tries
-from pocketmq.errors import InvalidInput, MQError, RequestTimedOut
+from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, RequestTimedOut
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.net import Connection
@@ -38,9 +38,9 @@ Aim: TypeAlias = tuple[Publication, int, MessageQueue, Template, bytes]
 """Where a plain message goes: topic, turn, queue, its template, and the end of the properties."""
 
 Posted: TypeAlias = tuple[
-    asyncio.Future[Command], int, Connection, str, float, Message, Publication, MessageQueue, str
+    asyncio.Future[Command], int, Connection, float, Message, Publication, MessageQueue, str
 ]
-"""A send on its way: response, its number, connection, address, time; message, place, its id."""
+"""A send on its way: response, its number, connection, time; message, topic, queue, its id."""
 
 
 class _PlainTopic(msgspec.Struct, frozen=True):
@@ -57,9 +57,7 @@ class PlainMessages:
 
     def __init__(self, sending: "Sending") -> None:
         options, writer = sending.options, sending.exchange.writer
-        self._possible = (
-            sending.rule.may_be_plain and writer.is_plain and options.linger is None
-        )
+        self._possible = sending.rule.may_be_plain and writer.is_plain and options.linger is None
         self._hooks = sending.hooks.hooks
         self._largest = min(options.compress_from - 1, options.max_message_size)
         self._preparing = sending.preparing
@@ -85,6 +83,7 @@ class PlainMessages:
         queues = publication.queues
         if queues is not topic.queues:
             topic = self._renew(topic)
+            queues = topic.queues  # a thread may see a newer route here than above
         if (
             not queues
             or not 0 < len(message.body) <= self._largest
@@ -143,6 +142,9 @@ class PlainSends:
         self._next_id = sending.preparing.ids.next_parts
         self._check = session.check
         self._address = session.brokers.send_address
+        self._addresses = session.addresses
+        self._masters = session.addresses.masters
+        self._connections: dict[str, Connection] = {}  # by broker, while `_masters` stays
         self._known = session.calls.dialer.known
         self._timeout = sending.options.send_timeout
 
@@ -150,32 +152,50 @@ class PlainSends:
         """Send a message if it is plain; None if it takes the ordinary path.
 
         Every message posted ends with `receipt`, `go_on` or `abandon`, which free its place in
-        the window. Raises `ClientClosed` or `ClientForked`.
+        the window (the first two unless they raise). Raises `ClientClosed` or `ClientForked`.
         """
         try:
             aim = self._aim(message)
-            if aim is None:
-                return None
-            self._check()
-            publication, turn, queue, template, tail = aim
-            address = self._address(queue.broker_name)
         except InvalidInput:
             return None
-        connection = self._known(address)
+        if aim is None:
+            return None
+        self._check()
+        publication, turn, queue, template, tail = aim
+        if self._masters is not self._addresses.masters:
+            self._masters = self._addresses.masters
+            self._connections.clear()
+        connection = self._connections.get(queue.broker_name)
+        if connection is None or connection.closed:
+            connection = self._connection(queue.broker_name)
         body = message.body
         if connection is None or not self._window.try_enter(len(body)):
             return None
         publication.robin.index = turn
-        now_ms = self._now_ms()
-        prefix, number = self._next_id(now_ms)
-        asked = self._now()
-        requests = connection.requests
-        opaque = requests.number()
-        frame, unique_id = plain_frame(
-            template.head, template.middle, tail, prefix, number, body, now_ms, opaque
-        )
-        answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
-        return answer, opaque, connection, address, asked, message, publication, queue, unique_id
+        try:
+            now_ms = self._now_ms()
+            prefix, number = self._next_id(now_ms)
+            asked = self._now()
+            requests = connection.requests
+            opaque = requests.number()
+            frame, unique_id = plain_frame(
+                template.head, template.middle, tail, prefix, number, body, now_ms, opaque
+            )
+            answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
+        except BaseException:
+            self._window.leave(len(body))
+            raise
+        return answer, opaque, connection, asked, message, publication, queue, unique_id
+
+    def _connection(self, broker: str) -> Connection | None:
+        """Return the connection to a broker, and remember it while its address stays the same."""
+        try:
+            connection = self._known(self._address(broker))
+        except BrokerNotFound:
+            return None
+        if connection is not None:
+            self._connections[broker] = connection
+        return connection
 
     def receipt(self, posted: Posted, reply: Command | MQError) -> SendReceipt | None:
         """End a send that was stored as usual and return its receipt; None calls for `go_on`."""
@@ -188,13 +208,10 @@ class PlainSends:
             stored = read_stored(fields)
         except (DecodeError, ValueError):
             return None
-        _, _, _, _, asked, message, _, queue, unique_id = posted
+        _, _, _, asked, message, _, queue, unique_id = posted
         if stored.queueId != queue.queue_id or stored.batchUniqId is not None:
             return None
-        size, window = len(message.body), self._window
-        window.budget.answered(size, asked, self._now(), window.bytes)
-        window.leave(size)
-        return SendReceipt(
+        receipt = SendReceipt(
             status=_OK,
             message_id=unique_id,
             offset_message_id=stored.msgId,
@@ -205,13 +222,17 @@ class PlainSends:
             region_id=stored.region or DEFAULT_REGION,
             trace_on=stored.trace_on != "false",
         )
+        size, window = len(message.body), self._window
+        window.budget.answered(size, asked, self._now(), window.bytes)
+        window.leave(size)
+        return receipt
 
     def go_on(self, posted: Posted, reply: Command | MQError) -> Coroutine[Any, Any, SendReceipt]:
         """Return what continues on the ordinary path after this response, or this error.
 
         Not a coroutine function, so that nothing of the caller holds the error while it runs.
         """
-        _, _, connection, address, asked, message, publication, queue, unique_id = posted
+        _, _, connection, asked, message, publication, queue, unique_id = posted
         outgoing = self.messages.outgoing(message, publication, unique_id)
         outcome: SendReceipt | MQError
         if isinstance(reply, MQError):
@@ -219,6 +240,7 @@ class PlainSends:
             if isinstance(reply, RequestTimedOut):
                 self._exchange.timed_out(connection, asked, len(outgoing.body))
         else:
+            address = connection.remote_address
             outcome = self._exchange.read(reply, asked, outgoing, queue, address)
         ended = TryEnded(queue, self._now() - asked, outcome)
         tries = self._sending.rule.tries(
@@ -239,4 +261,4 @@ class PlainSends:
     def abandon(self, posted: Posted) -> None:
         """End a send whose caller no longer waits for it."""
         posted[2].forget(posted[1])
-        self._window.leave(len(posted[5].body))
+        self._window.leave(len(posted[4].body))

@@ -186,16 +186,17 @@ class Producer:
             plain = sending.plain
             reply: Command | MQError
             try:
-                reply = await posted[0]
-            except MQError as error:
-                reply = error
+                try:
+                    reply = await posted[0]
+                except MQError as error:
+                    reply = error
+                receipt = plain.receipt(posted, reply)
+                if receipt is not None:
+                    return receipt
+                rest = plain.go_on(posted, reply)
             except BaseException:
                 plain.abandon(posted)
                 raise
-            receipt = plain.receipt(posted, reply)
-            if receipt is not None:
-                return receipt
-            rest = plain.go_on(posted, reply)
             del posted, reply  # an error has a traceback, whose frames have this one
             return await rest
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
