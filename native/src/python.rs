@@ -3,7 +3,6 @@
 //! `pocketmq` imports this module while it is being imported itself, so nothing of it can be
 //! looked up before a function is called.
 
-use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -32,12 +31,6 @@ impl Imported {
             })
             .map(|found| found.bind(py))
     }
-
-    /// Return what raises this class; `args` are those of its constructor.
-    pub fn error<'py>(&self, py: Python<'py>, args: impl PyCallArgs<'py>) -> PyErr {
-        let made = self.get(py).and_then(|class| class.call1(args));
-        made.map_or_else(|error| error, PyErr::from_value)
-    }
 }
 
 static PURE: Imported = Imported::new("pocketmq.native", "pure");
@@ -47,8 +40,3 @@ static PURE: Imported = Imported::new("pocketmq.native", "pure");
 pub fn pure<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     PURE.get(py)?.get_item(name)
 }
-
-/// `pocketmq.errors.InvalidInput(text)`.
-pub static INVALID_INPUT: Imported = Imported::new("pocketmq.errors", "InvalidInput");
-/// `pocketmq.errors.MessageMalformed(reason, position)`.
-pub static MESSAGE_MALFORMED: Imported = Imported::new("pocketmq.errors", "MessageMalformed");

@@ -7,8 +7,6 @@
 pub const MAGIC_V1: u32 = 0xDAA3_20A7;
 /// The magic of a record with two bytes for it.
 pub const MAGIC_V2: u32 = 0xDAA3_20AB;
-/// The magic of the unused end of a commit-log file.
-pub const MAGIC_BLANK: u32 = 0xCBD4_3194;
 /// Bytes before the body of a record with IPv4 hosts.
 pub const BODY_AT: usize = 88;
 /// Bytes that a disk writes as a whole, at least.

@@ -69,7 +69,8 @@ def test_those_who_wait_and_those_who_ask_later_get_the_same() -> None:
         assert waiting.result(30).message_id == "AA"
         assert called.result(30) == "BB"
         assert first.result(30).done
-    assert {each.result().message_id for each in as_completed(futures, 30)} == {"AA", "BB", "CC"}
+    plain: list[Future[SendReceipt]] = [*futures]
+    assert {each.result().message_id for each in as_completed(plain, 30)} == {"AA", "BB", "CC"}
 
 
 def test_an_error_is_each_futures_own() -> None:
@@ -128,7 +129,7 @@ def test_no_wait_is_lost_however_threads_meet() -> None:
 
 def places(cluster: Cluster, topic: str, count: int) -> dict[tuple[str, int, int], bytes]:
     """Read a topic; return its bodies by broker, queue and offset."""
-    found = {}
+    found: dict[tuple[str, int, int], bytes] = {}
     with mq.PullConsumer(cluster.address, group=f"read-{topic}", consume_from="first") as consumer:
         consumer.subscribe(topic)
         deadline = time.monotonic() + 60
@@ -215,13 +216,32 @@ def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) ->
 
 def test_a_full_window_lets_open_batches_leave(cluster: Cluster, topic: str) -> None:
     """A thread that waits for capacity does not wait for company that cannot come."""
-    with mq.Producer(cluster.address, group="g", window=8, linger=0.9) as producer:
-        producer.send(Message(topic, b"first"), timeout=30)
+    topics = [cluster.create_topic(f"{topic}-{n}", queues=1) for n in range(4)]
+    with mq.Producer(cluster.address, group="g", window=4, linger=0.9) as producer:
+        for each in topics:
+            producer.send_oneway(Message(each, b"first"))
         started = time.monotonic()
-        futures = [producer.submit(Message(topic, b"%02d" % n)) for n in range(33)]
+        futures = [producer.submit(Message(each, b"x")) for each in topics]
+        futures.append(producer.submit(Message(topics[0], b"y")))
+        assert time.monotonic() - started < 0.8
         producer.flush()
-        assert time.monotonic() - started < 0.9
         assert all(future.result(0).ok for future in futures)
+
+
+def test_an_open_batch_takes_no_more_than_the_window() -> None:
+    with Cluster(brokers=1, faults=True) as cluster, ThreadPoolExecutor() as threads:
+        topic = cluster.create_topic("orders", queues=1)
+        # Half a window fills a batch: two are in flight, and the third has places left.
+        with mq.Producer(cluster.address, group="g", window=9, linger=0.9) as producer:
+            producer.send_oneway(Message(topic, b"first"))
+            (broker,) = cluster.brokers
+            cluster.partition(broker)
+            futures = [producer.submit(Message(topic, b"%d" % n), timeout=20) for n in range(9)]
+            tenth = threads.submit(producer.submit, Message(topic, b"9"), timeout=20)
+            assert not wait([tenth], 0.3).done
+            cluster.heal(broker)
+            futures.append(tenth.result(30))
+            assert all(future.result(30).ok for future in futures)
 
 
 def test_closing_sends_what_waits_for_company(cluster: Cluster, topic: str) -> None:

@@ -81,6 +81,26 @@ def test_forms_that_the_core_leaves_to_the_pure_function() -> None:
     assert same("encode_numbered", [], PREFIX, []) == ("returned", empty)
 
 
+def test_properties_by_the_names_of_others_are_left_to_the_pure_function() -> None:
+    for name in ("KEYS", "WAIT", "TAGS", "UNIQ_KEY"):
+        odd = message(b"x", "tag", ["key"], {"a": "b", name: "v", "c": "d"}, 0)
+        assert odd.properties[name] == "v"
+        same("encode_numbered", [odd], PREFIX, [1])
+
+
+def test_separators_are_refused_in_names_and_kept_or_refused_in_values() -> None:
+    for name, value in (
+        ("a\x01b", "v"),
+        ("a\x02b", "v"),
+        ("a", "v\x01w"),
+        ("a", "v\x02w"),
+        ("", "v"),
+    ):
+        odd = message(b"x", None, (), {name: value}, 0)
+        kind, *_ = same("encode_numbered", [odd], PREFIX, [1])
+        assert (kind == "returned") == (value == "v\x01w")
+
+
 def test_what_is_encoded_can_be_read() -> None:
     batch = [
         Message("T", b"one"),

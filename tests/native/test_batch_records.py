@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.errors import MessageMalformed
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.records import Record
 from tests.native.both import alone, core, damaged, same
@@ -70,8 +71,16 @@ def test_any_bytes(body: bytes) -> None:
     st.sampled_from([b"", bytes(7), bytes(20)]),
 )
 def test_places_that_do_not_exist(offset: int, position: int, time: int, host: bytes) -> None:
-    body = encode_batch([])
+    body = encode_batch([BatchEntry(b"x")])
     pack(body, LIKE, offset, position, store_timestamp_ms=time, store_host=host)
+
+
+def test_properties_of_more_than_their_length_can_hold_are_refused() -> None:
+    text = bytes(0x8000)
+    size = (22 + len(text)).to_bytes(4, "big")
+    body = size + bytes(16) + b"\x80\0" + text
+    error, reason, _ = pack(body, LIKE, 0, 0)
+    assert (error, "properties of -32768 bytes" in reason) == (MessageMalformed, True)
 
 
 def test_columns_are_what_an_index_stores() -> None:

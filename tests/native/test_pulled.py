@@ -69,6 +69,14 @@ def test_lengths_that_add_up_and_are_out_of_range() -> None:
             assert len(value[1]) - 1 == (1 if before else 0), "only what comes before it is plain"
 
 
+def test_every_bit_of_a_checksum_counts() -> None:
+    crc = int.from_bytes(V1[8:12], "big")
+    for bit in range(32):
+        body = V1[:8] + (crc ^ 1 << bit).to_bytes(4, "big") + V1[12:]
+        kind, value = same("plain_messages", V1 + body, BROKER)
+        assert (kind, len(value[1]) - 1) == ("returned", 1)
+
+
 def test_most_messages_of_a_pull_are_plain() -> None:
     (_, messages, position) = same("plain_messages", V1 * 50, BROKER)[1]
     assert (len(messages) - 1, position[1]) == (50, 50 * len(V1))

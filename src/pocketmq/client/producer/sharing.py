@@ -63,7 +63,7 @@ class Lane:
         """Whether its messages cannot share batches."""
         self.open: SharedBatch | None = None
         self.waiting: dict[SharedBatch, asyncio.TimerHandle] = {}
-        """Full batches that follow one in flight, of a chosen queue; with the ends of their time."""
+        """Full batches that follow one in flight, of a chosen queue; with timers of their ends."""
         self.in_flight = 0
         self.timer: asyncio.TimerHandle | None = None
 
@@ -289,10 +289,9 @@ class Sharing:
             return set(self.pending)
 
     def close(self) -> None:
-        """Send everything that waits for company, and take nothing more."""
+        """Take nothing more."""
         with self.lock:
             self.closed = True
-        self.leave_all()
 
     def _look_at(self, lane: Lane) -> None:
         """Send the open batch of a lane if it has waited long enough; or look again later."""
