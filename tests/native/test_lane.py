@@ -29,6 +29,7 @@ from pocketmq.protocol.frame import encode_frame
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
+from pocketmq.store.appending import Run
 from tests.access.attempts import send, sign
 from tests.broker.running import client, running, send_fields
 
@@ -358,6 +359,18 @@ async def test_a_deleted_topic_is_not_written_to() -> None:
     half.close()
 
 
+async def test_a_queue_that_a_topic_no_longer_has_is_refused() -> None:
+    half = Half(lane=True, metrics=False, segment=1 << 20)
+    for _ in range(2):
+        await half.read(send_request(3))
+    less = TopicConfig(topic_name="T", read_queue_nums=1, write_queue_nums=1)
+    half.state.topics.put("T", less, 1)
+    half.wire.written.clear()
+    await half.read(send_request(3))
+    assert b"request queueId[3] is illegal" in half.wire.written
+    half.close()
+
+
 def test_answers_of_a_burst_come_apart() -> None:
     frames = [Command.request(310, number).reply(0).encode() for number in (4, 5, 6)]
     assert [each.opaque for each in answered_by(b"".join(frames))] == [4, 5, 6]
@@ -387,10 +400,16 @@ def test_packed_records_are_appended_to_all_their_queues_or_to_none() -> None:
     store.append(first, [Record(topic=b"T", body=b"x")], [0], 1)
     before = store.log.tail
     gone.forget()
-    columns = [array(kind, [1, 2]).tobytes() for kind in ("Q", "q", "I")]
+    numbers = [1, 2]
+    columns = (
+        array("Q", numbers).tobytes(),
+        array("q", numbers).tobytes(),
+        array("I", numbers).tobytes(),
+    )
+    run: Run = (first, 1, 2, 9, *columns)
     with pytest.raises(StoreError):
-        store.append_packed(b"z" * 9, [(first, 1, 2, 9, *columns), (gone, 0, 1, 9, 5, 5, 5)])
+        store.append_packed(b"z" * 9, [run, (gone, 0, 1, 9, 5, 5, 5)])
     assert (first.next_offset, gone.next_offset, store.log.tail) == (1, 0, before)
-    store.append_packed(b"z" * 9, [(first, 1, 2, 9, *columns)])
+    store.append_packed(b"z" * 9, [run])
     assert (first.entries(1, 2), first.tags(1, 2)) == (([1, 2], [1, 2]), [1, 2])
     store.close()
