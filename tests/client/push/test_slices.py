@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pocketmq.client.push.handlers import Consumed
+from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
 from tests.client.push import stands
 from tests.loops import leap, leaping, until
@@ -87,7 +88,7 @@ async def test_what_is_behind_a_call_that_hangs_is_done_by_others(kind: str) -> 
 async def test_no_message_of_a_slice_begins_after_its_queue_was_lost(kind: str) -> None:
     handler = Hanging(3)
     async with stands.stand(getattr(handler, kind), threads=1) as (one, _):
-        held, other = one.hold(), one.hold(stands.MessageQueue("orders", "broker-a", 1))
+        held, other = one.hold(), one.hold(MessageQueue("orders", "broker-a", 1))
         one.arrive(held, stands.messages(50))
         await until(lambda: handler.begun[-1:] == [3], "the fourth call")
         one.drop(held)

@@ -129,9 +129,9 @@ class SlicePart(Part):
     def take(self) -> Outcome:
         """Return what was done since the last call of this; for the loop."""
         self.noted = False  # first: what is done from now on is noted again
-        calls, took = self._calls, self._took
-        before, self._seen = self._seen, (calls, took)
         done, failed, skipped = _taken(self._done), _taken(self._failed), _taken(self._skipped)
+        calls, took = self._calls, self._took  # after the lists: what is in them is counted
+        before, self._seen = self._seen, (calls, took)
         return Outcome(done, failed, skipped, calls - before[0], took - before[1])
 
     def make(self, worker: Worker, until: int) -> bool:
