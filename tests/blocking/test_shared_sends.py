@@ -217,7 +217,9 @@ def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) ->
 def test_a_full_window_lets_open_batches_leave(cluster: Cluster, topic: str) -> None:
     """A thread that waits for capacity does not wait for company that cannot come."""
     topics = [cluster.create_topic(f"{topic}-{n}", queues=1) for n in range(4)]
-    with mq.Producer(cluster.address, group="g", window=4, linger=0.9) as producer:
+    with mq.Producer(
+        cluster.address, group="g", window=4, linger=0.9, send_timeout=30.0
+    ) as producer:
         for each in topics:
             producer.send_oneway(Message(each, b"first"))
         started = time.monotonic()

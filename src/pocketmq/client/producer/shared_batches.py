@@ -134,13 +134,13 @@ class LoopBatch(SharedBatch):
     def on_unwanted(self, call: Callable[[], object]) -> None:
         """Call a function when all futures have been cancelled."""
 
-        def cancelled(_: object) -> None:
-            if self.unwanted():
+        def ended(future: asyncio.Future[SendReceipt]) -> None:
+            if future.cancelled() and self.unwanted():
                 call()
 
         for taker in self.takers:
             if isinstance(taker, asyncio.Future):
-                taker.add_done_callback(cancelled)
+                taker.add_done_callback(ended)
 
     def settle(self, receipts: "BatchReceipts") -> None:
         """Hand every future its receipt."""
