@@ -36,7 +36,7 @@ _first_wait = threading.Lock()
 
 
 class ThreadBatch(SharedBatch):
-    """A batch that threads fill. Its futures ask it for their receipts; those waited for are told.
+    """A batch that threads fill. Its futures ask it for their receipts; it notifies those waited for.
 
     Outcomes come on the loop, and are guarded by one lock together with the first wait for each.
     """
@@ -71,7 +71,7 @@ class ThreadBatch(SharedBatch):
         return self._receipts is not None or self._error is not None or at in self._ones
 
     def watch(self, at: int, future: "SharedSend") -> None:
-        """Tell a future its outcome when it comes; with the lock held."""
+        """Notify a future when its outcome comes; with the lock held."""
         self._waited_for[at] = future
 
     def drop_cancelled(self) -> None:

@@ -53,7 +53,7 @@ class _PlainTopic(msgspec.Struct, frozen=True):
 
 
 class PlainMessages:
-    """Tells which messages are plain, and where they go. Any thread may call it."""
+    """Decides which messages are plain, and where they go. Any thread may call it."""
 
     def __init__(self, sending: "Sending") -> None:
         options, writer = sending.options, sending.exchange.writer

@@ -294,7 +294,7 @@ class Sharing:
             self.closed = True
 
     def _look_at(self, lane: Lane) -> None:
-        """Send the open batch of a lane if it has waited long enough; or look again later."""
+        """Send the open batch of a lane if it has waited long enough; else set a timer."""
         with self.lock:
             batch = lane.open
             wait = self._patience if batch is None else self._wait_of(lane, batch)

@@ -43,7 +43,7 @@ class Trip:
         self._start = start
 
     def done(self) -> bool:
-        """Whether it need not be told its outcome: never, its lane waits for it."""
+        """Whether its outcome is not wanted: never, its lane waits for it."""
         return False
 
     def abandoned(self) -> bool:
@@ -143,7 +143,7 @@ class _OneOf:
         self._then = then
 
     def done(self) -> bool:
-        """Whether it need not be told its outcome: never, its batch waits for it."""
+        """Whether its outcome is not wanted: never, its batch waits for it."""
         return False
 
     def set_result(self, receipt: SendReceipt) -> None:
