@@ -170,3 +170,24 @@ def test_messages_that_are_done_are_not_kept_alive_by_one_that_is_not() -> None:
     gc.collect()
     assert len(runs) == 10
     assert len(alive) <= 4 * 10
+
+
+def test_a_replaced_message_counts_with_its_own_bytes_when_it_leaves() -> None:
+    for queue in (ProcessQueue[Msg](0.0), DictQueue(0.0)):
+        first, second, later = Msg(1, 10), Msg(2, 3), Msg(9, 10)
+        queue.put([first, Msg(2, 10)])
+        queue.put([later])
+        queue.put([second])
+        assert queue.size == 30
+        assert queue.remove([first, second], 0.0) == 9
+        assert queue.size == 17
+
+
+def test_a_message_that_was_done_and_is_pulled_again_has_not_begun() -> None:
+    for queue in (ProcessQueue[Msg](0.0), DictQueue(0.0)):
+        queue.put([Msg(1), Msg(5)])
+        queue.mark_started([Msg(1)], 0.0)
+        assert queue.first_if_expired(1.0, 100.0) == Msg(1)
+        queue.remove([Msg(1)], 100.0)
+        queue.put_before([Msg(1)])
+        assert queue.first_if_expired(1.0, 100.0) is None
