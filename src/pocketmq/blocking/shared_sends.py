@@ -36,7 +36,7 @@ _first_wait = threading.Lock()
 
 
 class ThreadBatch(SharedBatch):
-    """A batch that threads fill. Its futures ask it for their receipts; it notifies those waited for.
+    """A batch that threads fill. Its futures ask it for receipts; it notifies those waited for.
 
     Outcomes come on the loop, and are guarded by one lock together with the first wait for each.
     """

@@ -212,13 +212,13 @@ async def test_a_send_that_is_not_plain_yet_takes_no_turn_for_nothing() -> None:
         assert (await on.producer.send(MESSAGE)).queue.queue_id == 1
 
 
-@pytest.mark.parametrize("timeout", [None, LIMIT])
-async def test_a_broker_whose_address_is_gone_is_passed_over(timeout: float | None) -> None:
+@pytest.mark.parametrize("limit", [None, LIMIT])
+async def test_a_broker_whose_address_is_gone_is_passed_over(limit: float | None) -> None:
     async with stage() as on:
         await ready(on)
         addresses = on.producer.session.addresses
         addresses.masters = {"broker-b": addresses.masters["broker-b"]}
-        assert (await on.producer.send(MESSAGE, timeout=timeout)).queue.broker_name == "broker-b"
+        assert (await on.producer.send(MESSAGE, timeout=limit)).queue.broker_name == "broker-b"
         assert on.asked == {"broker-a": 0, "broker-b": 1}
 
 
