@@ -58,15 +58,18 @@ def test_an_unknown_loop_is_an_error_and_runs_nothing(monkeypatch: pytest.Monkey
         loops.run(_running())  # a coroutine that was never awaited would warn
 
 
-@pytest.mark.parametrize("kind", ["asyncio", *(["uvloop"] if INSTALLED else [])])
-def test_blocking_clients_run_on_the_loop_that_was_chosen(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [("", "asyncio"), ("asyncio", "asyncio"), *([("uvloop", "uvloop")] if INSTALLED else [])],
+)
+def test_blocking_clients_run_on_the_loop_that_was_chosen(asked: str, kind: str) -> None:
     code = (
         "from pocketmq.blocking.process_loop import loop_thread;"
         "print(type(loop_thread().loop).__module__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {loops.CHOICE: kind},
+        env=os.environ | {loops.CHOICE: asked},
         capture_output=True,
         text=True,
         check=True,

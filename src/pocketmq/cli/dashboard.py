@@ -166,7 +166,13 @@ class DashboardChild:
         """Start it and return its address. Raises `CannotStart`; the child logs the reason."""
         command = (sys.executable, "-m", "pocketmq.cli", "dashboard", "--with-parent")
         self._process = await asyncio.create_subprocess_exec(
-            *command, "-n", namesrv, *self._arguments, stdin=PIPE, stdout=PIPE, process_group=0
+            *command,
+            "-n",
+            namesrv,
+            *self._arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            start_new_session=True,  # Ctrl-C goes to the parent alone; uvloop knows no groups
         )
         assert self._process.stdout is not None
         try:
