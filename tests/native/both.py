@@ -82,3 +82,11 @@ def alone(name: str, *args: Any, **options: Any) -> Any:
         return getattr(core, name)(*args, **options)
     finally:
         native.pure[name] = function
+
+
+def functions(module: Any) -> list[str]:
+    """Return the names of a core's functions; types and constants begin with an upper-case letter.
+
+    A wheel has the core as a module of the same name within a package.
+    """
+    return [name for name in dir(module) if name[0].islower() and callable(getattr(module, name))]

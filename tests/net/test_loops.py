@@ -19,9 +19,9 @@ async def _running() -> type[asyncio.AbstractEventLoop]:
     return type(asyncio.get_running_loop())
 
 
-def test_uvloop_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_of_asyncio_is_used_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(loops.CHOICE, raising=False)
-    assert loops.loop_kind() == ("uvloop" if INSTALLED else "asyncio")
+    assert loops.loop_kind() == "asyncio"
     assert loops.run(_running()).__module__.startswith(loops.loop_kind())
 
 

@@ -29,6 +29,9 @@ from pocketmq.protocol.frame import Buffer
 
 logger = logging.getLogger("pocketmq.net")
 
+LANE_READ = 32 * 1024
+"""Bytes of one read for a lane: fewer than 256 of the smallest sends."""
+
 
 class Connection(asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
@@ -239,7 +242,13 @@ class Connection(asyncio.BufferedProtocol):
             self.blame_owner(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Return the buffer to read into."""
+        """Return the buffer to read into.
+
+        What one read brings a lane, other connections wait for: so it is little, unless the rest
+        of a large frame comes.
+        """
+        if self.lane is not None and not self._reader.buffered:
+            return self._read_buffer[:LANE_READ]
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:

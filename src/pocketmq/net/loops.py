@@ -1,9 +1,9 @@
-"""The event loop where PocketMQ makes one itself: uvloop if it is installed, else asyncio's own.
+"""The event loop where PocketMQ makes one itself: asyncio's own, or uvloop where it is asked for.
 
-That is the loop of servers on the command line and of brokers in processes of their own. Blocking
-clients, and clusters in the application's process, use asyncio's unless they are asked not to: they
-may have to end with connections open, which uvloop reports. An application's own loop is its own
-choice. `POCKETMQ_LOOP` in the environment chooses for all: `asyncio` or `uvloop`.
+That is the loop of blocking clients, of embedded clusters and of servers on the command line. An
+application's own loop is its own choice. `POCKETMQ_LOOP` in the environment chooses: `asyncio` or
+`uvloop`. uvloop is not the default: it reads up to 32 times from one connection before others have
+their turn, and reports connections that are open at the exit of the interpreter.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _KINDS = ("asyncio", "uvloop")
 NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 
-def loop_kind(*, in_application: bool = False) -> str:
+def loop_kind() -> str:
     """Return which loop is made: "uvloop" or "asyncio".
 
     Raises `InvalidInput` if the environment asks for an unknown one, or for one that is missing.
@@ -33,7 +33,7 @@ def loop_kind(*, in_application: bool = False) -> str:
     wanted = os.environ.get(CHOICE, "")
     found = sys.platform != "win32" and find_spec("uvloop") is not None
     if not wanted:
-        return "uvloop" if found and not in_application else "asyncio"
+        return "asyncio"
     if wanted not in _KINDS:
         raise InvalidInput(f"{CHOICE} is {wanted!r}; it may be {' or '.join(_KINDS)}")
     if wanted == "uvloop" and not found:
@@ -52,12 +52,12 @@ def loop_description() -> str:
     return f"uvloop {version('uvloop')}"
 
 
-def loop_maker(*, in_application: bool = False) -> NewLoop:
+def loop_maker() -> NewLoop:
     """Return what makes a loop; the module it comes from is imported by this.
 
     Raises `InvalidInput` as `loop_kind` does.
     """
-    if loop_kind(in_application=in_application) == "asyncio":
+    if loop_kind() == "asyncio":
         return asyncio.new_event_loop
     import uvloop
 
