@@ -90,6 +90,9 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            # A task that is cancelled before it has begun cannot clean up: asyncio would forget a
+            # connection that it has just accepted.
+            self.loop.run_until_complete(asyncio.sleep(0))
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()
