@@ -204,3 +204,43 @@ def test_what_cannot_be_is_told_in_one_line(
         ingest(spark, "127.0.0.1:1", ["t"], tmp_path / "4", settings)
     assert "\n" not in str(failed.value)
     assert "127.0.0.1:1" in str(failed.value)
+
+
+def test_any_file_system_that_spark_reaches_will_do(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
+) -> None:
+    """A mount table of Hadoop's stands for a file system that is none of this machine's."""
+    lake = tmp_path / "lake"
+    (lake / "orders" / "data" / ".spark-staging-1").mkdir(parents=True)
+    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    settings.set(f"fs.viewfs.mounttable.{topic}.link./lake", lake.as_uri())
+    place = f"viewfs://{topic}/lake/orders"
+    once = IngestSettings(once=True, schema="id BIGINT")
+    send(cluster, topic, [b'{"id": 1}', b'{"id": 2}', b"torn"])
+    first = ingest(spark, cluster.address, [topic], place, once)
+    send(cluster, topic, [b'{"id": 3}'])
+    second = ingest(spark, cluster.address, [topic], place, once)
+    assert (first.rows, first.bad, second.rows, second.bad) == (2, 1, 1, 0)
+    assert sorted(row["id"] for row in rows(lake / "orders")) == [1, 2, 3]
+    assert [row["body"] for row in rows(lake / "orders", "bad")] == [b"torn"]
+    assert list((lake / "orders" / "data").glob(".spark-staging-*")) == []
+    assert not Path(f"viewfs:/{topic}").exists()
+    with pytest.raises(InvalidInput, match="was started with another schema; see viewfs://"):
+        ingest(spark, cluster.address, [topic], place, IngestSettings(once=True, schema="n STRING"))
+    with pytest.raises(InvalidInput, match="only local files are merged"):
+        compact(place)
+    other = f"viewfs://{topic}/other"  # not mounted, so read-only
+    with pytest.raises(InvalidInput, match=f"cannot write to {other}: .+"):
+        ingest(spark, cluster.address, [topic], other, once)
+
+
+def test_an_unknown_file_system_is_refused(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match='cannot reach nosuch://x/y: No FileSystem for scheme "'):
+        ingest(spark, cluster.address, [topic], "nosuch://x/y", ONCE)
+    with pytest.raises(InvalidInput, match=r"cannot reach viewfs://none/y: .*Empty Mount table"):
+        ingest(spark, cluster.address, [topic], "viewfs://none/y", ONCE)
+    send(cluster, topic, [b"x"])
+    assert ingest(spark, cluster.address, [topic], tmp_path.as_uri(), ONCE).rows == 1
+    assert [row["body"] for row in rows(tmp_path)] == [b"x"]

@@ -1,6 +1,5 @@
 """`pocketmq pipeline copy`: copy messages between topics or clusters."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 @click.option("--to-topic", metavar="TOPIC", help="Topic to copy to.  [default: the same name]")
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Directory for the progress; a later run with it resumes.",
+    help="Directory for the progress, or an address that Spark knows; a later run resumes.",
 )
 @click.option("--keep-order", is_flag=True, help="Copy each queue to one queue, in order.")
 @click.option(
@@ -40,7 +38,7 @@ def command(
     namesrv: str,
     to_namesrv: str | None,
     to_topic: str | None,
-    checkpoint: Path,
+    checkpoint: str,
     keep_order: bool,
     exactly_once: bool,
     **given: Any,

@@ -1,6 +1,5 @@
 """`pocketmq pipeline ingest`: write topics to Parquet."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "place",
-    type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Directory to write to; a later run with it resumes.",
+    help="Directory to write to, or an address that Spark knows (s3a://…); a later run resumes.",
 )
 @click.option(
     "--schema",
@@ -42,7 +40,7 @@ def command(
     *,
     run: streams.StreamRun,
     namesrv: str,
-    place: Path,
+    place: str,
     schema: str | None,
     day_from: str,
     compacting: bool,
@@ -90,7 +88,7 @@ def command(
         print(f"merged {merged.files_before} files into {merged.files_after}")
 
 
-def _compact_alone(place: Path, *, wanted: bool) -> None:
+def _compact_alone(place: str, *, wanted: bool) -> None:
     if not wanted:
         raise click.UsageError("no topic; give at least one with -t")
     from pocketmq.pipelines.ingest import compact
@@ -100,10 +98,10 @@ def _compact_alone(place: Path, *, wanted: bool) -> None:
     print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
 
-def _summary(result: "IngestResult", place: Path) -> str:
+def _summary(result: "IngestResult", place: str) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
-    bad = f"; {result.bad:,} unreadable messages are in {place / 'bad'}" if result.bad else ""
+    bad = f"; {result.bad:,} unreadable messages are in {place}/bad" if result.bad else ""
     return (
-        f"{result.rows:,} rows{late} in {result.batches} batches to {place / 'data'} "
+        f"{result.rows:,} rows{late} in {result.batches} batches to {place}/data "
         f"in {result.seconds:.1f} s{bad}"
     )

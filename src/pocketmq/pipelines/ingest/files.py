@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import dataset, parquet
 
 from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.places import local_path
 
 STAGING = ".compacting"
 JOURNAL = ".compaction.json"
@@ -41,9 +42,11 @@ def compact(
 ) -> CompactionResult:
     """Merge the files of every day and topic that has several, below `data` and `bad`.
 
-    Raises `InvalidInput` if the directory is not that of an ingestion.
+    Raises `InvalidInput` if the directory is not that of an ingestion, or not on this machine.
     """
-    root = Path(place)
+    root = local_path(place)
+    if root is None:
+        raise InvalidInput(f"{place} is not on this machine; only local files are merged")
     if not (root / "checkpoint").is_dir():
         raise InvalidInput(f"{place} is not the directory of an ingestion")
     last = _last_batch(root)

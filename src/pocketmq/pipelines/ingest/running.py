@@ -1,6 +1,5 @@
 """Runs an ingestion: a stream from topics, written so that each batch can be repeated."""
 
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.pipelines.ingest.files import repair
 from pocketmq.pipelines.ingest.shaping import check_day, saved_schema, shaped
+from pocketmq.pipelines.places import LocalPlace, Place, place_of
 from pocketmq.pipelines.queries import reason_of, wait_for
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ def ingest(
 ) -> IngestResult:
     """Copy topics to Parquet in a directory, each message once, resuming where it ended.
 
+    `place` is a path, or an address of any file system that Spark reaches (`s3a://…`, `hdfs://…`).
+
     With `once` it ends when everything stored at the start is copied; else it runs until `stop` is
     set or Ctrl-C is pressed, which raises nothing. Raises `InvalidInput` for invalid settings,
     `PipelineFailed` if the stream fails.
@@ -97,21 +99,18 @@ def ingest(
     check_ingest(topics, settings)
     if is_remote():  # foreachBatch would run, and count, in a process of the server
         raise InvalidInput("ingest requires a classic Spark session, not Spark Connect")
-    began, root = monotonic(), Path(place)
+    began, root = monotonic(), place_of(place, spark)
     options = {"nameServer": name_server, "subscribe": ",".join(topics), **settings.options}
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        root.make()
         schema = saved_schema(root, settings.schema, spark, options)
     except OSError as problem:
         raise InvalidInput(f"cannot write to {place}: {problem.strerror}") from problem
     except PySparkException as problem:
         raise PipelineFailed("ingest", reason_of(problem)) from problem
     check_day(settings.day_from, schema)
-    for kind in ("data", "bad"):
-        repair(root / kind)
-        for left in root.glob(f"{kind}/.spark-staging-*"):
-            shutil.rmtree(left, ignore_errors=True)
-    counts = _Counts(_latest_day(root / "data"))
+    _clean_up(root)
+    counts = _Counts(_latest_day(root))
     options |= {"startingOffsets": settings.starting}
     options |= {} if settings.group is None else {"groupId": settings.group}
     if settings.largest_batch is not None:
@@ -147,7 +146,7 @@ def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
 class _Place(msgspec.Struct, frozen=True):
     """Where and how batches are written."""
 
-    root: Path
+    root: Place
     schema: Any
     day_from: str
     counts: _Counts
@@ -158,7 +157,7 @@ def _start(
 ) -> "StreamingQuery":
     stream = spark.readStream.format("rocketmq").options(**options).load()
     writer = stream.writeStream.foreachBatch(partial(_write, place)).option(
-        "checkpointLocation", str(place.root / "checkpoint")
+        "checkpointLocation", f"{place.root}/checkpoint"
     )
     if settings.once:
         return writer.trigger(availableNow=True).start()
@@ -173,16 +172,16 @@ def _write(place: _Place, batch: "DataFrame", number: int) -> None:
     """
     counts = place.counts
     good, bad, counted = shaped(batch, place.schema, place.day_from)
-    rows, late, latest = _put(good, number, place.root / "data", counts.latest_day)
+    rows, late, latest = _put(good, number, f"{place.root}/data", counts.latest_day)
     counts.rows += rows
     counts.late += late
     counts.latest_day = max(counts.latest_day, latest)
     if bad is not None and counted is not None and counted.get["bad"]:
-        counts.bad += _put(bad, number, place.root / "bad", _NO_DAY)[0]
+        counts.bad += _put(bad, number, f"{place.root}/bad", _NO_DAY)[0]
     counts.batches += 1
 
 
-def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[int, int, date]:
+def _put(frame: "DataFrame", number: int, place: str, latest: date) -> tuple[int, int, date]:
     """Write rows; return their number, the number of late ones, and the latest day."""
     seen = Observation()
     counted = frame.observe(
@@ -197,16 +196,27 @@ def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[in
         .option("partitionOverwriteMode", "dynamic")
         .option("compression", "zstd")
         .partitionBy("day", "topic", "batch")
-        .parquet(str(place))
+        .parquet(place)
     )
     found = seen.get
     return int(found["rows"]), int(found["late"]), found["latest"] or _NO_DAY
 
 
-def _latest_day(place: Path) -> date:
+def _clean_up(root: Place) -> None:
+    """Complete an interrupted compaction, and delete what an interrupted batch left."""
+    for kind in ("data", "bad"):
+        if isinstance(root, LocalPlace):
+            repair(root.root / kind)
+        for name in root.names(kind):
+            if name.startswith(".spark-staging-"):
+                root.remove(f"{kind}/{name}")
+
+
+def _latest_day(root: Place) -> date:
     """Return the latest day already ingested."""
     days = [_NO_DAY]
-    for found in place.glob("day=*"):
-        with suppress(ValueError):
-            days.append(date.fromisoformat(found.name.removeprefix("day=")))
+    for name in root.names("data"):
+        if name.startswith("day="):
+            with suppress(ValueError):
+                days.append(date.fromisoformat(name.removeprefix("day=")))
     return max(days)

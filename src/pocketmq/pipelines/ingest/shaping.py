@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,6 +159,7 @@ def _shown(value: Any) -> str:
 
 
 INFER = "infer"
+_SCHEMA = "schema.json"
 INFERRED_FROM = 10_000
 """Messages from the start of the topics that a schema is inferred from."""
 
@@ -208,24 +210,23 @@ def inferred_schema(spark: "SparkSession", options: dict[str, str]) -> StructTyp
 
 
 def saved_schema(
-    place: Path, wanted: str | None, spark: "SparkSession", options: dict[str, str]
+    place: Place, wanted: str | None, spark: "SparkSession", options: dict[str, str]
 ) -> StructType | None:
     """Return the schema of this ingestion, and save it for the next run.
 
     A resumed run keeps its columns. Raises `InvalidInput` for a schema other than the saved one.
     """
-    path = place / "schema.json"
-    if path.exists():
-        known = given_schema(path.read_text("utf-8")) if path.stat().st_size > 2 else None
+    saved = place.read(_SCHEMA)
+    if saved is not None:
+        known = given_schema(saved) if len(saved) > 2 else None
         if wanted in (None, INFER) or (known is not None and known == given_schema(str(wanted))):
             return known
         raise InvalidInput(
-            f"{place} was started with another schema; see {path}, or use another directory"
+            f"{place} was started with another schema; see {place}/{_SCHEMA}, or use another "
+            "directory"
         )
     schema = None
     if wanted is not None:
         schema = inferred_schema(spark, options) if wanted == INFER else given_schema(wanted)
-    draft = path.with_name(".schema.json.part")
-    draft.write_text("" if schema is None else schema.json(), "utf-8")
-    draft.replace(path)
+    place.write(_SCHEMA, "" if schema is None else schema.json())
     return schema
