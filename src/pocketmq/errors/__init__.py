@@ -6,6 +6,9 @@ of types:
 * `retryable`: the same call may succeed if it is retried;
 * `refresh_route`: fetch the route again before the next try;
 * `outcome_unknown`: the request may have taken effect although no response arrived.
+
+Errors for which Python has a word are also its own: invalid input a `ValueError`, timeouts a
+`TimeoutError`, connections that fail a `ConnectionError`.
 """
 
 from pocketmq.errors.local import (
@@ -26,6 +29,7 @@ from pocketmq.errors.local import (
     StoreFull,
     StoreInUse,
 )
+from pocketmq.errors.sends import SendDisconnected, SendFailed, SendTimedOut
 from pocketmq.errors.server import (
     ConsumerOffline,
     FlowControlled,
@@ -52,7 +56,6 @@ from pocketmq.errors.transport import (
     RequestNotSent,
     RequestTimedOut,
     RouteNotFound,
-    SendFailed,
     TransportError,
 )
 from pocketmq.errors.tree import MQError
@@ -133,7 +136,9 @@ __all__ = [
     "RouteNotFound",
     "RowRefused",
     "RowsNotSent",
+    "SendDisconnected",
     "SendFailed",
+    "SendTimedOut",
     "ServerError",
     "ServiceNotAvailable",
     "StoreCorrupt",
