@@ -100,6 +100,10 @@ class TransactionState(IntEnum):
     COMMIT = 8
     ROLLBACK = 12
 
+    # Its name is printed, as of other enumerations; Python would print the number of an IntEnum.
+    __str__ = Enum.__str__
+    __format__ = Enum.__format__
+
 
 class PullFlag(IntFlag):
     """Bits of a pull request's system flag."""
