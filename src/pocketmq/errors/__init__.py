@@ -35,6 +35,7 @@ from pocketmq.errors.server import (
     FlowControlled,
     MessageIllegal,
     NoPermission,
+    NotANameServer,
     OffsetMoved,
     RequestNotSupported,
     ResponseCode,
@@ -72,6 +73,7 @@ from pocketmq.errors.usage import (
     NameInvalid,
     StrategyUnknown,
     WouldBlockLoop,
+    WrongLoop,
 )
 from pocketmq.errors.wire import (
     BodyMalformed,
@@ -123,6 +125,7 @@ __all__ = [
     "NameInvalid",
     "NameServersUnreachable",
     "NoPermission",
+    "NotANameServer",
     "OffsetMoved",
     "OptionInvalid",
     "PartEnded",
@@ -154,5 +157,6 @@ __all__ = [
     "TransportError",
     "UnknownRequestCode",
     "WouldBlockLoop",
+    "WrongLoop",
     "server_error",
 ]

@@ -97,6 +97,7 @@ class Producer:
         Sends in flight end by their own deadlines at the latest. If the caller is cancelled,
         closing continues in the background. Raises `ClientForked`.
         """
+        self._lifetime.check_loop()
         self._open = False
         if self._lease is not None:
             self._lease.session.check_process()
@@ -145,6 +146,8 @@ class Producer:
     def _running(self) -> RunningProducer:
         if not self._open or self._parts is None:
             raise ClientClosed(self._name)
+        if asyncio._get_running_loop() is not self._lifetime.loop:  # noqa: SLF001 - asyncio exports it
+            self._lifetime.check_loop()
         return self._parts
 
     # Sending
