@@ -72,6 +72,9 @@ MADE: dict[str, Mistake] = {
         "'a:98765' is not an address; write it as host:port"),
     "IPv6 without brackets": (lambda: producer("::1:9876"), INVALID,
         "'::1:9876' is not an address; put IPv6 hosts in brackets, [::1]:9876"),
+    "no address at all": (lambda: mq.Producer(group="shop").start(), errors.NameServersUnreachable,
+        ("no name server address is configured; pass one, such as '127.0.0.1:9876', or set "
+        "NAMESRV_ADDR")),
     "joined by a comma": (lambda: producer("a:9876,b:9876"), INVALID,
         "'a:9876,b:9876' is not an address; join several by ';': 'a:9876;b:9876'"),
     "joined by a comma and a blank": (lambda: producer("a:9876, b:9876"), INVALID,
@@ -217,7 +220,8 @@ MADE: dict[str, Mistake] = {
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_a_mistake_is_refused_where_it_is_made(what: str) -> None:
+def test_a_mistake_is_refused_where_it_is_made(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     answered(*MADE[what])
 
 

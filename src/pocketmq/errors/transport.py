@@ -115,5 +115,8 @@ class NameServersUnreachable(MQError, ConnectionError):
                 f"no name server answers at {', '.join(addresses)}; check that one is running there"
             )
         else:
-            text = "no name server address is configured; set one, such as '127.0.0.1:9876'"
+            text = (
+                "no name server address is configured; pass one, such as '127.0.0.1:9876', or set "
+                "NAMESRV_ADDR"
+            )
         super().__init__(text)

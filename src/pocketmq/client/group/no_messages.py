@@ -55,15 +55,15 @@ class NoMessages:
 
     def look_soon(self) -> None:
         """Look for reasons in a second; called after a start and each subscription."""
+        if self._subscriptions.own():
+            self._warned.add(_ANY)  # one that unsubscribes everything later does so on purpose
         if self._task is not None:
             self._task.cancel()
         self._task = self._tasks.spawn(self._look(), "reasons for silence")
 
     async def _look(self) -> None:
         await asyncio.sleep(GRACE)
-        if self._subscriptions.own() or self._by_hand():
-            self._warned.add(_ANY)  # one that unsubscribes everything later does so on purpose
-        else:
+        if not self._subscriptions.own() and not self._by_hand():
             self._warn(
                 _ANY,
                 "consumer without subscription: group=%s; it receives nothing until subscribe() "
