@@ -100,9 +100,7 @@ class TransactionState(IntEnum):
     COMMIT = 8
     ROLLBACK = 12
 
-    # Its name is printed, as of other enumerations; Python would print the number of an IntEnum.
-    __str__ = Enum.__str__
-    __format__ = Enum.__format__
+    __str__ = Enum.__str__  # as of other enumerations; an IntEnum would print its number
 
 
 class PullFlag(IntFlag):
