@@ -194,6 +194,6 @@ def receipt_text(receipt: "SendReceipt") -> str:
     """Return a receipt as one line."""
     return (
         f"SendResult [sendStatus={receipt.status.value}, msgId={receipt.message_id}, "
-        f"offsetMsgId={java_word(receipt.offset_message_id)}, messageQueue={receipt.queue}, "
+        f"offsetMsgId={java_word(receipt.offset_message_id)}, messageQueue={receipt.queue.java_text()}, "
         f"queueOffset={receipt.queue_offset}, recallHandle={java_word(receipt.recall_handle)}]"
     )
