@@ -22,16 +22,21 @@ logger = logging.getLogger("pocketmq.client")
 LONGEST = 7 * 24 * 3600.0
 """No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
 UNUSUAL = 1000.0
-"""Seconds from which a short time is more likely one in Java's milliseconds."""
-SHORT_TIMES = frozenset(
-    {
-        "auto_commit_interval", "commit_interval", "heartbeat_first_after", "heartbeat_interval",
-        "persist_first_after", "persist_interval", "poll_timeout", "pull_interval", "pull_retry",
-        "pull_timeout", "receive_timeout", "request_timeout", "route_interval", "send_timeout",
-        "send_timeout_per_try", "settle", "suspend", "suspend_queue", "topic_check_interval",
-    }
+"""Seconds from which a timeout is more likely one in Java's milliseconds."""
+LONGEST_USUAL = dict.fromkeys(
+    (
+        "poll_timeout", "pull_interval", "pull_retry", "pull_timeout", "receive_timeout",
+        "request_timeout", "send_timeout", "send_timeout_per_try", "suspend", "suspend_queue",
+    ),
+    UNUSUAL,
+) | dict.fromkeys(
+    (
+        "auto_commit_interval", "heartbeat_interval", "persist_interval", "route_interval",
+        "topic_check_interval",
+    ),
+    3601.0,  # an hour is a way to turn a timer off
 )  # fmt: skip
-"""Options that take seconds, and that nobody sets to a quarter of an hour."""
+"""Options in seconds that Java has in milliseconds, and from which value on they are suspicious."""
 
 # Numbers, functions and hooks
 
@@ -44,13 +49,13 @@ def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
 
 def warn_of_milliseconds(group: str, options: msgspec.Struct) -> None:
     """Log options whose number of seconds was most likely meant as milliseconds."""
-    for name in SHORT_TIMES.intersection(options.__struct_fields__):
+    for name in LONGEST_USUAL.keys() & set(options.__struct_fields__):
         warn_if_milliseconds(group, name, getattr(options, name))
 
 
 def warn_if_milliseconds(group: str, name: str, value: float | None) -> None:
     """Log a number of seconds that was most likely meant as milliseconds, once each."""
-    if value is not None and value >= UNUSUAL:
+    if value is not None and value >= LONGEST_USUAL.get(name, UNUSUAL):
         _log_milliseconds(group, name, value)
 
 
