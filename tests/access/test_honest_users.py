@@ -116,7 +116,11 @@ def test_requests_are_answered(cluster: Cluster) -> None:
         consumer = mq.PushConsumer(
             cluster.address, group="billing-price", credentials=SHOP, consume_from="first"
         )
-        consumer.subscribe("prices", "*", lambda message: producer.reply(message, b"42 EUR"))
+
+        def answer(message: mq.ReceivedMessage) -> None:
+            producer.reply(message, b"42 EUR")
+
+        consumer.subscribe("prices", "*", answer)
         with consumer:
             reply = producer.request(mq.Message("prices", b"a book?"), timeout=30.0)
             assert reply.body == b"42 EUR"

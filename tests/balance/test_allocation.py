@@ -56,7 +56,7 @@ def test_every_member_gets_the_share_java_gives_it(
 
 def test_ring_positions_are_those_of_java() -> None:
     assert allocation.md5_hash("192.168.0.1@c1-0") == 729287814
-    assert allocation.md5_hash(str(MessageQueue("TopicA", "broker-a", 0))) == 1888944553
+    assert allocation.md5_hash(MessageQueue("TopicA", "broker-a", 0).java_text()) == 1888944553
 
 
 def test_half_a_surrogate_pair_hashes_as_the_question_mark_java_writes_for_it() -> None:
@@ -67,7 +67,7 @@ def test_half_a_surrogate_pair_hashes_as_the_question_mark_java_writes_for_it() 
 def test_a_queue_exactly_on_a_node_belongs_to_it_and_the_last_wraps_to_the_first() -> None:
     places = {"a-0": 100, "b-0": 200}
     for position, owner in [(100, "a"), (101, "b"), (200, "b"), (201, "a"), (-5, "a")]:
-        places[str(MessageQueue("TopicA", "broker-a", 0))] = position
+        places[MessageQueue("TopicA", "broker-a", 0).java_text()] = position
         ring = allocation.ConsistentHash(virtual_nodes=1, hash_function=places.copy().__getitem__)
         assert ring.allocate_all(queues_on("broker-a", 1), ["a", "b"]) == [owner]
 
@@ -80,7 +80,7 @@ def test_the_later_member_takes_a_place_two_members_hash_to() -> None:
 def test_a_member_listed_again_numbers_its_nodes_on_from_those_it_still_has() -> None:
     """Here one of its two nodes is lost to the other, so the next number is 1, not 2."""
     places = {"a-0": 10, "a-1": 10, "a-2": 30, "b-0": 20, "b-1": 40}
-    places |= {str(queue): 25 + queue.queue_id * 10 for queue in queues_on("x", 2)}
+    places |= {queue.java_text(): 25 + queue.queue_id * 10 for queue in queues_on("x", 2)}
     ring = allocation.ConsistentHash(virtual_nodes=2, hash_function=places.__getitem__)
     assert ring.allocate_all(queues_on("x", 2), ["a", "a", "b"]) == ["a", "b"]
 

@@ -175,6 +175,7 @@ def test_an_end_in_between_says_that_the_outcome_is_unknown() -> None:
         with pytest.raises(ConnectionLost, match="closed by the peer") as caught:
             ask(connection)
         assert caught.value.outcome_unknown
+        assert str(caught.value) == f"{address}: closed by the peer"  # as it was raised first
 
 
 def test_bytes_that_are_no_frame_end_the_connection() -> None:

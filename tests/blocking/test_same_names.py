@@ -87,6 +87,34 @@ def test_nothing_that_blocks_is_a_coroutine(name: str) -> None:
         assert not inspect.isasyncgenfunction(own), method
 
 
+OWN_WORDS = {
+    "PopConsumer": {"start", "close"},
+    "Producer": {"start", "submit"},
+    "PullConsumer": {"start", "close"},
+    "PushConsumer": {"start", "run", "close", "on_assigned"},
+}
+"""Methods that a thread needs other words for than a coroutine."""
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_docstrings_are_whole_where_editors_read_them(name: str) -> None:
+    theirs, compared = public(getattr(aio, name)), 0
+    for method, own in public(getattr(pocketmq, name)).items():
+        if method in OWN_WORDS[name] or method.startswith("__") or method in BLOCKING_ALONE:
+            continue
+        _, _, expected = (inspect.getdoc(theirs[method]) or "").partition("\n\n")
+        assert (inspect.getdoc(own) or "").partition("\n\n")[2] == expected, method
+        compared += bool(expected)
+    assert compared >= 4
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_internals_are_not_among_the_arguments(name: str) -> None:
+    for cls in (getattr(pocketmq, name), getattr(aio, name)):
+        known = {"self", "name_servers", "group", "options", "check", "settings"}
+        assert set(inspect.signature(cls.__init__).parameters) <= known
+
+
 def test_both_modules_offer_the_same_names() -> None:
     assert set(pocketmq.__all__) - {"Cluster", "__version__", "aio"} == set(aio.__all__)
     for module in (pocketmq, aio):

@@ -21,7 +21,7 @@ from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.shared_batches import BatchReceipts
 from pocketmq.client.producer.window import ByteBudget
-from pocketmq.errors import ClientClosed, InvalidInput, SendFailed
+from pocketmq.errors import ClientClosed, InvalidInput, SendFailed, SendTimedOut
 from pocketmq.model import MessageQueue
 
 WHOLE = SendReceipt(
@@ -77,7 +77,7 @@ def test_an_error_is_each_futures_own() -> None:
     batch, futures, window = batch_of(2)
     batch.fail(SendFailed("t", "b", 1, 0.5, None))
     errors = [future.exception(0) for future in futures]
-    assert [type(each) for each in errors] == [SendFailed] * 2
+    assert [type(each) for each in errors] == [SendTimedOut] * 2
     assert errors[0] is not errors[1]
     assert errors[0] is futures[0].exception(0)
     with pytest.raises(SendFailed):

@@ -1,5 +1,6 @@
 """The error tree: flags, messages built inside, and pickling of every class."""
 
+import copy as copying
 import inspect
 import pickle
 
@@ -65,7 +66,8 @@ def sample(cls: type[errors.MQError]) -> errors.MQError:
 def test_every_error_survives_pickling_with_its_facts(cls: type[errors.MQError]) -> None:
     error = sample(cls)
     copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is cls
+    assert type(copy) is type(error)
+    assert isinstance(copy, cls)
     assert str(copy) == str(error)
     assert {k: str(v) for k, v in vars(copy).items()} == {k: str(v) for k, v in vars(error).items()}
 
@@ -127,3 +129,71 @@ def test_the_pointer_hits_its_mark_on_any_line_of_any_length() -> None:
 
 def test_invalid_input_is_a_value_error_too() -> None:
     assert isinstance(errors.NameInvalid("topic", "a b", "blank"), ValueError)
+
+
+ADDRESS = "127.0.0.1:10911"
+LOST = errors.ConnectionLost(ADDRESS, "closed by the peer")
+LATE = errors.RequestTimedOut(ADDRESS, "SEND_MESSAGE_V2", 3.0)
+BUSY = errors.server_error(2, "[TOO_MANY_REQUESTS]")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (errors.ConnectFailed(ADDRESS, "refused"), ConnectionError, f"{ADDRESS}: refused"),
+        (LOST, ConnectionError, f"{ADDRESS}: closed by the peer"),
+        (errors.NameServersUnreachable(("a:1",), "refused"), ConnectionError,
+         "no name server answers at a:1: refused"),
+        (LATE, TimeoutError, f"{ADDRESS}: no response to SEND_MESSAGE_V2 within 3 s"),
+        (errors.RequestNotSent(ADDRESS, "SEND", 3.0), TimeoutError,
+         f"{ADDRESS}: SEND was not sent within 3 s: the peer reads too slowly"),
+        (errors.SendFailed("orders", None, 0, 3.0, None), TimeoutError,
+         ("message to topic 'orders' not sent within 3.000 s; "
+         "the message was not stored and can be resent")),
+        (errors.SendFailed("orders", "b", 2, 3.0, LATE), TimeoutError,
+         ("message to topic 'orders' not acknowledged after 2 tries in 3.000 s, last by broker 'b': "
+         f"{LATE}; the message may be stored: resend it only if consumers are idempotent")),
+        (errors.SendFailed("orders", "b", 1, 3.0, LOST), ConnectionError,
+         ("message to topic 'orders' not acknowledged after 1 try in 3.000 s, last by broker 'b': "
+         f"{LOST}; the message may be stored: resend it only if consumers are idempotent")),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
+)  # fmt: skip
+def test_what_python_has_a_word_for_is_pythons_error_too(
+    error: errors.MQError, kind: type[OSError], text: str
+) -> None:
+    other = TimeoutError if kind is ConnectionError else ConnectionError
+    for each in (error, copying.copy(error), pickle.loads(pickle.dumps(error))):
+        assert type(each) is type(error)
+        assert issubclass(type(each), kind)
+        assert not issubclass(type(each), other)
+        assert str(each) == each.message == text
+        assert each.args == (text,)
+        assert [getattr(each, name) for name in ("errno", "strerror", "filename")] == [None] * 3
+        assert vars(each).keys() == vars(error).keys()
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [(None, "SendTimedOut"), (LATE, "SendTimedOut"), (LOST, "SendDisconnected"),
+     (BUSY, "SendFailed"), (errors.BrokerNotFound("b"), "SendFailed")],
+)  # fmt: skip
+def test_the_class_of_a_failed_send_tells_what_ended_it(
+    last: errors.MQError | None, kind: str
+) -> None:
+    for error in (
+        errors.SendFailed("orders", "b", 1, 3.0, last),
+        errors.SendFailed(topic="orders", broker="b", attempts=1, elapsed=3.0, last_error=last),
+    ):
+        assert type(error).__name__ == kind
+        assert error.__cause__ is error.last_error is last
+        assert error.retryable
+        assert isinstance(error, OSError) is (kind != "SendFailed")
+
+
+def test_other_errors_are_nothing_of_the_operating_systems() -> None:
+    found = {cls.__name__ for cls in every_error_class() if issubclass(cls, OSError)}
+    assert found == {
+        "ConnectFailed", "ConnectionLost", "NameServersUnreachable", "RequestNotSent",
+        "RequestTimedOut", "SendDisconnected", "SendTimedOut",
+    }  # fmt: skip

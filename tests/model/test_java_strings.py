@@ -73,7 +73,7 @@ def test_split_drops_trailing_empty_parts_only(text: str, parts: list[str]) -> N
 
 def test_a_queue_prints_and_hashes_as_in_java() -> None:
     queue = MessageQueue("TopicA", "broker-a", 0)
-    assert str(queue) == "MessageQueue [topic=TopicA, brokerName=broker-a, queueId=0]"
+    assert queue.java_text() == "MessageQueue [topic=TopicA, brokerName=broker-a, queueId=0]"
     assert queue.java_hash() == -103678562
 
 

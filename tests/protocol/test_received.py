@@ -193,12 +193,36 @@ def test_equality_is_record_and_place() -> None:
     assert len({message, received(), received(delivery=DeliveryContext("broker-b"))}) == 2
 
 
-def test_the_repr_names_the_message_but_not_its_body() -> None:
-    big = received(msgspec.structs.replace(V1_RECORD, body=b"secret" * 10_000))
-    assert repr(big) == (
+def test_the_repr_names_the_message_and_shows_the_beginning_of_its_body() -> None:
+    start = (
         "ReceivedMessage(topic='TopicA', broker_name='broker-a', queue_id=3, queue_offset=42, "
-        "message_id='7F00000100002A9F0000000000001000', tag='TagA', body=<60000 bytes>)"
+        "message_id='7F00000100002A9F0000000000001000', tag='TagA', body="
     )
+    for size in (0, 1, 64):
+        short = received(msgspec.structs.replace(V1_RECORD, body=b"x" * size))
+        assert repr(short) == str(short) == f"{start}{b'x' * size!r})"
+    big = received(msgspec.structs.replace(V1_RECORD, body=b"body" * 10_000))
+    assert repr(big) == f"{start}{b'body' * 16!r}... <40000 bytes>)"
+
+
+def test_the_repr_inflates_no_more_than_it_shows() -> None:
+    packed = compress(b"body" * 1_000_000, Codec.ZLIB)
+    tracemalloc.start()
+    message = received(compressed_record(packed))
+    shown = repr(message)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert shown.endswith(f"body={b'body' * 16!r}... <{len(packed)} bytes packed>)")
+    assert peak < 200_000
+    broken = received(compressed_record(b"no zlib"))
+    assert repr(broken).endswith("body=<7 bytes>)")
+
+
+def test_a_count_of_failures_that_a_consumer_keeps_leaves_the_stored_one() -> None:
+    message = received(msgspec.structs.replace(V1_RECORD, reconsume_times=3))
+    retried = message.with_reconsume_times(5)
+    assert (message.reconsume_times, message.stored_reconsume_times) == (3, 3)
+    assert (retried.reconsume_times, retried.stored_reconsume_times) == (5, 3)
 
 
 def test_a_pickled_message_takes_its_own_record_along_and_no_other() -> None:

@@ -122,11 +122,11 @@ class Person:
             instance_name=self.name,
             client_ip="127.0.0.1",
             start_wait=None,
-            clock=world.clock,
-            random=Random(world.random.random()),
             consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             **settings,  # type: ignore[arg-type]
         )
+        self.consumer._clock = world.clock
+        self.consumer._random = Random(world.random.random())
         self._world = world
         self.consumer.subscribe(TOPIC, "*", self._handle)
 

@@ -15,8 +15,9 @@ from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
-from pocketmq.model import Message, MessageQueue, SendReceipt, property_names, sort_queues
+from pocketmq.model import MessageQueue, SendReceipt, property_names, sort_queues
 from pocketmq.model import names as topic_names
+from pocketmq.model.message import CopiedMessage
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
@@ -286,7 +287,7 @@ async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> lis
     async with Producer(options=options, group=_RESENDING_GROUP) as producer:
         for message in messages:
             topic = original_topic(message)
-            copy = Message(
+            copy = CopiedMessage(
                 topic,
                 message.body,
                 tag=message.tag,

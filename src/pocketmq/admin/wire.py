@@ -16,7 +16,7 @@ from pocketmq.client.options import ClientOptions, ClientSettings
 from pocketmq.client.questions.asking import Ask, Question, TypedAnswer, run
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
+from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError, WrongLoop
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import TOOLS_GROUP, check_group
 from pocketmq.protocol import Command, RequestCode
@@ -67,9 +67,12 @@ class AdminWire:
         if self._lease is not None or self._ended:
             raise InvalidInput("an admin can be started once; create a new one")
         self._lease = await lease_session(self.client_options)
+        self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
+        """Close the connections. Idempotent. Raises `WrongLoop`."""
+        if self._lease is not None:
+            self._check_loop()
         self._ended = True
         lease, self._lease = self._lease, None
         if lease is not None:
@@ -81,6 +84,11 @@ class AdminWire:
         if self._lease is None:
             raise ClientClosed(self.options.group)
         return self._lease.session
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            self.session.check_process()  # a fork is on another loop, too
+            raise WrongLoop("admin client")
 
     @property
     def name_servers(self) -> tuple[str, ...]:
@@ -103,9 +111,11 @@ class AdminWire:
     ) -> Command:
         """Send one server a request whose fields or body its row does not describe.
 
-        Raises `ServerError` for a refusal, and `TransportError`.
+        Raises `ServerError` for a refusal, `TransportError`, and `WrongLoop`.
         """
         limit = self.options.timeout if timeout is None else timeout
+        if self._lease is not None:
+            self._check_loop()
         async with self._turns:
             return await self.session.calls.ask(
                 address, code, fields, body, timeout=limit, accept=accept
@@ -183,7 +193,9 @@ class AdminWire:
         return _result(request, await self.consult(request, header))
 
     async def _consult(self, code: RequestCode, fields: Fields, accept: frozenset[int]) -> Command:
-        return await self.session.routes.name_servers.ask(
+        session = self.session
+        self._check_loop()
+        return await session.routes.name_servers.ask(
             code, fields, timeout=self.options.timeout, accept=accept
         )
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from pocketmq.client.calls import request_name
 from pocketmq.client.producer.plain_frames import Stored, stored_answer
-from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
+from pocketmq.errors import ConnectFailed, ConnectionLost, MQError, RequestTimedOut
 from pocketmq.net import Limits, Tls, parse_address
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.tls import Contexts
@@ -82,6 +82,8 @@ class BlockingConnection:
     def _fail(self, error: BaseException, code: int, timeout: float) -> None:
         """Close after an error, and raise what it means; return if it is one of ours already."""
         self.close()
+        if isinstance(error, MQError):
+            return
         if isinstance(error, BlockingIOError | TimeoutError):
             raise RequestTimedOut(self.address, request_name(code), timeout) from None
         if isinstance(error, OSError):

@@ -1,8 +1,10 @@
-"""What all blocking clients have in common: an asyncio client, and the process's loop to run it."""
+"""What all blocking clients have in common: an asyncio client, and the process's loop to run it.
 
-import inspect
+Their docstrings repeat those of the asyncio clients in full, because editors read the source;
+a test keeps them the same.
+"""
+
 from collections.abc import Callable, Coroutine
-from inspect import isfunction
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
@@ -33,24 +35,6 @@ class AsyncClient(Protocol):
 
 
 C = TypeVar("C", bound=AsyncClient)
-
-
-def inherit_docs(asyncios: type) -> Callable[[type[T]], type[T]]:
-    """Append the docstrings of an asyncio client to the one-line ones of its blocking twin.
-
-    So `help` shows everything, and it is written in one place.
-    """
-
-    def decorate(cls: type[T]) -> type[T]:
-        for base in cls.__mro__:
-            for name, method in vars(base).items():
-                full = inspect.getdoc(getattr(asyncios, name, None)) or ""
-                if isfunction(method) and "\n" not in (method.__doc__ or "\n"):
-                    _, gap, rest = full.partition("\n\n")
-                    method.__doc__ = f"{method.__doc__}{gap}{rest}"
-        return cls
-
-    return decorate
 
 
 class Facade(Generic[C]):

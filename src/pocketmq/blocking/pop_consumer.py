@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Self, Unpack
 
-from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.blocking.facade import Facade
 from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
@@ -11,7 +11,6 @@ from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
 from pocketmq.protocol import ReceivedMessage
 
 
-@inherit_docs(AsyncPopConsumer)
 class PopConsumer(Facade[AsyncPopConsumer]):
     """Receives messages; each is invisible to other consumers for a time, and acked by the caller.
 
@@ -42,7 +41,10 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         return self._client.options
 
     def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
-        """Receive messages of a topic from now on; repeat it to change the filter."""
+        """Receive messages of a topic from now on; repeat it to change the filter.
+
+        Raises `NameInvalid`, `FilterSyntaxError`.
+        """
         self._do(self._client.subscribe, topic, expression)
         return self
 
@@ -58,15 +60,28 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         invisible: float | None = None,
         timeout: float | None = None,
     ) -> list[ReceivedMessage]:
-        """Return messages that a broker has ready; an empty list if none comes within `timeout`."""
+        """Return messages that a broker has ready; an empty list if none comes within `timeout`.
+
+        They are hidden from all other consumers for `invisible` seconds. `topic` chooses one of the
+        subscribed. Raises `RouteNotFound`, `RequestNotSupported` (no RocketMQ 5.x), and the last
+        broker's error if none can be asked.
+        """
         return self._call(
             self._client.receive(max_messages, topic=topic, invisible=invisible, timeout=timeout)
         )
 
     def ack(self, messages: ReceivedMessage | Iterable[ReceivedMessage]) -> None:
-        """Acknowledge messages, so that they are not redelivered."""
+        """Acknowledge messages, so that they are not redelivered.
+
+        Raises `ServerError` if a broker refuses, such as for a handle that is too old, and
+        `TransportError`; the others of its messages may be acknowledged then.
+        """
         self._call(self._client.ack(messages))
 
     def change_invisible(self, message: ReceivedMessage, seconds: float) -> ReceivedMessage:
-        """Make a message invisible for `seconds` from now; returns it with its new handle."""
+        """Make a message invisible for `seconds` from now; returns it with its new handle.
+
+        Returns the message with its new handle: acknowledge that one, the old one is void. Raises
+        `ServerError` if the broker refuses, and `TransportError`.
+        """
         return self._call(self._client.change_invisible(message, seconds))

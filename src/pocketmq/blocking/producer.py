@@ -11,7 +11,7 @@ from typing import Literal, Self, Unpack, overload
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
-from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.blocking.facade import Facade
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.shared_sends import ThreadSharing
@@ -55,7 +55,6 @@ class _Parts:
         return self.submitting.submit(outgoing, choice, timeout, SendMode.SYNC, share=True)
 
 
-@inherit_docs(AsyncProducer)
 class Producer(Facade[AsyncProducer]):
     """Sends messages. Used with `with`, or with `start` and `close`; threads may share it.
 
@@ -105,7 +104,11 @@ class Producer(Facade[AsyncProducer]):
         self._sharing = parts.sharing
 
     def close(self) -> None:
-        """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless."""
+        """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless.
+
+        Sends in flight end by their own deadlines at the latest. If the caller is cancelled,
+        closing continues in the background. Raises `ClientForked`.
+        """
         if self._thread is None:
             return
         self._thread.check()
@@ -140,7 +143,18 @@ class Producer(Facade[AsyncProducer]):
         deliver_at: float | None = None,
         timeout: float | None = None,
     ) -> SendReceipt:
-        """Send a message and return the broker's receipt."""
+        """Send a message and return the broker's receipt.
+
+        Queues take turns unless one is chosen: `queue` is that queue, `ordering_key` picks the one
+        Java's SelectMessageQueueByHash does, `selector` is a function of the queues and the
+        message. A chosen queue is tried once; otherwise a failed try goes to another broker.
+        `delay` (seconds), `deliver_at` (seconds since 1970) and `delay_level` delay the message;
+        the first two need a 5.x broker.
+
+        Raises `InvalidInput` for what can never be sent, `SendFailed` if no broker stored it in
+        time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
+        to send it to, `ClientClosed` or `ClientForked`.
+        """
         parts = self._running()
         sending = parts.sending
         if (
@@ -196,7 +210,10 @@ class Producer(Facade[AsyncProducer]):
         return parts.submitting.submit(outgoing, choice, timeout, share=not extra)
 
     def flush(self) -> None:
-        """Wait until everything that was submitted so far has ended; nothing waits for `linger`."""
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`.
+
+        Raises nothing if sends fail: their futures have the errors. Raises `ClientClosed`.
+        """
         self._running()
         self._call(self._client.flush())
 
@@ -213,7 +230,10 @@ class Producer(Facade[AsyncProducer]):
         selector: QueueSelector | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Send a message without waiting for a response: it may get lost."""
+        """Send a message without waiting for a response: it may get lost.
+
+        Raises as `send` does if it cannot leave this process.
+        """
         sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         outgoing = sending.preparing.prepare(message)
@@ -250,7 +270,12 @@ class Producer(Facade[AsyncProducer]):
         timeout: float | None = None,
         split: bool = False,
     ) -> SendReceipt | list[SendReceipt]:
-        """Send messages of one topic as one request, or with `split` as few as their size needs."""
+        """Send messages of one topic as one request, or with `split` as few as their size needs.
+
+        With `split` they become as many requests, one after another, as their size needs, and the
+        receipts are a list. Raises as `send` does. `SendFailed.receipts` are those of the parts
+        that were stored before one failed.
+        """
         sending = self._running().sending
         limit = self.options.max_message_size
         batches = prepare_batches(sending.preparing, messages, limit, split=split)
@@ -274,7 +299,16 @@ class Producer(Facade[AsyncProducer]):
         selector: QueueSelector | None = None,
         timeout: float | None = None,
     ) -> TransactionReceipt:
-        """Send a message that consumers receive only if `local` commits it."""
+        """Send a message that consumers receive only if `local` commits it.
+
+        When the message is stored, `local` is called with it and the transaction's id: a coroutine
+        function on the loop, another one in a thread. It returns `TransactionState.COMMIT`,
+        `ROLLBACK` or `UNKNOWN`; raising or returning None counts as unknown, and the receipt has
+        the error. The broker checks back on unknown ends, and on ends it did not receive: see
+        `check`. As in Java a message in a transaction cannot be delayed.
+
+        Raises what `send` does; `local` has not been called then.
+        """
         return self._call(
             self._client.send_in_transaction(
                 message,
@@ -295,7 +329,11 @@ class Producer(Facade[AsyncProducer]):
         ordering_key: OrderingKey | None = None,
         selector: QueueSelector | None = None,
     ) -> ReceivedMessage:
-        """Send a message and wait for the reply of its consumer."""
+        """Send a message and wait for the reply of its consumer.
+
+        Raises `RequestTimedOut` if none comes in time, although the message was sent and may have
+        been handled; a reply that comes later is dropped. Otherwise raises what `send` does.
+        """
         return self._call(
             self._client.request(
                 message, timeout, queue=queue, ordering_key=ordering_key, selector=selector
@@ -310,7 +348,12 @@ class Producer(Facade[AsyncProducer]):
         properties: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> SendReceipt:
-        """Reply to a message that was sent with `request`, here or by a Java client."""
+        """Reply to a message that was sent with `request`, here or by a Java client.
+
+        The receipt means that the waiting client has the reply. Raises `InvalidInput` if the
+        message was not sent with `request`, `SendFailed` if the client is gone, and what else
+        `send` does.
+        """
         return self._call(self._client.reply(to, body, properties=properties, timeout=timeout))
 
     @property
@@ -323,9 +366,15 @@ class Producer(Facade[AsyncProducer]):
         return self._call(self._client.recall(topic, handle, timeout))
 
     def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:
-        """Return the queues of a topic that can be sent to, in the order selectors see them."""
+        """Return the queues of a topic that can be sent to, in the order selectors see them.
+
+        Raises what `send` does if there are none.
+        """
         return self._call(self._client.queues(topic, timeout))
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """Call a hook before and after every try from now on, on the loop."""
+        """Call a hook before and after every try from now on, on the loop.
+
+        Raises `InvalidInput` for a value that is not a hook.
+        """
         self._client.add_send_hook(hook)

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.blocking.facade import Facade
 from pocketmq.blocking.process_loop import closed
 from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
 from pocketmq.client.filters import Filter
@@ -18,7 +18,6 @@ from pocketmq.model.group_balance import GroupBalance
 from pocketmq.protocol import ReceivedMessage
 
 
-@inherit_docs(AsyncPullConsumer)
 class PullConsumer(Facade[AsyncPullConsumer]):
     """Reads queues at the caller's pace: poll, or iterate.
 
@@ -78,7 +77,10 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     # What to read
 
     def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
-        """Read the queues of a topic that the group assigns; repeat it to change the filter."""
+        """Read the queues of a topic that the group assigns; repeat it to change the filter.
+
+        Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` after `assign`.
+        """
         self._do(self._client.subscribe, topic, expression)
         return self
 
@@ -88,7 +90,11 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         self._do(self._client.unsubscribe, topic)
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
-        """Read exactly these queues, whether or not others read them; replaces earlier ones."""
+        """Read exactly these queues, whether or not others read them; replaces earlier ones.
+
+        Raises `InvalidInput` without any, and after `subscribe`; `NameInvalid`,
+        `FilterSyntaxError`.
+        """
         self._forget_batch()
         self._do(self._client.assign, queues, expression)
         return self
@@ -119,13 +125,19 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         return self._client.on_revoked(listener)
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Call `listener(topic, queues)` when the queues of a topic change."""
+        """Call `listener(topic, queues)` when the queues of a topic change.
+
+        Checked every `topic_check_interval`, whether the topic is subscribed or not.
+        """
         self._do(self._client.on_queues_changed, topic, listener)
 
     # Messages
 
     def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:
-        """Return the messages of the next pull; an empty list if none comes within `timeout`."""
+        """Return the messages of the next pull; an empty list if none comes within `timeout`.
+
+        Cancelling a poll loses nothing. A poll that waits when the consumer is closed returns none.
+        """
         self._forget_batch()
         return self._call(self._client.poll(timeout))
 
@@ -165,7 +177,13 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     def commit(
         self, what: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
     ) -> None:
-        """Store offsets: of everything polled, of some queues, or as given."""
+        """Store offsets: of everything polled, of some queues, or as given.
+
+        Returns when brokers have it. Raises `InvalidInput` for queues that are not assigned (any
+        more), and the error of a broker that refused it. With STICKY a queue counts as given away
+        when `on_revoked` has returned, and while its lease is in doubt `TransportError` is raised:
+        the offset is stored as soon as the lease is renewed.
+        """
         self._call(self._client.commit(what))
 
     def committed(self, queue: MessageQueue) -> int | None:
@@ -173,7 +191,11 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         return self._call(self._client.committed(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from an offset that the queue holds, or from its end."""
+        """Continue from an offset that the queue holds, or from its end.
+
+        Raises `InvalidInput` for any other, and for a queue that is not assigned (yet), or about to
+        be another member's.
+        """
         self._forget_batch()
         self._call(self._client.seek(queue, offset))
 

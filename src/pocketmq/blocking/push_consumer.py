@@ -4,13 +4,11 @@ import os
 import signal
 import threading
 from collections.abc import Iterable
-from random import Random
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
-from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.blocking.facade import Facade
 from pocketmq.blocking.process_loop import closed
-from pocketmq.client.clock import Clock
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.warnings import MembershipWarning
@@ -79,7 +77,6 @@ class StopSignals:
             signal.signal(number, handler)
 
 
-@inherit_docs(AsyncPushConsumer)
 class PushConsumer(Facade[AsyncPushConsumer]):
     """Hands the messages of a group to handlers. Used with `with`, `run`, or `start` and `close`.
 
@@ -98,15 +95,9 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         *,
         group: str,
         options: ClientOptions | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
     ) -> None:
-        super().__init__(
-            AsyncPushConsumer(
-                name_servers, group=group, options=options, clock=clock, random=random, **settings
-            )
-        )
+        super().__init__(AsyncPushConsumer(name_servers, group=group, options=options, **settings))
         self._stop = StopSignals()
 
     @property
@@ -153,7 +144,12 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         *,
         batch: bool | None = None,
     ) -> Self:
-        """Consume a topic, or change its filter or handler, before or after the start."""
+        """Consume a topic, or change its filter or handler, before or after the start.
+
+        Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
+        the handler takes a list of messages; by default it does if `handler_batch` is not 1.
+        Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
+        """
         self._do(self._client.subscribe, topic, expression, handler, batch=batch)
         return self
 
@@ -173,7 +169,11 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         return self._client.on_revoked(listener)
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """Call a hook before and after every handler call from now on."""
+        """Call a hook before and after every handler call from now on.
+
+        It is called where the handler is: on the loop or in a thread. Raises `InvalidInput` for
+        what is no hook.
+        """
         self._do(self._client.add_consume_hook, hook)
 
     # State
@@ -203,13 +203,19 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         return self._client.warnings
 
     def publish_history(self, topic: str, *, past: bool = True) -> None:
-        """Send a message for each rebalance to a topic, past ones first."""
+        """Send a message for each rebalance to a topic, past ones first.
+
+        The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
+        """
         self._do(self._client.publish_history, topic, past=past)
 
     # Control
 
     def pause(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
-        """Stop pulling a topic, queues, or everything; cached messages are still handled."""
+        """Stop pulling a topic, queues, or everything; cached messages are still handled.
+
+        Queues that are assigned later stay paused, too.
+        """
         self._do(self._client.pause, what)
 
     def resume(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
@@ -217,7 +223,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         self._do(self._client.resume, what)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue with a queue from an offset; its cached messages are dropped."""
+        """Continue with a queue from an offset; its cached messages are dropped.
+
+        Raises `InvalidInput` if the queue is not this member's.
+        """
         self._call(self._client.seek(queue, offset))
 
     def commit(self) -> None:

@@ -4,9 +4,10 @@ Options are checked when they are made. Type checkers find most mistakes, but no
 one. Independent of single options: it has only kinds of them.
 """
 
+import logging
 import math
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,8 +17,26 @@ from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
 from pocketmq.model import ConsumeFromWhere, MessageModel, OnDamage
 
+logger = logging.getLogger("pocketmq.client")
+
 LONGEST = 7 * 24 * 3600.0
 """No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
+UNUSUAL = 1000.0
+"""Seconds from which a timeout is more likely one in Java's milliseconds."""
+LONGEST_USUAL = dict.fromkeys(
+    (
+        "poll_timeout", "pull_interval", "pull_retry", "pull_timeout", "receive_timeout",
+        "request_timeout", "send_timeout", "send_timeout_per_try", "suspend", "suspend_queue",
+    ),
+    UNUSUAL,
+) | dict.fromkeys(
+    (
+        "auto_commit_interval", "heartbeat_interval", "persist_interval", "route_interval",
+        "topic_check_interval",
+    ),
+    3601.0,  # an hour is a way to turn a timer off
+)  # fmt: skip
+"""Options in seconds that Java has in milliseconds, and from which value on they are suspicious."""
 
 # Numbers, functions and hooks
 
@@ -26,6 +45,26 @@ def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
     """Raise `InvalidInput` unless `value` is a sensible number of seconds."""
     if not is_number(value) or not math.isfinite(value) or not at_least <= value <= LONGEST:
         raise InvalidInput(f"{name} is in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}")
+
+
+def warn_of_milliseconds(group: str, options: msgspec.Struct) -> None:
+    """Log options whose number of seconds was most likely meant as milliseconds."""
+    for name in LONGEST_USUAL.keys() & set(options.__struct_fields__):
+        warn_if_milliseconds(group, name, getattr(options, name))
+
+
+def warn_if_milliseconds(group: str, name: str, value: float | None) -> None:
+    """Log a number of seconds that was most likely meant as milliseconds, once each."""
+    if value is not None and value >= LONGEST_USUAL.get(name, UNUSUAL):
+        _log_milliseconds(group, name, value)
+
+
+@lru_cache(maxsize=256)
+def _log_milliseconds(group: str, name: str, value: float) -> None:
+    logger.warning(
+        "%s=%g is in seconds, which makes %.0f minutes: group=%s; %g ms are %s=%g",
+        name, value, value / 60, group, value, name, value / 1000,
+    )  # fmt: skip
 
 
 def check_range(name: str, value: int, low: int, high: int) -> None:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pocketmq.client.tag_texts import check_tag_text
 from pocketmq.errors import InvalidInput
 from pocketmq.model import Subscription
 from pocketmq.model.groups import SQL92, TAG
@@ -16,7 +17,12 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 def by_tags(*tags: str) -> Filter:
-    """Select messages that carry one of these tags; without any, select all."""
+    """Select messages that carry one of these tags, whatever they read; without any, select all.
+
+    Raises `InvalidInput` for what is not text.
+    """
+    for tag in tags:
+        _check_text("a tag", tag, "by_tags('paid', 'refunded')")
     return Filter(" || ".join(tags) or "*")
 
 
@@ -25,6 +31,7 @@ def by_sql(expression: str) -> Filter:
 
     Raises `FilterSyntaxError` at once for what no broker could read.
     """
+    _check_text("an expression", expression, "by_sql('price > 10')")
     compile_sql(expression)
     return Filter(expression, SQL92)
 
@@ -32,12 +39,18 @@ def by_sql(expression: str) -> Filter:
 def subscription_to(topic: str, wanted: "str | Filter", version_ms: int) -> Subscription:
     """Return a subscription as heartbeats carry it; plain text is tags, as in Java.
 
-    Raises `FilterSyntaxError`.
+    Raises `FilterSyntaxError`, also for a text that can only be a mistake (`tag_texts`).
     """
     if isinstance(wanted, str):
+        check_tag_text(wanted)
         return subscribe(topic, wanted, version_ms=version_ms)
     _check_filter(wanted)
     return subscribe(topic, wanted.expression, wanted.kind, version_ms=version_ms)
+
+
+def _check_text(what: str, value: object, example: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is text, as in {example}, not {value!r}")
 
 
 def _check_filter(wanted: object) -> None:

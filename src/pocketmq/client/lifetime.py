@@ -1,7 +1,8 @@
 """The life cycle of a client: it starts once, closes once, and does not survive a fork.
 
 Owns what callers see when several start at the same time, when `close` comes in the middle of a
-start, and when a caller is cancelled. What starting and closing do is up to the clients.
+start, when a caller is cancelled, and on another event loop than the client's. What starting and
+closing do is up to the clients.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pocketmq.errors import ClientClosed
+from pocketmq.errors import ClientClosed, WrongLoop
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -40,6 +41,9 @@ class Lifetime:
     def __init__(self, name: str) -> None:
         self._name = name
         self._turn = asyncio.Lock()  # one start at a time; the others find it done
+        self._generation = 0
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop of the last start."""
         self._starting: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self.started = False
@@ -53,8 +57,14 @@ class Lifetime:
         """Run `work` unless that has been done; concurrent callers wait for it.
 
         Raises what `work` does, which must leave nothing behind then, so that a start can be tried
-        again, and `ClientClosed` if the client is closed before or meanwhile.
+        again, and `ClientClosed` if the client is closed before or meanwhile; `WrongLoop` if it
+        runs, or is being started, on another loop.
         """
+        if self.started or self._starting is not None:
+            self.check_loop()
+        elif self.loop is not (loop := asyncio.get_running_loop()):
+            # A start that failed may be tried again on a fresh loop, with a lock that is its own.
+            self.loop, self._generation, self._turn = loop, fork_count(), asyncio.Lock()
         async with self._turn:
             if self.ended:
                 raise ClientClosed(self._name)
@@ -78,6 +88,20 @@ class Lifetime:
             if self.ended:
                 raise ClientClosed(self._name)
             self.started = True
+
+    def check_loop(self) -> None:
+        """Raise `WrongLoop` unless it is called on the client's loop; before the end only.
+
+        A fork is on another loop, too; what is wrong there is that it is a fork (`ClientForked`).
+        """
+        if self.loop is None or self.ended or fork_count() != self._generation:
+            return
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:  # a thread without any
+            here = None
+        if here is not self.loop:
+            raise WrongLoop(self._name)
 
     async def end(self, work: Work) -> None:
         """Run `work` unless that has been done or nothing was started; cancels a running start.

@@ -11,7 +11,12 @@ from typing import Any, ClassVar, TypedDict, TypeVar
 import msgspec
 
 from pocketmq.balance.profile import V5, Profile
-from pocketmq.client.checks import ProfileWord, check_seconds, settle_kinds
+from pocketmq.client.checks import (
+    ProfileWord,
+    check_seconds,
+    settle_kinds,
+    warn_of_milliseconds,
+)
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.errors import InvalidInput
 from pocketmq.model.secrets import HIDDEN
@@ -174,7 +179,10 @@ def sort_settings(
     common = options or ClientOptions()
     # `replace` alone would not check the new values.
     fields = {name: getattr(common, name) for name in ClientOptions.__struct_fields__}
-    return ClientOptions(**fields | client), own(group=group, **member)
+    settled = ClientOptions(**fields | client), own(group=group, **member)
+    for each in settled:
+        warn_of_milliseconds(group, each)
+    return settled
 
 
 def _check_given(name_servers: object, options: object) -> None:

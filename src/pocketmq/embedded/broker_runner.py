@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from pocketmq.embedded.server_logging import LogSettings
-from pocketmq.errors import CannotStart, InvalidInput, ListenFailed, StoreError
+from pocketmq.errors import CannotStart, InvalidInput, ListenFailed, MQError, StoreError
 
 if TYPE_CHECKING:
     from pocketmq.broker.broker import Broker
@@ -91,6 +91,8 @@ def raising_cannot_start(part: str) -> Iterator[None]:
         raise CannotStart(part, reason) from problem
     except (InvalidInput, StoreError) as problem:
         raise CannotStart(part, str(problem)) from problem
+    except MQError:  # some are an OSError, too
+        raise
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         raise CannotStart(part, f"{where}{problem.strerror or problem}") from problem

@@ -281,6 +281,8 @@ async def _until(known: Callable[[], Awaitable[bool]], what: str) -> None:
         async with asyncio.timeout(KNOWN_DEADLINE):
             while not await known():  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(POLL_STEP)
+    except MQError:  # a request that timed out is a TimeoutError, too
+        raise
     except TimeoutError:
         reason = f"not registered with the name server within {KNOWN_DEADLINE:g} s"
         raise CannotStart(what, reason) from None

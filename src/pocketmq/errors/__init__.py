@@ -6,6 +6,9 @@ of types:
 * `retryable`: the same call may succeed if it is retried;
 * `refresh_route`: fetch the route again before the next try;
 * `outcome_unknown`: the request may have taken effect although no response arrived.
+
+Errors for which Python has a word are also its own: invalid input a `ValueError`, timeouts a
+`TimeoutError`, connections that fail a `ConnectionError`.
 """
 
 from pocketmq.errors.local import (
@@ -26,11 +29,13 @@ from pocketmq.errors.local import (
     StoreFull,
     StoreInUse,
 )
+from pocketmq.errors.sends import SendDisconnected, SendFailed, SendTimedOut
 from pocketmq.errors.server import (
     ConsumerOffline,
     FlowControlled,
     MessageIllegal,
     NoPermission,
+    NotANameServer,
     OffsetMoved,
     RequestNotSupported,
     ResponseCode,
@@ -52,7 +57,6 @@ from pocketmq.errors.transport import (
     RequestNotSent,
     RequestTimedOut,
     RouteNotFound,
-    SendFailed,
     TransportError,
 )
 from pocketmq.errors.tree import MQError
@@ -69,6 +73,7 @@ from pocketmq.errors.usage import (
     NameInvalid,
     StrategyUnknown,
     WouldBlockLoop,
+    WrongLoop,
 )
 from pocketmq.errors.wire import (
     BodyMalformed,
@@ -120,6 +125,7 @@ __all__ = [
     "NameInvalid",
     "NameServersUnreachable",
     "NoPermission",
+    "NotANameServer",
     "OffsetMoved",
     "OptionInvalid",
     "PartEnded",
@@ -133,7 +139,9 @@ __all__ = [
     "RouteNotFound",
     "RowRefused",
     "RowsNotSent",
+    "SendDisconnected",
     "SendFailed",
+    "SendTimedOut",
     "ServerError",
     "ServiceNotAvailable",
     "StoreCorrupt",
@@ -149,5 +157,6 @@ __all__ = [
     "TransportError",
     "UnknownRequestCode",
     "WouldBlockLoop",
+    "WrongLoop",
     "server_error",
 ]

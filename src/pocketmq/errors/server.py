@@ -127,6 +127,12 @@ class RequestNotSupported(ServerError):
     answers = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
+class NotANameServer(RequestNotSupported):
+    """The server at a name server's address is none: brokers do not serve this request."""
+
+    advice = "this is not a name server but probably a broker; name servers listen on port 9876"
+
+
 class MessageIllegal(ServerError):
     """The message is too large or malformed for this broker."""
 
@@ -187,8 +193,17 @@ _BY_CODE: dict[int, type[ServerError]] = {
 }
 
 
+_OF_NAME_SERVERS = frozenset(
+    {"GET_ROUTEINFO_BY_TOPIC", "GET_BROKER_CLUSTER_INFO", "GET_ALL_TOPIC_LIST_FROM_NAMESERVER"}
+)
+"""Requests that every name server serves, and no broker."""
+
+
 def server_error(
     code: int, remark: str | None = None, *, request: str = "", address: str = ""
 ) -> ServerError:
     """Return the error of the class that stands for `code`."""
-    return _BY_CODE.get(code, ServerError)(code, remark, request=request, address=address)
+    kind = _BY_CODE.get(code, ServerError)
+    if kind is RequestNotSupported and request in _OF_NAME_SERVERS:
+        kind = NotANameServer
+    return kind(code, remark, request=request, address=address)

@@ -1,6 +1,9 @@
-"""No usable answer: the connection failed, or no route or address of the server is known."""
+"""No usable answer: the connection failed, or no route or address of the server is known.
 
-from typing import Any
+Timeouts are also Python's `TimeoutError`, and connections that fail its `ConnectionError`, so that
+code which retries on those retries on these. `errno` and `strerror` are None: `OSError` reads them
+from its arguments, and ours are one text.
+"""
 
 from pocketmq.errors.tree import MQError
 
@@ -16,7 +19,7 @@ class TransportError(MQError):
         super().__init__(f"{address}: {reason}")
 
 
-class ConnectFailed(TransportError):
+class ConnectFailed(TransportError, ConnectionError):
     """The connection was refused, or the host name does not resolve. Nothing was sent."""
 
     refresh_route = True
@@ -28,14 +31,14 @@ class ListenFailed(TransportError):
     retryable = False
 
 
-class ConnectionLost(TransportError):
+class ConnectionLost(TransportError, ConnectionError):
     """The connection was closed before the response arrived."""
 
     refresh_route = True
     outcome_unknown = True
 
 
-class RequestTimedOut(TransportError):
+class RequestTimedOut(TransportError, TimeoutError):
     """No response arrived within the timeout."""
 
     outcome_unknown = True
@@ -94,7 +97,7 @@ class QueueNotSelected(MQError):
         super().__init__(f"cannot select a queue of topic {topic!r}: {reason}")
 
 
-class NameServersUnreachable(MQError):
+class NameServersUnreachable(MQError, ConnectionError):
     """None of the configured name servers answers, or none is configured.
 
     `reason` is the last one's error, if known.
@@ -112,61 +115,8 @@ class NameServersUnreachable(MQError):
                 f"no name server answers at {', '.join(addresses)}; check that one is running there"
             )
         else:
-            text = "no name server address is configured; set one, such as '127.0.0.1:9876'"
+            text = (
+                "no name server address is configured; pass one, such as '127.0.0.1:9876', or set "
+                "NAMESRV_ADDR"
+            )
         super().__init__(text)
-
-
-class SendFailed(MQError):
-    """A send failed after its last try, whose error is `last_error` (also `__cause__`).
-
-    `attempts` counts the tries made, `broker` is the last one asked, `elapsed` the seconds spent.
-    `last_error` is None when the timeout passed before the first try.
-    `outcome_unknown` is true when any of the tries may have stored the message although no
-    receipt came: resending it may store it twice. `code` is the broker's response code, if a
-    broker's refusal ended the send. `receipts` are those of the parts of a batch that were stored
-    before this one.
-    """
-
-    receipts: tuple[Any, ...] = ()
-
-    def __init__(
-        self,
-        topic: str,
-        broker: str | None,
-        attempts: int,
-        elapsed: float,
-        last_error: MQError | None,
-        *,
-        outcome_unknown: bool = False,
-    ) -> None:
-        self.topic = topic
-        self.broker = broker
-        self.attempts = attempts
-        self.elapsed = elapsed
-        self.last_error = last_error
-        self.code: int | None = getattr(last_error, "code", None)
-        self.retryable = last_error is None or last_error.retryable
-        self.refresh_route = last_error is not None and last_error.refresh_route
-        self.outcome_unknown = outcome_unknown or (
-            last_error is not None and last_error.outcome_unknown
-        )
-        super().__init__(self._text())
-        self.__cause__ = last_error
-
-    def _text(self) -> str:
-        if self.attempts == 0:
-            tries = f"not sent within {self.elapsed:.3f} s"
-        else:
-            times = "1 try" if self.attempts == 1 else f"{self.attempts} tries"
-            tries = f"not acknowledged after {times} in {self.elapsed:.3f} s"
-        if self.broker:
-            tries += f", last by broker {self.broker!r}"
-        cause = f": {self.last_error}" if self.last_error else ""
-        return f"message to topic {self.topic!r} {tries}{cause}; {self._advice()}"
-
-    def _advice(self) -> str:
-        if self.outcome_unknown:
-            return "the message may be stored: resend it only if consumers are idempotent"
-        if self.retryable:
-            return "the message was not stored and can be resent"
-        return "the message was not stored, and resending it unchanged will fail again"

@@ -123,6 +123,17 @@ class WouldBlockLoop(MQError):
         )
 
 
+class WrongLoop(MQError):
+    """A client for asyncio was used on another event loop than its own. Nothing was sent."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        super().__init__(
+            f"{client} was started on another event loop; start, use and close it inside one "
+            "asyncio.run(), or use the blocking clients of pocketmq in threads"
+        )
+
+
 class GroupTaken(InvalidInput):
     """The client already has a member in this group; a client id stands for one member."""
 

@@ -100,6 +100,8 @@ class TransactionState(IntEnum):
     COMMIT = 8
     ROLLBACK = 12
 
+    __str__ = Enum.__str__  # as of other enumerations; an IntEnum would print its number
+
 
 class PullFlag(IntFlag):
     """Bits of a pull request's system flag."""

@@ -18,6 +18,7 @@ class Message(msgspec.Struct, frozen=True):
     """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
+    Raises `InvalidInput` for what consumers could not read or select.
     """
 
     topic: str
@@ -32,7 +33,7 @@ class Message(msgspec.Struct, frozen=True):
         body: object = self.body
         tag: object = self.tag
         properties: object = self.properties
-        plain = type(body) is bytes and (tag is None or type(tag) is str)
+        plain = type(body) is bytes and (tag is None or (type(tag) is str and "||" not in tag))
         if plain and self.keys is _NO_KEYS and not properties:
             return
         if not isinstance(body, bytes):
@@ -42,6 +43,7 @@ class Message(msgspec.Struct, frozen=True):
             )
         if tag is not None and not isinstance(tag, str):
             raise InvalidInput(f"a tag must be one string, not {tag!r}")
+        self._check_tag()
         if isinstance(self.keys, str) or not isinstance(self.keys, Sequence):
             raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
         if not isinstance(properties, Mapping):
@@ -50,6 +52,13 @@ class Message(msgspec.Struct, frozen=True):
             _check_key(key)
         for name, value in self.properties.items():
             _check_property(name, value)
+
+    def _check_tag(self) -> None:
+        if self.tag is not None and "||" in self.tag:
+            raise InvalidInput(
+                f"tag {self.tag!r} contains '||', which separates tags in subscriptions: no "
+                "consumer could select it; a message has one tag"
+            )
 
     def wire_properties(self) -> dict[str, str]:
         """Return the properties as they travel, with tag and keys among them."""
@@ -60,6 +69,13 @@ class Message(msgspec.Struct, frozen=True):
         if self.tag:
             wire[property_names.TAGS] = self.tag
         return wire
+
+
+class CopiedMessage(Message, frozen=True):
+    """A copy of a stored message, whose tag another producer chose: any tag is kept."""
+
+    def _check_tag(self) -> None:
+        pass
 
 
 def _check_key(key: object) -> None:

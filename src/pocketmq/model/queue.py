@@ -16,7 +16,7 @@ class MessageQueue(msgspec.Struct, frozen=True, rename="camel", gc=False):
     broker_name: str
     queue_id: int
 
-    def __str__(self) -> str:
+    def java_text(self) -> str:
         """Return Java's `toString()`, which is also the queue's key on the consistent-hash ring."""
         return (
             f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "

@@ -29,6 +29,9 @@ def parse_address(text: str) -> Address:
 
 def parse_addresses(text: str) -> list[Address]:
     """Read a list such as `a:9876;b:9876`, dropping repetitions; raise `InvalidInput` if empty."""
+    if "," in text or (" " in text.strip() and ";" not in text):
+        meant = ";".join(text.replace(",", " ").split())
+        raise InvalidInput(f"{text!r} is not an address; join several by ';': {meant!r}")
     addresses = list(dict.fromkeys(parse_address(part) for part in text.split(";") if part.strip()))
     if not addresses:
         raise InvalidInput("no address given; write it as host:port, several joined by ';'")

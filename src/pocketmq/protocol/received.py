@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.errors import BodyTooLarge
+from pocketmq.errors import BodyTooLarge, MQError
 from pocketmq.model import SysFlag, property_names
 from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
@@ -22,6 +22,8 @@ _COMPRESSED = int(SysFlag.COMPRESSED)
 KEPT_BODY = 4 * 1024 * 1024
 """An inflated body up to this size, Java's largest message, is kept with its message. A larger one
 is inflated at each read, so that messages that wait do not hold what few bytes became."""
+_SHOWN_BODY = 64
+"""Bytes of a body that `repr` shows."""
 _remember = msgspec.structs.force_setattr
 
 
@@ -93,6 +95,11 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         """How often consuming it has failed so far."""
         given = self.delivery.reconsume_times
         return super().reconsume_times if given is None else given
+
+    @property
+    def stored_reconsume_times(self) -> int:
+        """The same as its record has it: a broker decides by this when it becomes a dead letter."""
+        return super().reconsume_times
 
     @property
     def body(self) -> bytes:
@@ -261,8 +268,19 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return (
             f"ReceivedMessage(topic={self.topic!r}, broker_name={self.broker_name!r}, "
             f"queue_id={self.queue_id}, queue_offset={self.queue_offset}, "
-            f"message_id={self.message_id!r}, tag={self.tag!r}, body=<{self.body_size} bytes>)"
+            f"message_id={self.message_id!r}, tag={self.tag!r}, body={self._shown_body()})"
         )
+
+    def _shown_body(self) -> str:
+        """Return the beginning of the body, and how long it is if that is not all."""
+        try:
+            body = self.body_start(_SHOWN_BODY + 1)
+        except MQError:  # damaged, or its codec is missing
+            return f"<{self.body_size} bytes>"
+        if len(body) <= _SHOWN_BODY:
+            return repr(body)
+        packed = " packed" if self.sys_flag & _COMPRESSED else ""
+        return f"{body[:_SHOWN_BODY]!r}... <{self.body_size} bytes{packed}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return revive, (self.record(), self.queue_offset, self.delivery)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pocketmq.errors import RowRefused
-from pocketmq.model import Message
+from pocketmq.model.message import CopiedMessage, Message
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.spark import checked_columns
@@ -69,7 +69,7 @@ class Rows(msgspec.Struct, frozen=True):
         text = None if self.properties is None else self.properties[at].as_py()
         keys = None if self.keys is None else self.keys[at].as_py()
         tag = None if self.tags is None else self.tags[at].as_py()
-        return Message(
+        return CopiedMessage(
             self.topic_of(at),
             self.body[at].as_py(),
             tag=None if tag is None else tag.decode(),

@@ -339,7 +339,10 @@ def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
     assert known.topic == "T"
     alone = retry.no_queues("T", ()).error
     assert isinstance(alone, errors.NameServersUnreachable)
-    assert str(alone) == "no name server address is configured; set one, such as '127.0.0.1:9876'"
+    assert str(alone) == (
+        "no name server address is configured; pass one, such as '127.0.0.1:9876', or set "
+        "NAMESRV_ADDR"
+    )
 
 
 @pytest.mark.parametrize(

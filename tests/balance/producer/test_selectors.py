@@ -100,7 +100,7 @@ def test_a_room_without_brokers_is_said_so() -> None:
 def test_a_pinned_queue_must_be_in_the_route_and_of_the_messages_topic() -> None:
     queue = MessageQueue(TOPIC, "b", 1)
     assert selectors.pinned(frozenset(QUEUES), queue, TOPIC) is queue
-    with pytest.raises(QueueNotSelected, match=r"queueId=2.*is not a writable queue of the route"):
+    with pytest.raises(QueueNotSelected, match=r"queue_id=2.*is not a writable queue of the route"):
         selectors.pinned(QUEUES, MessageQueue(TOPIC, "b", 2), TOPIC)
     with pytest.raises(InvalidInput, match="the message is for topic 'other'"):
         selectors.pinned(QUEUES, queue, "other")

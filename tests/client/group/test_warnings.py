@@ -11,10 +11,12 @@ from pocketmq.balance.allocation import Average
 from pocketmq.client.group.warnings import MembershipWatch, Mistake
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import ConsumerData, MessageModel, Subscription
+from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
-from pocketmq.protocol.requests import groups, membership
+from pocketmq.protocol.requests import client_calls, groups, membership
 from tests.client.group.groups import Member, cluster, member, queues_of, shared
 from tests.client.push.test_steering import member_of
+from tests.loops import leap, leaping, until
 from tests.net.peers import Recorder, dialling
 
 AVG = Average()
@@ -108,9 +110,14 @@ Beat = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stranger(running: Cluster, client_id: str, data: ConsumerData) -> AsyncIterator[Beat]:
-    """A client that has nothing but heartbeats."""
-    async with dialling(Recorder(lambda *_: None)) as dialer:
+async def stranger(
+    running: Cluster,
+    client_id: str,
+    data: ConsumerData,
+    answer: Callable[[Connection, list[Command]], None] = lambda *_: None,
+) -> AsyncIterator[Beat]:
+    """A client that has nothing but heartbeats, unless it answers what it is asked."""
+    async with dialling(Recorder(answer)) as dialer:
         address = running.brokers["broker-0"].address
         body = encode_body(membership.Heartbeat(client_id=client_id, consumer_data_set=[data]))
 
@@ -148,6 +155,57 @@ async def test_a_live_group_with_different_subscriptions_is_warned_of() -> None:
         data = ConsumerData(group_name="billing", subscription_data_set=[newer])
         async with stranger(running, "10.0.0.2@b", data) as beat:
             await _warned(one, Mistake.DIFFERENT_SUBSCRIPTIONS, beat)
+
+
+class Older:
+    """A member whose subscription a broker ignores, since another one is newer."""
+
+    def __init__(self, *expressions: str) -> None:
+        self.expressions = expressions
+        self.asked = 0
+        self.data = ConsumerData(
+            group_name="billing",
+            subscription_data_set=[
+                Subscription(topic="orders", sub_string=expressions[0], sub_version=1)
+            ],
+        )
+
+    def answer(self, connection: Connection, requests: list[Command]) -> None:
+        for request in requests:
+            if request.code == RequestCode.GET_CONSUMER_RUNNING_INFO:
+                expression = self.expressions[min(self.asked, len(self.expressions) - 1)]
+                self.asked += 1
+                subscribed = [Subscription(topic="orders", sub_string=expression)]
+                info = client_calls.RunningInfo(subscription_set=subscribed)
+                connection.write(request.reply(0, body=encode_body(info)).encode())
+
+
+@leaping
+@pytest.mark.parametrize(
+    ("expressions", "asked", "warned"),
+    [(["paid"], 2, True), (["paid", "*"], 2, False), (["*"], 1, False)],
+    ids=["differs", "is about to subscribe", "is the same"],
+)
+async def test_a_member_whose_subscription_the_broker_has_asks_the_others(
+    expressions: list[str], asked: int, *, warned: bool
+) -> None:
+    older = Older(*expressions)
+    async with cluster() as running, member(running.address) as one:
+        await shared([one], queues_of(1, 4), AVG)
+        async with stranger(running, "10.0.0.2@b", older.data, older.answer) as beat:
+            await beat()
+            await until(lambda: older.asked >= 1, "the first question")
+            await leap(0.99)
+            assert not list(one.consumer.warnings)
+            await leap(0.02)
+            await until(lambda: older.asked >= asked, "all questions")
+            member_of(one).request_rebalance()
+            await until(lambda: bool(one.consumer.warnings) or not warned, "a warning")
+            await leap(2.0)
+        assert older.asked == asked
+        assert [str(each).partition(";")[0] for each in one.consumer.warnings] == (
+            ["group billing: another member wants 'paid' of orders, this one '*'"] if warned else []
+        )
 
 
 async def test_a_live_group_with_both_models_is_warned_of() -> None:

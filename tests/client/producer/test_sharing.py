@@ -10,7 +10,14 @@ import pytest
 
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.sharing import PATIENCE
-from pocketmq.errors import ClientClosed, InvalidInput, QueueNotSelected, ResponseCode, SendFailed
+from pocketmq.errors import (
+    ClientClosed,
+    InvalidInput,
+    QueueNotSelected,
+    ResponseCode,
+    SendFailed,
+    SendTimedOut,
+)
 from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.protocol import RequestCode
 from tests.client.producer.stage import Stage, silent, stage, stores
@@ -142,7 +149,7 @@ async def test_a_chosen_queue_has_one_batch_in_flight_however_many_are_full() ->
         futures += [on.producer.submit(message(n), queue=queue) for n in range(13, 15)]
         room = asyncio.create_task(on.producer.room())
         results = await asyncio.gather(*short, return_exceptions=True)
-        assert [type(each) for each in results] == [SendFailed] * 2
+        assert [type(each) for each in results] == [SendTimedOut] * 2
         assert all(each.attempts == 0 for each in results if isinstance(each, SendFailed))
         assert store.requests == [bodies(0)]
         assert not room.done()
@@ -332,7 +339,7 @@ async def test_messages_with_other_timeouts_do_not_share() -> None:
         timeouts = [None, None, None, 0.1, 0.1, 5.0]
         futures = [on.producer.submit(message(n), timeout=t) for n, t in enumerate(timeouts)]
         results = await asyncio.gather(*futures[3:5], return_exceptions=True)
-        assert [type(each) for each in results] == [SendFailed] * 2
+        assert [type(each) for each in results] == [SendTimedOut] * 2
         assert not any(each.done() for each in (*futures[:3], futures[5]))
         store.go_on()
         assert all(each.ok for each in await asyncio.gather(*futures[:3], futures[5]))

@@ -70,10 +70,12 @@ def test_none_and_ok_mean_done(answer: handlers.Consumed | None) -> None:
 
 def test_retry_and_its_details_mean_again() -> None:
     assert handlers.understood(handlers.Consumed.RETRY) == handlers.Failure(
-        "handler returned RETRY"
+        "handler returned RETRY", requested=True
     )
     later = handlers.understood(handlers.RetryLater(3, wait=0.5, done=2))
-    assert later == handlers.Failure("handler requested a retry (RetryLater)", None, 3, 0.5, 2)
+    assert later == handlers.Failure(
+        "handler requested a retry (RetryLater)", None, 3, 0.5, 2, requested=True
+    )
 
 
 def test_an_answer_may_be_raised() -> None:
@@ -81,7 +83,7 @@ def test_an_answer_may_be_raised() -> None:
         raise handlers.RetryLater(4)
 
     assert handlers.Handler(handler).call(messages(1)) == handlers.Failure(
-        "handler requested a retry (RetryLater)", delay_level=4
+        "handler requested a retry (RetryLater)", delay_level=4, requested=True
     )
 
 

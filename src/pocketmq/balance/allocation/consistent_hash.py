@@ -109,7 +109,7 @@ class ConsistentHash(msgspec.Struct, frozen=True):
         positions, owners = _ring(tuple(members), self.virtual_nodes, self.hash_function)
         if not positions:
             return [None] * len(queues)
-        keys, place = map(str, queues), self.hash_function
+        keys, place = map(MessageQueue.java_text, queues), self.hash_function
         places = md5_hashes(keys) if place is md5_hash else map(place, keys)
         return [owners[bisect_left(positions, wanted)] for wanted in places]
 

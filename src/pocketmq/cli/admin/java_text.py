@@ -192,8 +192,9 @@ def one_line(message: "ReceivedMessage", body: str | None) -> str:
 
 def receipt_text(receipt: "SendReceipt") -> str:
     """Return a receipt as one line."""
+    queue = receipt.queue.java_text()
     return (
         f"SendResult [sendStatus={receipt.status.value}, msgId={receipt.message_id}, "
-        f"offsetMsgId={java_word(receipt.offset_message_id)}, messageQueue={receipt.queue}, "
+        f"offsetMsgId={java_word(receipt.offset_message_id)}, messageQueue={queue}, "
         f"queueOffset={receipt.queue_offset}, recallHandle={java_word(receipt.recall_handle)}]"
     )

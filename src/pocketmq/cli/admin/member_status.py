@@ -150,15 +150,14 @@ def _judgement(members: Mapping[str, client_calls.RunningInfo], now_ms: int) -> 
         if not is_push(info):
             continue
         for queue, held in info.mq_table.items():
+            name = queue.java_text()
             if is_orderly(info):
                 if not held.locked:
                     since = now_ms - held.last_lock_timestamp
-                    lines.append(f"{member} {queue} can't lock for a while, {since}ms")
+                    lines.append(f"{member} {name} can't lock for a while, {since}ms")
             elif held.cached_msg_count > 0 and now_ms - held.last_consume_timestamp > 60_000:
                 since = now_ms - held.last_consume_timestamp
-                lines.append(
-                    f"{member} {queue} can't consume for a while, maybe blocked, {since}ms"
-                )
+                lines.append(f"{member} {name} can't consume for a while, maybe blocked, {since}ms")
     return lines
 
 

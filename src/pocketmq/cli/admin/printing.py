@@ -89,7 +89,7 @@ async def print_topic(
     async def shown() -> AsyncIterator[Shown]:
         for queue in queues:
             first, last = await _bounds(admin, queue, begin, end)
-            yield Shown([f"minOffset={first}, maxOffset={last}, {queue}"], [])
+            yield Shown([f"minOffset={first}, maxOffset={last}, {queue.java_text()}"], [])
             async for page in _pages(admin, queue, first, last, expression):
                 lines = [
                     one_line(message, body_text(message, charset) if bodies else None)
@@ -106,7 +106,7 @@ def _remark(queue: MessageQueue, page: Page) -> list[str]:
     if page.status is PageStatus.FOUND:
         return []
     said = "no matched msg." if page.status is PageStatus.NO_MATCHED_MSG else "print msg finished."
-    return [f"{queue} {said} status={page.status.value}, offset={page.next_offset}"]
+    return [f"{queue.java_text()} {said} status={page.status.value}, offset={page.next_offset}"]
 
 
 @admin_command(

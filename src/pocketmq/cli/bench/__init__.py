@@ -9,6 +9,7 @@ from pocketmq.cli.client_command import prepare_client
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
+from pocketmq.errors import MQError
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import BenchPlan, Measurement
@@ -82,6 +83,8 @@ def command(
     plan = BenchPlan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
     try:
         loops.run(_show(client, plan, as_json=as_json))
+    except MQError:  # a send that timed out is a TimeoutError, too
+        raise
     except TimeoutError:
         raise click.ClickException(
             f"timed out waiting for the messages of topic {topic!r}"

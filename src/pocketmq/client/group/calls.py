@@ -16,7 +16,7 @@ from pocketmq.errors import MQError, RouteNotFound, ServerError
 from pocketmq.model import MessageModel, Subscription
 from pocketmq.model.route import MASTER_ID
 from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
-from pocketmq.protocol.requests import assignment, groups, membership
+from pocketmq.protocol.requests import assignment, client_calls, groups, membership
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -95,6 +95,21 @@ async def connections_at(
         return decode_body(answer.body, groups.ConsumerConnections)
     except MQError as error:
         logger.debug('describing the group failed: group=%s error="%s"', group, error)
+        return None
+
+
+async def member_subscriptions(
+    session: Session, topic: str, group: str, client_id: str
+) -> list[Subscription] | None:
+    """Return what another member subscribes, asked through a broker; None without an answer."""
+    header = client_calls.GetConsumerRunningInfoRequest(consumer_group=group, client_id=client_id)
+    try:
+        answer, _ = await _ask_any(session, topic, RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+        return decode_body(answer.body, client_calls.RunningInfo).subscription_set
+    except MQError as error:
+        logger.debug(
+            'asking a member failed: group=%s client=%s error="%s"', group, client_id, error
+        )
         return None
 
 

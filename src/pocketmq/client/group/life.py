@@ -53,6 +53,16 @@ class ConsumerLife(Generic[M]):
             raise ClientClosed(self._name)
         return member
 
+    def here(self) -> M:
+        """Return the member for a call that needs its loop; raise `WrongLoop` on another one."""
+        member = self.running()
+        self._lifetime.check_loop()
+        return member
+
+    def check_loop(self) -> None:
+        """Raise `WrongLoop` on another loop than that of the start, if there was one."""
+        self._lifetime.check_loop()
+
     async def start(self) -> None:
         """Start, unless that has been done; if it raises, nothing is left running."""
         await self._lifetime.start(self._start)

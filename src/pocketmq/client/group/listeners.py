@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from pocketmq.client.callbacks import call_in_own_thread, interrupt_main
+from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.routes import RouteBook
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -90,7 +91,7 @@ class QueueListeners:
                     interrupt_main()  # sys.exit() is for the main thread, not for this loop
                 logger.exception(
                     "queue listener failed: listener=%r queues=%s",
-                    listener, [str(each) for each in queues],
+                    listener, [log_name(each) for each in queues],
                 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from pocketmq.client.group.calls import check_filter
 from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.listeners import QueueListeners
+from pocketmq.client.group.no_messages import NoMessages
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.group.subscriptions import Subscriptions
@@ -169,6 +170,13 @@ class SharingMember(RunningMember, Generic[Q]):
         self.parts = parts
         self.listeners = listeners
         self._reason = reason
+        self._no_messages = NoMessages(
+            parts.session, parts.group, parts.subscriptions, parts.tasks, self.assigned_by_hand
+        )
+
+    def assigned_by_hand(self) -> bool:
+        """Return whether the application assigns the queues."""
+        return False
 
     @property
     def sticky(self) -> StickyBalancing[Q] | None:
@@ -219,6 +227,11 @@ class SharingMember(RunningMember, Generic[Q]):
             await self.parts.offsets.persist_last(tuple(self.parts.queues.pulled))
         else:
             await super().stop_step(step)
+
+    async def announce(self) -> bool:
+        """Send brokers the subscriptions; return whether one took them."""
+        self._no_messages.look_soon()
+        return await super().announce()
 
     async def persist_offsets(self) -> None:
         """Store the offsets of all queues now."""

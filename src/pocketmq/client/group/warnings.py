@@ -3,8 +3,12 @@
 RocketMQ expects of a group's members one client id each, the same subscriptions and the same
 model; a broker keeps what the last heartbeat said. Members that break a rule lose messages without
 an error anywhere, so each mistake is logged once, in one warning that says what to do.
+
+A broker keeps one subscription of each topic, so the member whose subscription that is finds
+nothing wrong in its description. That is why a few members are also asked themselves.
 """
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +16,7 @@ from enum import Enum
 
 import msgspec
 
+from pocketmq.client.group.calls import member_subscriptions
 from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
@@ -23,6 +28,10 @@ from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnecti
 logger = logging.getLogger("pocketmq.client")
 
 _MOST = 64
+_MOST_ASKED = 8
+"""Members that are asked themselves, at most: in a large group a mistake is seldom one member's."""
+_CONFIRM_AFTER = 1.0
+"""Seconds after which a member is asked again: it may be about to subscribe."""
 
 
 class Mistake(Enum):
@@ -81,6 +90,13 @@ class MembershipWatch:
             )
         if self._said:
             self._look_at_topics(seen.subscription_table, own, now)
+
+    def compare(
+        self, theirs: Mapping[str, Subscription], own: Mapping[str, Subscription], now: float
+    ) -> None:
+        """Compare the subscriptions of another member with this member's own."""
+        if self._said:
+            self._look_at_topics(theirs, own, now)
 
     def _look_for_duplicates(self, connections: list[ClientConnection], now: float) -> None:
         counted = Counter(each.client_id for each in connections if each.client_id)
@@ -153,6 +169,11 @@ class GroupChecks:
         self._tasks = tasks
         self._connections = connections
         self._checking = False
+        self._asked = {session.client_id}
+
+    def announced(self) -> None:
+        """Take note of a change of this member's own subscriptions: others may differ now."""
+        self._asked = {self._session.client_id}
 
     def check_soon(self) -> None:
         """Check in the background, unless a check is in flight."""
@@ -169,5 +190,35 @@ class GroupChecks:
             seen = await self._connections.read(topic)
             if seen is not None:
                 self._watch.look(seen, self._subscriptions.own(), self._session.clock.now())
+                self._ask_one(topic, seen)
         finally:
             self._checking = False
+
+    def _ask_one(self, topic: str, seen: ConsumerConnections) -> None:
+        """Ask a member, chosen by chance, that was not asked before."""
+        ids = sorted({each.client_id for each in seen.connection_set if each.client_id})
+        if (others := [each for each in ids if each not in self._asked]) and (
+            len(self._asked) <= _MOST_ASKED
+        ):
+            chosen = self._session.random.choice(others)
+            self._asked.add(chosen)
+            self._tasks.spawn(self._compare(topic, chosen), f"subscriptions of {chosen}")
+
+    async def _compare(self, topic: str, client_id: str) -> None:
+        theirs = await self._subscribed_by(topic, client_id)
+        if theirs and not _same(theirs, self._subscriptions.own()):
+            await asyncio.sleep(_CONFIRM_AFTER)
+            if theirs := await self._subscribed_by(topic, client_id):
+                now = self._session.clock.now()
+                self._watch.compare(theirs, self._subscriptions.own(), now)
+
+    async def _subscribed_by(self, topic: str, client_id: str) -> dict[str, Subscription]:
+        found = await member_subscriptions(self._session, topic, self._watch.group, client_id)
+        return {each.topic: each for each in found or () if not is_retry_topic(each.topic)}
+
+
+def _same(one: Mapping[str, Subscription], other: Mapping[str, Subscription]) -> bool:
+    def compared(table: Mapping[str, Subscription]) -> dict[str, tuple[str, str]]:
+        return {topic: (each.expression_type, each.sub_string) for topic, each in table.items()}
+
+    return compared(one) == compared(other)

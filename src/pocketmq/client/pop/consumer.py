@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, Unpack
 
-from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.checks import check_range, check_seconds, warn_if_milliseconds
 from pocketmq.client.consumer_options import MOST_MESSAGES, PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.life import ConsumerLife
@@ -78,6 +78,7 @@ class PopConsumer:
         Popped messages that no receive returned go back to the brokers; a receive that waits ends
         with an error. If cancelled, closing continues in the background.
         """
+        self._life.check_loop()
         self._ended = True
         await self._life.close(lambda member: member.stop())
 
@@ -103,6 +104,7 @@ class PopConsumer:
 
         Raises `NameInvalid`, `FilterSyntaxError`.
         """
+        self._life.check_loop()
         member = self._life.current
         version = member.session.clock.now_ms() if member is not None else 0
         self._subscriptions.want(topic, expression, version_ms=version)
@@ -112,6 +114,7 @@ class PopConsumer:
 
     def unsubscribe(self, topic: str) -> None:
         """Receive no more messages of a topic."""
+        self._life.check_loop()
         if self._subscriptions.remove(topic) and self._life.current is not None:
             self._life.current.session.heartbeats.beat_soon(in_full=True)
 
@@ -131,13 +134,14 @@ class PopConsumer:
         subscribed. Raises `RouteNotFound`, `RequestNotSupported` (no RocketMQ 5.x), and the last
         broker's error if none can be asked.
         """
-        member = self._life.running()
+        member = self._life.here()
         most = self.options.max_messages if max_messages is None else max_messages
         check_range("max_messages", most, 1, MOST_MESSAGES)
         wanted = ReceiveSpec(most, self.options.invisible if invisible is None else invisible)
         check_seconds("invisible", wanted.invisible, at_least=0.001)
         patience = self.options.receive_timeout if timeout is None else timeout
         check_seconds("timeout", patience)
+        warn_if_milliseconds(self.options.group, "timeout", timeout)
         subscribed = member.subscribed(topic)
         if not subscribed:
             missing = "no topic is" if topic is None else f"{topic!r} is not"
@@ -150,7 +154,7 @@ class PopConsumer:
         Raises `ServerError` if a broker refuses, such as for a handle that is too old, and
         `TransportError`; the others of its messages may be acknowledged then.
         """
-        requests = self._life.running().requests
+        requests = self._life.here().requests
         some = messages if isinstance(messages, Iterable) else [messages]
         by_broker: dict[str, list[tuple[str, PopHandle]]] = defaultdict(list)
         for message in some:
@@ -170,7 +174,7 @@ class PopConsumer:
         Returns the message with its new handle: acknowledge that one, the old one is void. Raises
         `ServerError` if the broker refuses, and `TransportError`.
         """
-        requests = self._life.running().requests
+        requests = self._life.here().requests
         check_seconds("invisible", seconds, at_least=0.001)
         topic = self._subscriptions.wire(message.topic)
         handle = await requests.change_invisible(topic, handle_of(message), seconds)

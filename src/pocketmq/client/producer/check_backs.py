@@ -13,7 +13,13 @@ import msgspec
 
 from pocketmq.balance.producer.transactions import branch_state, check_remark
 from pocketmq.client.callbacks import LocalCalls
-from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd, send_end
+from pocketmq.client.producer.transactions import (
+    ReturnedStates,
+    State,
+    TakeEnd,
+    TransactionEnd,
+    send_end,
+)
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -64,6 +70,8 @@ class CheckBacks:
         self._tasks = tasks
         self._group = group
         self._check = check
+        self._states = ReturnedStates("check function")
+        self._asked_in_vain = False
         self._calls = LocalCalls(f"pocketmq-check-{group}", AT_ONCE)
         self._waiting: deque[_Question] = deque()
         self._known: set[tuple[str, int]] = set()  # waiting, or being answered
@@ -74,12 +82,14 @@ class CheckBacks:
     ) -> None:
         """Queue a question; the answer goes to the broker at `address`."""
         if self._check is None:
-            logger.warning(
+            logger.log(
+                logging.DEBUG if self._asked_in_vain else logging.WARNING,
                 "broker %s checks back on a transaction of group %s, but its producer has no check "
                 "function; pass `check` to it",
                 address,
                 self._group,
             )
+            self._asked_in_vain = True
             return
         question = _Question(message, header, address)
         if question.key in self._known:
@@ -119,7 +129,8 @@ class CheckBacks:
         outcome: State | Exception
         remark = None
         try:
-            outcome = await self._calls.call(check, message)
+            result = await self._calls.call(check, message)
+            outcome, _ = self._states.read(result, message.message_id)
         except Exception as error:
             logger.exception(
                 "check function of group %s failed: transaction=%s; its state is unknown",

@@ -180,7 +180,8 @@ class Preparing:
 
 
 def _check_flag(flag: int) -> None:
-    if flag not in _INT32:
+    # The type first: a range is searched number by number for what is not a whole number.
+    if type(flag) is not int or flag not in _INT32:
         raise InvalidInput(f"a message's flag is a 32-bit number, not {flag!r}")
 
 

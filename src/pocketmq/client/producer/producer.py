@@ -97,6 +97,7 @@ class Producer:
         Sends in flight end by their own deadlines at the latest. If the caller is cancelled,
         closing continues in the background. Raises `ClientForked`.
         """
+        self._lifetime.check_loop()
         self._open = False
         if self._lease is not None:
             self._lease.session.check_process()
@@ -130,21 +131,29 @@ class Producer:
     @property
     def session(self) -> Session:
         """The client this producer is part of. Raises `ClientClosed` unless it is running."""
-        return self._running().session
+        return self._opened().session
 
     @property
     def sending(self) -> Sending:
         """The path of its sends. Raises `ClientClosed` unless it is running."""
-        return self._running().sending
+        return self._opened().sending
 
     @property
     def submitting(self) -> Submitting:
         """The path of sends that no caller waits for. Raises `ClientClosed` unless running."""
-        return self._running().submitting
+        return self._opened().submitting
 
-    def _running(self) -> RunningProducer:
+    def _opened(self) -> RunningProducer:
         if not self._open or self._parts is None:
             raise ClientClosed(self._name)
+        return self._parts
+
+    def _running(self) -> RunningProducer:
+        """Return the parts for a call that needs their loop."""
+        if not self._open or self._parts is None:
+            raise ClientClosed(self._name)
+        if asyncio._get_running_loop() is not self._lifetime.loop:  # noqa: SLF001 - asyncio exports it
+            self._lifetime.check_loop()
         return self._parts
 
     # Sending
@@ -298,7 +307,7 @@ class Producer:
         receipts are a list. Raises as `send` does. `SendFailed.receipts` are those of the parts
         that were stored before one failed.
         """
-        sending = self.sending
+        sending = self._running().sending
         limit = self.options.max_message_size
         batches = prepare_batches(sending.preparing, messages, limit, split=split)
         choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)
@@ -381,7 +390,7 @@ class Producer:
         asked = to.properties
         message = Message(reply_topic(asked), body, properties=properties or {})
         extra = reply_properties(asked)
-        return await self.sending.send_to_cluster(message, extra, _REPLY, timeout)
+        return await self._running().sending.send_to_cluster(message, extra, _REPLY, timeout)
 
     @property
     def traces_dropped(self) -> int:
@@ -392,14 +401,14 @@ class Producer:
     async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of each question
         """Take a delayed message back by its receipt's `recall_handle`; returns its id (5.x)."""
         limit = self.options.send_timeout if timeout is None else timeout
-        return await recall(self.sending, topic, handle, limit)
+        return await recall(self._running().sending, topic, handle, limit)
 
     async def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:  # noqa: ASYNC109 - for the question
         """Return the queues of a topic that can be sent to, in the order selectors see them.
 
         Raises what `send` does if there are none.
         """
-        sending = self.sending
+        sending = self._running().sending
         wire = sending.preparing.wire_topic(topic)
         limit = self.options.send_timeout if timeout is None else timeout
         found = sending.publishing.ready(wire) or await sending.publishing.find(wire, limit)

@@ -37,7 +37,9 @@ class RunningProducer:
         self.submitting = Submitting(self.sending)
         self.tasks = Tasks(f"producer {options.group}")
         group = self.sending.group
-        self.transactions = Transactions(session, group, timeout=options.send_timeout)
+        self.transactions = Transactions(
+            session, group, timeout=options.send_timeout, checked=check is not None
+        )
         self.checks = CheckBacks(session, self.tasks, group, check)
         self.replies = AwaitedReplies(session)
         self.tracer: Tracer | None = None

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from pocketmq.balance.producer.plan import QueueChoice, SendMode
-from pocketmq.client.checks import LONGEST, is_number
+from pocketmq.client.checks import LONGEST, is_number, warn_if_milliseconds
 from pocketmq.client.producer.adaptive_tries import AdaptiveRule
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.exchange import LoopExchange
@@ -200,4 +200,5 @@ class Sending:
             return self.options.send_timeout
         if not is_number(timeout) or not 0 < timeout <= LONGEST:
             raise InvalidInput(f"timeout is in seconds, up to {LONGEST:g}, not {timeout!r}")
+        warn_if_milliseconds(self.group, "timeout", timeout)
         return timeout

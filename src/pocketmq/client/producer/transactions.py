@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.balance.producer import transactions
 from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.session import Session
-from pocketmq.errors import MQError
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import Message, SendReceipt, TransactionState
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.protocol import RequestCode
@@ -35,8 +35,8 @@ _LONGEST_REMARK = 1000
 class TransactionReceipt(SendReceipt, frozen=True, kw_only=True):
     """Proof that a broker stored a half message, and the state of its transaction.
 
-    `error` is what the local function raised, if it did; the state is unknown then, and the
-    broker checks back.
+    `error` is what the local function raised, or that what it returned is not a state; the state is
+    unknown then, and the broker checks back.
     """
 
     state: TransactionState
@@ -62,15 +62,48 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
 TakeEnd: TypeAlias = Callable[[TransactionEnd], None]
 
 
+class ReturnedStates:
+    """Reads what a function returned as a transaction's state; what is not one is logged once."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._warned = False
+
+    def read(self, result: object, transaction: str) -> tuple[State, InvalidInput | None]:
+        """Return the state, or None with the error."""
+        if isinstance(result, TransactionState) and result is not TransactionState.PREPARED:
+            return result, None
+        if type(result) is int and result in (TransactionState.COMMIT, TransactionState.ROLLBACK):
+            return TransactionState(result), None
+        simple = result is None or isinstance(result, bool | int | float | str)
+        shown = repr(result)[:100] if simple else f"a {type(result).__name__}"  # repr may raise
+        error = InvalidInput(
+            f"{self._function} returned {shown}, which is not a state; "
+            "return TransactionState.COMMIT, ROLLBACK or UNKNOWN"
+        )
+        logger.log(
+            logging.DEBUG if self._warned else logging.WARNING,
+            "%s: transaction=%s; the broker will check back",
+            error,
+            transaction,
+        )
+        self._warned = True
+        return None, None if result is None else error
+
+
 class Transactions:
     """Runs the transactions of one producer. Belongs to one event loop."""
 
-    def __init__(self, session: Session, group: str, *, timeout: float) -> None:
+    def __init__(
+        self, session: Session, group: str, *, timeout: float, checked: bool = True
+    ) -> None:
         self.on_end: TakeEnd | None = None
         """Called with each end that was sent."""
         self._session = session
         self._group = group
         self._timeout = timeout
+        self._checked = checked
+        self._states = ReturnedStates("local function of transaction")
         self._in_flight: set[asyncio.Future[None]] = set()
         self._calls = LocalCalls(f"pocketmq-transaction-{group}", LOCAL_THREADS)
 
@@ -86,6 +119,13 @@ class Transactions:
         `outcome_unknown` says that the message may be stored: the broker checks back. Cancelled
         while the local function runs, it leaves the end unknown, too.
         """
+        if not self._checked:
+            self._checked = True  # logged once
+            logger.warning(
+                "transactions without a check function: group=%s; a broker that does not receive "
+                "the end of one asks for it, and this producer cannot answer: pass `check` to it",
+                self._group,
+            )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_flight.add(done)
         try:
@@ -108,8 +148,7 @@ class Transactions:
     ) -> TransactionReceipt:
         error: Exception | None = None
         if transactions.runs_local_branch(receipt):
-            outcome = await self._decide(message, local, receipt)
-            error = outcome if isinstance(outcome, Exception) else None
+            outcome, error = await self._decide(message, local, receipt)
             end = transactions.end_after_branch(receipt, outcome)
         else:
             end = transactions.end_without_branch(receipt)
@@ -119,9 +158,10 @@ class Transactions:
 
     async def _decide(
         self, message: Message, local: LocalTransaction, receipt: SendReceipt
-    ) -> State | Exception:
+    ) -> tuple[State | Exception, Exception | None]:
+        """Return the outcome for the broker, and the error for the caller."""
         try:
-            state: State = await self._calls.call(local, message, receipt.message_id)
+            result = await self._calls.call(local, message, receipt.message_id)
         except Exception as error:
             logger.exception(
                 "local function of transaction failed: topic=%s transaction=%s; "
@@ -129,8 +169,8 @@ class Transactions:
                 message.topic,
                 receipt.message_id,
             )
-            return error
-        return state
+            return error, error
+        return self._states.read(result, receipt.message_id)
 
     async def _send_end(
         self, message: Message, receipt: SendReceipt, end: transactions.EndTransaction

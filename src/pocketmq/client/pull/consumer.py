@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, Unpack
 
-from pocketmq.client.checks import check_seconds
+from pocketmq.client.checks import check_seconds, warn_if_milliseconds
 from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings, check_return
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.group.handover.joining import Joined, join_group
@@ -95,6 +95,7 @@ class PullConsumer(PullSteering):
         `commit` is whether what was polled last counts as done, by default `auto_commit`. If
         cancelled, closing continues in the background.
         """
+        self._life.check_loop()
         self._ended = True
         done = self.options.auto_commit if commit is None else commit
         await self._life.close(lambda member: member.stop(commit=done))
@@ -122,6 +123,7 @@ class PullConsumer(PullSteering):
 
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` after `assign`.
         """
+        self._life.check_loop()
         setup, member = self._setup, self._life.current
         if setup.assigned is not None:
             raise InvalidInput(
@@ -135,6 +137,7 @@ class PullConsumer(PullSteering):
 
     def unsubscribe(self, topic: str) -> None:
         """Read no more of a topic; what was committed is stored."""
+        self._life.check_loop()
         setup, member = self._setup, self._life.current
         if setup.subscriptions.remove(topic) and member is not None:
             member.leave(setup.subscriptions.wire(topic))
@@ -145,6 +148,7 @@ class PullConsumer(PullSteering):
         Raises `InvalidInput` without any, and after `subscribe`; `NameInvalid`,
         `FilterSyntaxError`.
         """
+        self._life.check_loop()
         setup, names = self._setup, self._setup.subscriptions
         wanted = tuple(dict.fromkeys(self._setup.wire(queue) for queue in queues))
         if not wanted:
@@ -204,9 +208,10 @@ class PullConsumer(PullSteering):
 
         Cancelling a poll loses nothing. A poll that waits when the consumer is closed returns none.
         """
-        member = self._life.running()
+        member = self._life.here()
         patience = self.options.poll_timeout if timeout is None else timeout
         check_seconds("timeout", patience)
+        warn_if_milliseconds(self.options.group, "timeout", timeout)
         member.positions.note_if_due()
         cache, clock = member.parts.cache, asyncio.get_running_loop().time
         if member.sticky is not None:
@@ -242,6 +247,7 @@ class PullConsumer(PullSteering):
         cache = member.parts.cache
         batch = cache.first()
         if batch is None or batch.at == 0:
+            self._life.check_loop()
             member.positions.note_if_due()
         if member.sticky is not None:
             cache.polled()

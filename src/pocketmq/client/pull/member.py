@@ -113,7 +113,7 @@ class PullMember(SharingMember[PullQueue]):
             expression_types={
                 each.topic: each.expression_type for each in parts.subscriptions.all()
             },
-            assigned_by_hand=self._setup.assigned is not None,
+            assigned_by_hand=self.assigned_by_hand(),
         )
 
     def start_steps(self) -> tuple[Instruction, ...]:
@@ -189,12 +189,16 @@ class PullMember(SharingMember[PullQueue]):
 
     # What the application asks for
 
+    def assigned_by_hand(self) -> bool:  # noqa: D102
+        return self._setup.assigned is not None
+
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Pull exactly these queues."""
         self.holdings.assign(queues)
 
     def subscribed(self) -> None:
         """Announce another subscription, and rebalance."""
+        self._no_messages.look_soon()
         if self._sharing:
             self.rebalancing.tell(when.SubscriptionChanged(pull_consumer=True))
             self.rebalancing.tell(when.RebalanceRequested())

@@ -41,7 +41,7 @@ class PullSteering:
         when `on_revoked` has returned, and while its lease is in doubt `TransportError` is raised:
         the offset is stored as soon as the lease is renewed.
         """
-        positions = self._life.running().positions
+        positions = self._life.here().positions
         if isinstance(what, Mapping):
             offsets = {self._setup.wire(queue): offset for queue, offset in what.items()}
         else:
@@ -51,7 +51,7 @@ class PullSteering:
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Return the group's offset in a queue; None if it has none."""
-        return await self._life.running().positions.committed(self._setup.wire(queue))
+        return await self._life.here().positions.committed(self._setup.wire(queue))
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from an offset that the queue holds, or from its end.
@@ -59,30 +59,30 @@ class PullSteering:
         Raises `InvalidInput` for any other, and for a queue that is not assigned (yet), or about to
         be another member's.
         """
-        await self._life.running().positions.seek(self._setup.wire(queue), offset)
+        await self._life.here().positions.seek(self._setup.wire(queue), offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Continue from the first message that the queue holds."""
-        positions, wire = self._life.running().positions, self._setup.wire(queue)
+        positions, wire = self._life.here().positions, self._setup.wire(queue)
         await positions.seek(wire, await positions.first(wire))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Continue with messages to come."""
-        positions, wire = self._life.running().positions, self._setup.wire(queue)
+        positions, wire = self._life.here().positions, self._setup.wire(queue)
         await positions.seek(wire, await positions.end(wire))
 
     async def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
         """Return the offset of the first message stored at a time (since 1970) or later.
 
         Without such a message it is the queue's end. Brokers before 5.3 return a message that is
-        near in time; there the exact one is found by looking at some messages.
+        near in time; there the exact one is found by reading some messages.
         """
         timestamp_ms = round(timestamp * 1000)
-        return await self._life.running().positions.at_time(self._setup.wire(queue), timestamp_ms)
+        return await self._life.here().positions.at_time(self._setup.wire(queue), timestamp_ms)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """List a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
-        member = self._life.running()
+        member = self._life.here()
         check_topic(topic)
         return list(await self._setup.watch.queues(member.session.routes, topic, self._patience))
 

@@ -135,11 +135,7 @@ class ConcurrentWork(HandlerWork):
             ack_index=failure.done - 1,
             dropped=held.dropped,
         )
-        logger.warning(
-            "messages not handled: group=%s topic=%s %s: %s",
-            consuming.group, messages[0].topic, _named(messages), failure.reason,
-            exc_info=failure.error,
-        )  # fmt: skip
+        self.log_failure(messages, failure)
         if held.popped is not None:
             self._settle_popped(held, messages[: failure.done], messages[failure.done :], failure)
             return
@@ -271,8 +267,3 @@ class ConcurrentWork(HandlerWork):
             )  # fmt: skip
             overdue.sent(message, consuming.now())
             held.capacity_freed()
-
-
-def _named(messages: Sequence[ReceivedMessage]) -> str:
-    first = messages[0].message_id
-    return f"id={first}" if len(messages) == 1 else f"count={len(messages)} first={first}"

@@ -49,8 +49,7 @@ class PushConsumer(PushSteering):
     redelivered later.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
-    input or output. Raises `InvalidInput` for values that can never work. `clock` and `random` are
-    for tests with virtual time.
+    input or output. Raises `InvalidInput` for values that can never work.
     """
 
     def __init__(
@@ -59,8 +58,6 @@ class PushConsumer(PushSteering):
         *,
         group: str,
         options: ClientOptions | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
     ) -> None:
         self.client_options, self.options = sort_settings(
@@ -68,8 +65,8 @@ class PushConsumer(PushSteering):
         )
         check_return(self.client_options, self.options)
         self._joined: Joined[PushConsumerOptions] | None = None
-        self._clock = clock or SystemClock()
-        self._random = random
+        self._clock: Clock = SystemClock()
+        self._random: Random | None = None
         subscriptions = HandledSubscriptions(self.client_options.namespace)
         super().__init__(subscriptions, ConsumerLife(group, self._join, self._make_member))
         self._subscriptions = subscriptions
@@ -130,6 +127,7 @@ class PushConsumer(PushSteering):
         Handlers in flight have `wait` seconds; by default, `PushConsumerOptions.stop_wait`.
         If cancelled, closing continues in the background. Raises `ClientForked`.
         """
+        self._life.check_loop()
         self._stopped.set()
         patience = self.options.stop_wait if wait is None else wait
         await self._life.close(lambda member: member.stop(patience))
@@ -170,6 +168,7 @@ class PushConsumer(PushSteering):
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
+        self._life.check_loop()
         self._subscriptions.add(
             topic,
             expression,
@@ -182,6 +181,7 @@ class PushConsumer(PushSteering):
 
     def unsubscribe(self, topic: str) -> None:
         """Unsubscribe a topic; does nothing if it was not subscribed."""
+        self._life.check_loop()
         if self._subscriptions.remove(topic):
             self._subscriptions_changed(added=False)
 
@@ -254,7 +254,7 @@ class PushConsumer(PushSteering):
 
         The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
         """
-        self._life.running().publish_history(topic, past=past)
+        self._life.here().publish_history(topic, past=past)
 
     def _subscriptions_changed(self, *, added: bool) -> None:
         member = self._life.current

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import DirectCall, KnownHandlers, direct_result
 from pocketmq.client.push.consume_hooks import ConsumeHook, HookCaller
-from pocketmq.client.push.handlers import Handler
+from pocketmq.client.push.handlers import Failure, Handler
 from pocketmq.client.push.jobs import Duty, Job, Part
 from pocketmq.client.push.requeue import Requeue
 from pocketmq.client.push.runners import Runners
@@ -126,6 +126,18 @@ class HandlerWork:
             )  # fmt: skip
 
     # For the two kinds of work
+
+    def log_failure(self, messages: Sequence[ReceivedMessage], failure: Failure) -> None:
+        """Log a call that did not settle its messages; a retry that was asked for is no problem."""
+        group, topic, first = self.consuming.group, messages[0].topic, messages[0].message_id
+        named = f"id={first}" if len(messages) == 1 else f"count={len(messages)} first={first}"
+        if failure.requested:
+            logger.info("handler requested retry: group=%s topic=%s %s", group, topic, named)
+            return
+        logger.warning(
+            "messages not handled: group=%s topic=%s %s: %s",
+            group, topic, named, failure.reason, exc_info=failure.error,
+        )  # fmt: skip
 
     def give(self, handler: Handler, jobs: Sequence[Duty]) -> None:
         """Do jobs where their handler belongs; `finished` is called with each in the end."""

@@ -6,7 +6,7 @@ Owns how a handler is called and how its result is read. Where it runs is decide
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -19,9 +19,6 @@ from pocketmq.client.group.listeners import is_coroutine_function
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol import ReceivedMessage
-
-HandlerFunction = Callable[[Any], Any]
-"""Takes one message, or a list of them; a coroutine function or a plain one."""
 
 
 class Consumed(Enum):
@@ -55,6 +52,12 @@ class RetryLater(Exception):
         self.done = done
 
 
+HandlerResult = Consumed | RetryLater | None
+"""What a handler may return; None is the same as `Consumed.OK`."""
+HandlerFunction = Callable[[Any], HandlerResult | Awaitable[HandlerResult]]
+"""Takes one message, or a list of them; a coroutine function or a plain one."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """A handler call that did not settle all its messages."""
 
@@ -65,6 +68,8 @@ class Failure(msgspec.Struct, frozen=True):
     wait: float | None = None
     done: int = 0
     """Messages from the front that are done all the same."""
+    requested: bool = False
+    """Whether the handler asked for the retry: nothing is wrong then."""
 
 
 NO_HANDLER = Failure("the topic has no handler (any more)")
@@ -106,13 +111,14 @@ def understood(answer: object) -> Failure | None:
     if answer is None or answer is Consumed.OK:
         return None
     if answer is Consumed.RETRY:
-        return Failure("handler returned RETRY")
+        return Failure("handler returned RETRY", requested=True)
     if isinstance(answer, RetryLater):
         return Failure(
             "handler requested a retry (RetryLater)",
             delay_level=answer.delay_level,
             wait=answer.wait,
             done=answer.done,
+            requested=True,
         )
     if inspect.iscoroutine(answer):
         answer.close()

@@ -227,6 +227,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
         taken = await super().announce()
         if taken:
             self.watch.announced(own)
+            self._checks.announced()
             self._connections.forget()
         return taken
 

@@ -10,7 +10,6 @@ one event loop. What order must hold:
 - The offset moves only over messages whose call succeeded, and never past a failed one.
 """
 
-import logging
 from collections.abc import Sequence
 
 from pocketmq.balance.consumer.orderly import (
@@ -39,8 +38,6 @@ from pocketmq.client.push.jobs import Job, Part
 from pocketmq.client.push.work import Consuming
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.protocol import ReceivedMessage
-
-logger = logging.getLogger("pocketmq.client")
 
 
 class OrderlyWork(HandlerWork):
@@ -193,11 +190,7 @@ class OrderlyWork(HandlerWork):
     ) -> None:
         options = self.consuming.options
         self.stats.of(held.queue.topic).failed.add(len(messages))
-        logger.warning(
-            "message not handled: group=%s topic=%s id=%s: %s; retrying",
-            self.consuming.group, messages[0].topic, messages[0].message_id, failure.reason,
-            exc_info=failure.error,
-        )  # fmt: skip
+        self.log_failure(messages, failure)
         answer = OrderlyAnswer(
             queue=held.queue,
             status=None,
@@ -229,7 +222,7 @@ class OrderlyWork(HandlerWork):
             not_sent = [
                 message.queue_offset
                 for message in spent
-                if not await self.requeue.send_copy(message, message.reconsume_times + step, limit)
+                if not await self.requeue.set_aside(message, message.reconsume_times + step, limit)
             ]
         finally:
             held.end_work()

@@ -14,7 +14,7 @@ from pocketmq.client.push.work import Consuming
 from pocketmq.errors import MQError
 from pocketmq.model import Message, property_names
 from pocketmq.model.delay import retry_level
-from pocketmq.model.names import INNER_PRODUCER_GROUP, retry_topic
+from pocketmq.model.names import INNER_PRODUCER_GROUP, dead_letter_topic, retry_topic
 from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.requests.sending import SendBackRequest
 
@@ -64,8 +64,27 @@ class Requeue:
                 )  # fmt: skip
             else:
                 self._look_for_retries(broker)
+                if delay_level < 0 or message.stored_reconsume_times >= limit:
+                    self._log_dead_letter(message)
                 return True
+        if message.reconsume_times >= limit:
+            return await self.set_aside(message, message.reconsume_times + 1, limit)
         return await self.send_copy(message, message.reconsume_times + 1, limit)
+
+    async def set_aside(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:
+        """Send a copy that has failed too often: it becomes a dead letter. False if that fails."""
+        if not await self.send_copy(message, reconsume_times, limit):
+            return False
+        self._log_dead_letter(message)
+        return True
+
+    def _log_dead_letter(self, message: ReceivedMessage) -> None:
+        group = self._consuming.group
+        logger.warning(
+            "dead letter: group=%s topic=%s id=%s tries=%d; moved to topic %s",
+            group, message.topic, message.message_id, message.reconsume_times + 1,
+            dead_letter_topic(group),
+        )  # fmt: skip
 
     def _look_for_retries(self, broker: str) -> None:
         """Refresh the retry topic's route, if the broker may have created the topic only now."""

@@ -44,7 +44,7 @@ class PushSteering:
 
         Raises `InvalidInput` if the queue is not this member's.
         """
-        member = self._life.running()
+        member = self._life.here()
         wire = msgspec.structs.replace(queue, topic=self._names.wire(queue.topic))
         held = member.parts.queues.pulled.get(wire)
         if offset < 0:
@@ -56,7 +56,7 @@ class PushSteering:
 
     async def commit(self) -> None:
         """Store the offsets of all queues now, without waiting for brokers to confirm."""
-        await self._life.running().persist_offsets()
+        await self._life.here().persist_offsets()
 
     def _wire(
         self, what: str | MessageQueue | Iterable[MessageQueue] | None

@@ -83,7 +83,7 @@ class Rings:
     def _queue_positions(self, queues: Queues) -> Positions:
         """Return the position of each queue; topics that several groups share are hashed once."""
         if id(queues) not in self._queues:
-            words = np.frombuffer(md5_hashes(map(str, queues)), np.uint32)
+            words = np.frombuffer(md5_hashes(map(MessageQueue.java_text, queues)), np.uint32)
             self._queues[id(queues)] = queues, words.astype(np.uint64)
         return self._queues[id(queues)][1]
 
