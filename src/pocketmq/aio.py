@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     )
     from pocketmq.client.filters import Filter, by_sql, by_tags
     from pocketmq.client.group.warnings import MembershipWarning
+    from pocketmq.client.interceptors import (
+        HandlerCall,
+        HandlerInterceptor,
+        SendCall,
+        SendInterceptor,
+        SendKind,
+    )
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.pop.consumer import PopConsumer
     from pocketmq.client.producer.hooks import SendContext, SendHook
@@ -54,6 +61,8 @@ __all__ = [
     "Consumed",
     "Credentials",
     "Filter",
+    "HandlerCall",
+    "HandlerInterceptor",
     "LitePullLimits",
     "MQError",
     "MembershipWarning",
@@ -73,8 +82,11 @@ __all__ = [
     "RebalanceEvent",
     "ReceivedMessage",
     "RetryLater",
+    "SendCall",
     "SendContext",
     "SendHook",
+    "SendInterceptor",
+    "SendKind",
     "SendReceipt",
     "SendStatus",
     "Strategy",
@@ -96,6 +108,8 @@ VALUES = {
     "Consumed": "pocketmq.client.push.handlers",
     "Credentials": "pocketmq.client.options",
     "Filter": "pocketmq.client.filters",
+    "HandlerCall": "pocketmq.client.interceptors",
+    "HandlerInterceptor": "pocketmq.client.interceptors",
     "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
     "MembershipWarning": "pocketmq.client.group.warnings",
@@ -111,8 +125,11 @@ VALUES = {
     "RebalanceEvent": "pocketmq.model.rebalance_event",
     "ReceivedMessage": "pocketmq.protocol.received",
     "RetryLater": "pocketmq.client.push.handlers",
+    "SendCall": "pocketmq.client.interceptors",
     "SendContext": "pocketmq.client.producer.hooks",
     "SendHook": "pocketmq.client.producer.hooks",
+    "SendInterceptor": "pocketmq.client.interceptors",
+    "SendKind": "pocketmq.client.interceptors",
     "SendReceipt": "pocketmq.model.message",
     "SendStatus": "pocketmq.model.message",
     "Strategy": "pocketmq.balance.allocation",

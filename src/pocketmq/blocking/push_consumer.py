@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
@@ -13,6 +13,7 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.warnings import MembershipWarning
+from pocketmq.client.interceptors import HandlerInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
@@ -83,6 +84,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     members among them. A handler gets a message, or a list of them. Handlers are plain functions,
     which run in threads and may block, or coroutine functions, which run on the loop and may not.
     If a handler raises, the message is redelivered later. Threads may share a consumer.
+    `interceptors` are called with each `HandlerCall` before its handler, in its thread or task, the
+    first one first.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -94,13 +97,20 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         *,
         group: str,
         options: ClientOptions | None = None,
+        interceptors: Sequence[HandlerInterceptor] = (),
         clock: Clock | None = None,
         random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
     ) -> None:
         super().__init__(
             AsyncPushConsumer(
-                name_servers, group=group, options=options, clock=clock, random=random, **settings
+                name_servers,
+                group=group,
+                options=options,
+                interceptors=interceptors,
+                clock=clock,
+                random=random,
+                **settings,
             )
         )
         self._stop = StopSignals()

@@ -5,6 +5,7 @@ to one event loop once it is started.
 """
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -22,10 +23,12 @@ from pocketmq.client.group.handover.joining import Joined, join_group
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
 from pocketmq.client.group.warnings import MembershipWarning
+from pocketmq.client.interceptors import HandlerInterceptor, checked
 from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
+from pocketmq.client.push.interception import intercepted
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.push.orderly import OrderlyWork
 from pocketmq.client.push.steering import PushSteering
@@ -46,7 +49,8 @@ class PushConsumer(PushSteering):
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
     members among them. A handler gets a message, or a list of them; it is a coroutine function,
     which runs on the loop, or a plain one, which runs in a thread. If it raises, the message is
-    redelivered later.
+    redelivered later. `interceptors` are called with each `HandlerCall` before its handler, in its
+    thread or task, the first one first.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for values that can never work. `clock` and `random` are
@@ -59,6 +63,7 @@ class PushConsumer(PushSteering):
         *,
         group: str,
         options: ClientOptions | None = None,
+        interceptors: Sequence[HandlerInterceptor] = (),
         clock: Clock | None = None,
         random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
@@ -75,6 +80,7 @@ class PushConsumer(PushSteering):
         self._subscriptions = subscriptions
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
+        self._interceptors = checked(interceptors)
         self._stopped = asyncio.Event()
 
     # Life
@@ -170,11 +176,20 @@ class PushConsumer(PushSteering):
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
+        takes_list = self.options.handler_batch > 1 if batch is None else batch
+        if callable(handler):
+            handler = intercepted(
+                handler,
+                self._interceptors,
+                group=self.options.group,
+                topic=topic,
+                batch=takes_list,
+            )
         self._subscriptions.add(
             topic,
             expression,
             handler,
-            batch=self.options.handler_batch > 1 if batch is None else batch,
+            batch=takes_list,
             version_ms=self._clock.now_ms(),
         )
         self._subscriptions_changed(added=True)
