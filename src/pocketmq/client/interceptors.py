@@ -39,7 +39,8 @@ class InterceptedCall:
         self.group = group
         """The group, as the application calls it."""
         self.error: BaseException | None = None
-        """What the call raised; set when it has ended."""
+        """What the call raised; set while functions are called at the end, and only then: an
+        error has a traceback, whose frames hold the call."""
         self._ends: list[Callable[[Any], object]] | None = None
 
     def begin(self, interceptors: Sequence[Callable[[Any], object]]) -> Self:
@@ -80,6 +81,7 @@ class InterceptedCall:
                 end(self)
             except Exception:
                 logger.exception("interceptor failed after a call: %r; ignored", end)
+        self.error = None
 
 
 class SendCall(InterceptedCall):

@@ -115,7 +115,6 @@ def _calling(call: SendCall, method: Callable[[], Any]) -> Any:
         result = method()
     except BaseException as error:
         call.finish(error)
-        del call, method  # the error's traceback holds this frame, and the call holds the error
         raise
     call.succeed(result)
     return result
@@ -126,7 +125,6 @@ async def _awaiting(call: SendCall, method: Callable[[], Any]) -> Any:
         result = await method()
     except BaseException as error:
         call.finish(error)
-        del call, method
         raise
     call.succeed(result)
     return result
@@ -137,7 +135,6 @@ def _submitting(call: SendCall, method: Callable[[], Any]) -> Any:
         future: _Future = method()
     except BaseException as error:
         call.finish(error)
-        del call, method
         raise
     if call.awaits_end:  # a callback of a thread's future costs a thread switch
         future.add_done_callback(lambda ended: _ended(call, ended))

@@ -32,7 +32,6 @@ def intercepted(
             result = function(given)
         except BaseException as error:
             call.finish(error)
-            del call  # the error's traceback holds this frame, and the call holds the error
             raise
         call.succeed(result)
         return result
@@ -44,7 +43,6 @@ def intercepted(
             result = await function(given)
         except BaseException as error:
             call.finish(error)
-            del call
             raise
         call.succeed(result)
         return result
