@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pocketmq.balance.allocation import Strategy, StrategySettings
     from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
+    from pocketmq.client.codecs import BodyCodec, JsonCodec
     from pocketmq.client.consumer_options import (
         PopConsumerOptions,
         PullConsumerOptions,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from pocketmq.client.pull.consumer import PullConsumer
     from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
     from pocketmq.client.push.consumer import PushConsumer
-    from pocketmq.client.push.handlers import Consumed, RetryLater
+    from pocketmq.client.push.handlers import Consumed, DeadLetter, RetryLater
     from pocketmq.errors import MQError
     from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, TransactionState
     from pocketmq.model.message import Message, SendReceipt, SendStatus
@@ -53,6 +54,7 @@ __all__ = [
     "V4",
     "V5",
     "Admin",
+    "BodyCodec",
     "ClientOptions",
     "Codec",
     "ConsumeContext",
@@ -60,9 +62,11 @@ __all__ = [
     "ConsumeHook",
     "Consumed",
     "Credentials",
+    "DeadLetter",
     "Filter",
     "HandlerCall",
     "HandlerInterceptor",
+    "JsonCodec",
     "LitePullLimits",
     "MQError",
     "MembershipWarning",
@@ -100,6 +104,7 @@ __all__ = [
 ]
 
 VALUES = {
+    "BodyCodec": "pocketmq.client.codecs",
     "ClientOptions": "pocketmq.client.options",
     "Codec": "pocketmq.protocol.compression",
     "ConsumeContext": "pocketmq.client.push.consume_hooks",
@@ -107,9 +112,11 @@ VALUES = {
     "ConsumeHook": "pocketmq.client.push.consume_hooks",
     "Consumed": "pocketmq.client.push.handlers",
     "Credentials": "pocketmq.client.options",
+    "DeadLetter": "pocketmq.client.push.handlers",
     "Filter": "pocketmq.client.filters",
     "HandlerCall": "pocketmq.client.interceptors",
     "HandlerInterceptor": "pocketmq.client.interceptors",
+    "JsonCodec": "pocketmq.client.codecs",
     "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
     "MembershipWarning": "pocketmq.client.group.warnings",

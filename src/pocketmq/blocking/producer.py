@@ -16,6 +16,7 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
+from pocketmq.client.codecs import BodyCodec, encoded
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
@@ -65,7 +66,7 @@ class Producer(Facade[AsyncProducer]):
     input or output. Raises `InvalidInput` for what can never work. `check` is called when a broker
     checks back on a transaction whose end it did not receive; see `send_in_transaction`.
     `interceptors` are called with each `SendCall` before its messages are encoded, in the caller's
-    thread, the first one first.
+    thread, the first one first. `codec` is that of `message`.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Producer(Facade[AsyncProducer]):
         options: ClientOptions | None = None,
         check: TransactionCheck | None = None,
         interceptors: Sequence[SendInterceptor] = (),
+        codec: BodyCodec | None = None,
         **settings: Unpack[ProducerSettings],
     ) -> None:
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
@@ -84,6 +86,7 @@ class Producer(Facade[AsyncProducer]):
         self._sharing: ThreadSharing | None = None  # while it runs
         self._loop_thread = 0
         self._closing = False
+        self._codec = codec
         intercept(self, group, interceptors)
 
     @property
@@ -133,6 +136,22 @@ class Producer(Facade[AsyncProducer]):
         return parts
 
     # Sending
+
+    def message(
+        self,
+        topic: str,
+        value: object,
+        *,
+        tag: str | None = None,
+        keys: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Message:
+        """Return a message whose body is a value, encoded by the producer's codec.
+
+        Bytes are a body already. Raises `InvalidInput` for a value that has no body, and for
+        anything else without a codec.
+        """
+        return Message(topic, encoded(self._codec, value), tag, keys, properties or {})
 
     def send(
         self,

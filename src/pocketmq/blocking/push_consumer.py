@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self, Unpack
 from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.process_loop import closed
 from pocketmq.client.clock import Clock
+from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.warnings import MembershipWarning
@@ -19,6 +20,7 @@ from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
 from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.rebalance_event import RebalanceEvent
@@ -85,7 +87,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     which run in threads and may block, or coroutine functions, which run on the loop and may not.
     If a handler raises, the message is redelivered later. Threads may share a consumer.
     `interceptors` are called with each `HandlerCall` before its handler, in its thread or task, the
-    first one first.
+    first one first. `codec` is for typed handlers, see `subscribe`.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -98,6 +100,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         group: str,
         options: ClientOptions | None = None,
         interceptors: Sequence[HandlerInterceptor] = (),
+        codec: BodyCodec | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
@@ -108,6 +111,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
                 group=group,
                 options=options,
                 interceptors=interceptors,
+                codec=codec,
                 clock=clock,
                 random=random,
                 **settings,
@@ -158,9 +162,19 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
+        codec: BodyCodec | None = None,
+        undecodable: UndecodableWord = "dead_letter",
     ) -> Self:
         """Consume a topic, or change its filter or handler, before or after the start."""
-        self._do(self._client.subscribe, topic, expression, handler, batch=batch)
+        self._do(
+            self._client.subscribe,
+            topic,
+            expression,
+            handler,
+            batch=batch,
+            codec=codec,
+            undecodable=undecodable,
+        )
         return self
 
     def unsubscribe(self, topic: str) -> None:

@@ -13,6 +13,7 @@ from typing import Self, TypeVar, Unpack
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
+from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import (
     PushConsumerOptions,
     PushConsumerSettings,
@@ -28,11 +29,12 @@ from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
-from pocketmq.client.push.interception import intercepted
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.push.orderly import OrderlyWork
 from pocketmq.client.push.steering import PushSteering
+from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.client.push.work import Consuming, Work
+from pocketmq.client.push.wrapping import HandlerPlace, HandlerRules, wrapped
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.model import MessageModel, MessageQueue, sort_queues
@@ -50,7 +52,7 @@ class PushConsumer(PushSteering):
     members among them. A handler gets a message, or a list of them; it is a coroutine function,
     which runs on the loop, or a plain one, which runs in a thread. If it raises, the message is
     redelivered later. `interceptors` are called with each `HandlerCall` before its handler, in its
-    thread or task, the first one first.
+    thread or task, the first one first. `codec` is for typed handlers, see `subscribe`.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for values that can never work. `clock` and `random` are
@@ -64,6 +66,7 @@ class PushConsumer(PushSteering):
         group: str,
         options: ClientOptions | None = None,
         interceptors: Sequence[HandlerInterceptor] = (),
+        codec: BodyCodec | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         **settings: Unpack[PushConsumerSettings],
@@ -81,6 +84,7 @@ class PushConsumer(PushSteering):
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
         self._interceptors = checked(interceptors)
+        self._codec = codec
         self._stopped = asyncio.Event()
 
     # Life
@@ -169,22 +173,25 @@ class PushConsumer(PushSteering):
         handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
+        codec: BodyCodec | None = None,
+        undecodable: UndecodableWord = "dead_letter",
     ) -> Self:
         """Subscribe a topic, or change its filter or handler, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
+
+        With a codec, here or of the consumer, a handler may be typed: `def handle(order: Order)`
+        gets the decoded body, and a second parameter the message. A message that cannot be decoded
+        goes to the dead-letter topic, is retried or is skipped, as `undecodable` says.
+
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         takes_list = self.options.handler_batch > 1 if batch is None else batch
+        rules = HandlerRules(codec or self._codec, undecodable)
         if callable(handler):
-            handler = intercepted(
-                handler,
-                self._interceptors,
-                group=self.options.group,
-                topic=topic,
-                batch=takes_list,
-            )
+            place = HandlerPlace(self.options, topic, batch=takes_list)
+            handler = wrapped(handler, rules, self._interceptors, place)
         self._subscriptions.add(
             topic,
             expression,

@@ -55,6 +55,17 @@ class RetryLater(Exception):
         self.done = done
 
 
+class DeadLetter(Exception):
+    """A handler's result: a retry is hopeless. It is raised, or returned.
+
+    The message goes to the dead-letter topic immediately, also out of an orderly consumer's queue.
+    """
+
+
+DEAD_LETTER = -1
+"""The delay level that stands for the dead-letter topic."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """A handler call that did not settle all its messages."""
 
@@ -65,6 +76,18 @@ class Failure(msgspec.Struct, frozen=True):
     wait: float | None = None
     done: int = 0
     """Messages from the front that are done all the same."""
+    limit: int | None = None
+    """Retries that a message may have, instead of `max_reconsume_times`; 0: none."""
+    only: frozenset[int] | None = None
+    """The places in a list of those that failed, if the others are done (concurrent consumers)."""
+
+
+class HandlerFailure(Exception):
+    """Raised instead of what a handler raised, by what is wrapped around it, with its verdict."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 NO_HANDLER = Failure("the topic has no handler (any more)")
@@ -114,6 +137,13 @@ def understood(answer: object) -> Failure | None:
             wait=answer.wait,
             done=answer.done,
         )
+    if isinstance(answer, DeadLetter):
+        why = f": {_text(str, answer)}" if answer.args else ""
+        return Failure(
+            f"handler requested the dead-letter topic (DeadLetter){why}",
+            delay_level=DEAD_LETTER,
+            limit=0,
+        )
     if inspect.iscoroutine(answer):
         answer.close()
         return Failure("handler returned a coroutine; make the handler itself `async def`")
@@ -129,8 +159,10 @@ def raised(error: BaseException) -> Failure | None:
     KeyboardInterrupt and SystemExit are passed on to the main thread, as if Ctrl-C had been
     pressed: they do not end a pool's thread, and would end an event loop that others need.
     """
-    if isinstance(error, RetryLater):
+    if isinstance(error, RetryLater | DeadLetter):
         return understood(error)
+    if isinstance(error, HandlerFailure):
+        return error.failure
     kind = type(error).__name__
     if isinstance(error, KeyboardInterrupt | SystemExit):
         interrupt_main()
