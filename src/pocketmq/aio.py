@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PullConsumerOptions,
         PushConsumerOptions,
     )
+    from pocketmq.client.dedup_stores import Claim, DedupStore, MemoryDedup, SqliteDedup
     from pocketmq.client.filters import Filter, by_sql, by_tags
     from pocketmq.client.group.warnings import MembershipWarning
     from pocketmq.client.interceptors import (
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from pocketmq.client.pull.consumer import PullConsumer
     from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
     from pocketmq.client.push.consumer import PushConsumer
+    from pocketmq.client.push.deduplication import Deduplicate
     from pocketmq.client.push.handlers import Consumed, DeadLetter, RetryLater
+    from pocketmq.client.push.retry_rule import RetryRule
     from pocketmq.errors import MQError
     from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, TransactionState
     from pocketmq.model.message import Message, SendReceipt, SendStatus
@@ -55,6 +58,7 @@ __all__ = [
     "V5",
     "Admin",
     "BodyCodec",
+    "Claim",
     "ClientOptions",
     "Codec",
     "ConsumeContext",
@@ -63,6 +67,8 @@ __all__ = [
     "Consumed",
     "Credentials",
     "DeadLetter",
+    "DedupStore",
+    "Deduplicate",
     "Filter",
     "HandlerCall",
     "HandlerInterceptor",
@@ -70,6 +76,7 @@ __all__ = [
     "LitePullLimits",
     "MQError",
     "MembershipWarning",
+    "MemoryDedup",
     "Message",
     "MessageModel",
     "MessageQueue",
@@ -86,6 +93,7 @@ __all__ = [
     "RebalanceEvent",
     "ReceivedMessage",
     "RetryLater",
+    "RetryRule",
     "SendCall",
     "SendContext",
     "SendHook",
@@ -93,6 +101,7 @@ __all__ = [
     "SendKind",
     "SendReceipt",
     "SendStatus",
+    "SqliteDedup",
     "Strategy",
     "StrategySettings",
     "Tls",
@@ -105,6 +114,7 @@ __all__ = [
 
 VALUES = {
     "BodyCodec": "pocketmq.client.codecs",
+    "Claim": "pocketmq.client.dedup_stores",
     "ClientOptions": "pocketmq.client.options",
     "Codec": "pocketmq.protocol.compression",
     "ConsumeContext": "pocketmq.client.push.consume_hooks",
@@ -113,6 +123,8 @@ VALUES = {
     "Consumed": "pocketmq.client.push.handlers",
     "Credentials": "pocketmq.client.options",
     "DeadLetter": "pocketmq.client.push.handlers",
+    "DedupStore": "pocketmq.client.dedup_stores",
+    "Deduplicate": "pocketmq.client.push.deduplication",
     "Filter": "pocketmq.client.filters",
     "HandlerCall": "pocketmq.client.interceptors",
     "HandlerInterceptor": "pocketmq.client.interceptors",
@@ -120,6 +132,7 @@ VALUES = {
     "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
     "MembershipWarning": "pocketmq.client.group.warnings",
+    "MemoryDedup": "pocketmq.client.dedup_stores",
     "Message": "pocketmq.model.message",
     "MessageModel": "pocketmq.model.kinds",
     "MessageQueue": "pocketmq.model.queue",
@@ -132,6 +145,7 @@ VALUES = {
     "RebalanceEvent": "pocketmq.model.rebalance_event",
     "ReceivedMessage": "pocketmq.protocol.received",
     "RetryLater": "pocketmq.client.push.handlers",
+    "RetryRule": "pocketmq.client.push.retry_rule",
     "SendCall": "pocketmq.client.interceptors",
     "SendContext": "pocketmq.client.producer.hooks",
     "SendHook": "pocketmq.client.producer.hooks",
@@ -139,6 +153,7 @@ VALUES = {
     "SendKind": "pocketmq.client.interceptors",
     "SendReceipt": "pocketmq.model.message",
     "SendStatus": "pocketmq.model.message",
+    "SqliteDedup": "pocketmq.client.dedup_stores",
     "Strategy": "pocketmq.balance.allocation",
     "StrategySettings": "pocketmq.balance.allocation",
     "Tls": "pocketmq.net.tls",

@@ -19,7 +19,9 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
+from pocketmq.client.push.deduplication import Deduplicate
 from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.client.push.retry_rule import RetryRule
 from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
@@ -164,6 +166,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         batch: bool | None = None,
         codec: BodyCodec | None = None,
         undecodable: UndecodableWord = "dead_letter",
+        retry: RetryRule | None = None,
+        deduplicate: Deduplicate | None = None,
     ) -> Self:
         """Consume a topic, or change its filter or handler, before or after the start."""
         self._do(
@@ -174,6 +178,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
             batch=batch,
             codec=codec,
             undecodable=undecodable,
+            retry=retry,
+            deduplicate=deduplicate,
         )
         return self
 

@@ -303,7 +303,7 @@ async def test_undecodable_messages_are_dead_letters_and_the_others_are_handled_
 
     caplog.set_level(logging.CRITICAL, "pocketmq.client")
     async with cluster(1, 1, config=AT_ONCE) as running:
-        consuming = Member(running.address, "a", codec=JSON, **SOON, **settings)
+        consuming = Member(running.address, "a", codec=JSON, **{**SOON, **settings})
         function: Callable[[Any], None] = many if "handler_batch" in settings else one
         consuming.consumer.subscribe("orders", "*", function)
         if "client_rebalance" in settings:
@@ -321,6 +321,7 @@ async def test_undecodable_messages_are_dead_letters_and_the_others_are_handled_
                 joined = consuming.consumer._life.member
                 assert joined is not None
                 (held,) = joined.parts.queues.popped.values()
-                await until(lambda: held.popped.waiting == 0, "all to be acknowledged")
+                settling: Any = held.popped
+                await until(lambda: settling.waiting == 0, "all to be acknowledged")
         assert sorted(dead.bodies) == [b"bad", b"worse"]
         assert handled == [Order("tea", 3)] * 3

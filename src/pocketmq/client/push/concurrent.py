@@ -224,9 +224,10 @@ class ConcurrentWork(HandlerWork):
             held.popped.done(done)
         if failed:
             stats.failed.add(len(failed))
+            wait: float | None = None
             if failure.limit is not None:
-                failed = self._set_aside(held, failed, failure.limit)
-            held.popped.again(failed, failure.delay_level)
+                failed, wait = self._set_aside(held, failed, failure.limit), failure.wait
+            held.popped.again(failed, failure.delay_level, wait)
 
     def _set_aside(
         self, held: HeldQueue, messages: Sequence[ReceivedMessage], limit: int

@@ -28,9 +28,11 @@ from pocketmq.client.interceptors import HandlerInterceptor, checked
 from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.deduplication import Deduplicate
 from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.push.orderly import OrderlyWork
+from pocketmq.client.push.retry_rule import RetryRule
 from pocketmq.client.push.steering import PushSteering
 from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.client.push.work import Consuming, Work
@@ -175,6 +177,8 @@ class PushConsumer(PushSteering):
         batch: bool | None = None,
         codec: BodyCodec | None = None,
         undecodable: UndecodableWord = "dead_letter",
+        retry: RetryRule | None = None,
+        deduplicate: Deduplicate | None = None,
     ) -> Self:
         """Subscribe a topic, or change its filter or handler, before or after the start.
 
@@ -183,12 +187,13 @@ class PushConsumer(PushSteering):
 
         With a codec, here or of the consumer, a handler may be typed: `def handle(order: Order)`
         gets the decoded body, and a second parameter the message. A message that cannot be decoded
-        goes to the dead-letter topic, is retried or is skipped, as `undecodable` says.
+        goes to the dead-letter topic, is retried or is skipped, as `undecodable` says. `retry` is
+        the rule for failed messages, `deduplicate` that for messages that come twice.
 
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         takes_list = self.options.handler_batch > 1 if batch is None else batch
-        rules = HandlerRules(codec or self._codec, undecodable)
+        rules = HandlerRules(codec or self._codec, undecodable, retry, deduplicate)
         if callable(handler):
             place = HandlerPlace(self.options, topic, batch=takes_list)
             handler = wrapped(handler, rules, self._interceptors, place)

@@ -1,6 +1,7 @@
-"""What a subscription puts around its handler, from the inside out: types, then interceptors.
+"""What a subscription puts around its handler.
 
-Interceptors see what the handler itself raised, and messages as they came.
+From the inside out: the type, deduplication, interceptors, the retry rule. So interceptors see what
+the handler itself raised, and messages as they came.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ import msgspec
 from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.interceptors import HandlerInterceptor
+from pocketmq.client.push.deduplication import Deduplicate, deduplicated
 from pocketmq.client.push.handlers import HandlerFunction
 from pocketmq.client.push.interception import intercepted
+from pocketmq.client.push.retry_rule import RetryRule, ruled
 from pocketmq.client.push.typed import Undecodable, UndecodableWord, decoding
 from pocketmq.errors import InvalidInput
 
@@ -21,11 +24,17 @@ class HandlerRules(msgspec.Struct, frozen=True):
 
     codec: BodyCodec | None = None
     undecodable: UndecodableWord = "dead_letter"
+    retry: RetryRule | None = None
+    deduplicate: Deduplicate | None = None
 
     def __post_init__(self) -> None:
         words = [each.value for each in Undecodable]
         if self.undecodable not in words:
             raise InvalidInput(f"undecodable is one of {words}, not {self.undecodable!r}")
+        for name, kind in (("retry", RetryRule), ("deduplicate", Deduplicate)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInput(f"{name} is a {kind.__name__}, not a {type(value).__name__}")
 
 
 class HandlerPlace(msgspec.Struct, frozen=True):
@@ -59,6 +68,8 @@ def wrapped(
                 "an orderly consumer cannot set one message of a list aside; use "
                 "undecodable='retry' or 'skip', or a handler of single messages"
             )
-    return intercepted(
-        made, interceptors, group=place.options.group, topic=place.topic, batch=place.batch
-    )
+    group, topic, batch = place.options.group, place.topic, place.batch
+    if rules.deduplicate is not None:
+        made = deduplicated(made, rules.deduplicate, group=group, topic=topic, batch=batch)
+    made = intercepted(made, interceptors, group=group, topic=topic, batch=batch)
+    return made if rules.retry is None else ruled(made, rules.retry, batch=batch)
