@@ -5,8 +5,8 @@ python -m benchmarks.interceptors [messages of each round]
 The cluster is a child process. The rows take turns, round by round, so that whatever else the
 machine does meets all of them; the least cost of a row counts. `does nothing` is a function that
 returns None, `property` adds one property, `end` returns a function that is called at the end; a
-`hook` is one of Java's kind that does nothing. What a handler costs is measured on the handler
-alone: messages are handed to it as the consumer does.
+`hook` is one of Java's kind that does nothing, `prometheus` is the interceptor of `ClientMetrics`.
+What a handler costs is measured on the handler alone, which is called as the consumer does.
 """
 
 import asyncio
@@ -17,12 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 import pocketmq as mq
 from benchmarks.producer import BODY, TOPIC, cluster
 from pocketmq import aio
 from pocketmq.client.interceptors import HandlerCall, SendCall
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.push.interception import intercepted
+from pocketmq.metrics import ClientMetrics
 
 ROUNDS = 15
 MOST = 5.0
@@ -54,6 +57,7 @@ KINDS: dict[str, Sequence[Any]] = {
     "does nothing": (nothing,),
     "property": (stamps,),
     "end": (watches,),
+    "prometheus": (ClientMetrics(CollectorRegistry()).sends,),
     "hook": (),
 }
 

@@ -13,6 +13,7 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.lag import QueueLag
 from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.interceptors import HandlerInterceptor
 from pocketmq.client.options import ClientOptions
@@ -212,6 +213,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
         """Return the queues that this member owns now, by topic."""
         return self._do(self._client.assignment)
+
+    def lag(self) -> dict[MessageQueue, QueueLag]:
+        """Return the messages not handled yet of this member's queues, as of their last pulls."""
+        return self._client.lag()
 
     @property
     def balance(self) -> GroupBalance:

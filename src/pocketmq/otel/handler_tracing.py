@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, TracerProvider
 
 from pocketmq.client.interceptors import HandlerCall
-from pocketmq.client.push.handlers import Consumed, RetryLater
+from pocketmq.client.push.interception import outcome
 from pocketmq.otel import conventions as names
 from pocketmq.otel.send_tracing import context_of, failed, link_to
 from pocketmq.protocol import ReceivedMessage
@@ -23,13 +23,6 @@ def links_to(messages: Iterable[ReceivedMessage]) -> list[Link]:
     """Return links to the contexts that messages carry."""
     links = (link_to(context_of(each), names.of_message(each)) for each in messages)
     return [link for link in links if link is not None]
-
-
-def outcome(result: object, error: BaseException | None) -> str:
-    """Return how a handler ended: `ok`, `retry` if it asked for one, or `error`."""
-    if error is not None:
-        return "retry" if isinstance(error, RetryLater) else "error"
-    return "ok" if result is None or result is Consumed.OK else "retry"
 
 
 class Processing:

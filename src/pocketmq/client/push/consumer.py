@@ -21,6 +21,7 @@ from pocketmq.client.consumer_options import (
 )
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.handover.joining import Joined, join_group
+from pocketmq.client.group.lag import QueueLag, lag_of
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
 from pocketmq.client.group.warnings import MembershipWarning
@@ -258,6 +259,14 @@ class PushConsumer(PushSteering):
             if held.mine and not is_retry_topic(held.queue.topic):
                 found.setdefault(held.topic, []).append(member.shown(held.queue))
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
+
+    def lag(self) -> dict[MessageQueue, QueueLag]:
+        """Return the messages not handled yet of this member's queues, as of their last pulls.
+
+        Any thread may call it; no request is made. Empty if the consumer is not running.
+        """
+        member = self._life.current
+        return {} if member is None else lag_of(member.parts.queues, self.client_options.namespace)
 
     @property
     def history(self) -> tuple[RebalanceEvent, ...]:

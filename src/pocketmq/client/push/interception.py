@@ -6,7 +6,7 @@ from typing import Any
 
 from pocketmq.client.group.listeners import is_coroutine_function
 from pocketmq.client.interceptors import HandlerCall, HandlerInterceptor
-from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.client.push.handlers import Consumed, HandlerFunction, RetryLater
 
 
 def intercepted(
@@ -48,3 +48,10 @@ def intercepted(
         return result
 
     return handle_async if is_coroutine_function(function) else handle
+
+
+def outcome(result: object, error: BaseException | None) -> str:
+    """Return how a handler ended: `ok`, `retry` if it asked for one, or `error`."""
+    if error is not None:
+        return "retry" if isinstance(error, RetryLater) else "error"
+    return "ok" if result is None or result is Consumed.OK else "retry"
