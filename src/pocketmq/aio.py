@@ -16,13 +16,22 @@ if TYPE_CHECKING:
     from pocketmq.balance.allocation import Strategy, StrategySettings
     from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
+    from pocketmq.client.codecs import BodyCodec, JsonCodec
     from pocketmq.client.consumer_options import (
         PopConsumerOptions,
         PullConsumerOptions,
         PushConsumerOptions,
     )
+    from pocketmq.client.dedup_stores import Claim, DedupStore, MemoryDedup, SqliteDedup
     from pocketmq.client.filters import Filter, by_sql, by_tags
     from pocketmq.client.group.warnings import MembershipWarning
+    from pocketmq.client.interceptors import (
+        HandlerCall,
+        HandlerInterceptor,
+        SendCall,
+        SendInterceptor,
+        SendKind,
+    )
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.pop.consumer import PopConsumer
     from pocketmq.client.producer.hooks import SendContext, SendHook
@@ -32,7 +41,9 @@ if TYPE_CHECKING:
     from pocketmq.client.pull.consumer import PullConsumer
     from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
     from pocketmq.client.push.consumer import PushConsumer
-    from pocketmq.client.push.handlers import Consumed, RetryLater
+    from pocketmq.client.push.deduplication import Deduplicate
+    from pocketmq.client.push.handlers import Consumed, DeadLetter, RetryLater
+    from pocketmq.client.push.retry_rule import RetryRule
     from pocketmq.errors import MQError
     from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, TransactionState
     from pocketmq.model.message import Message, SendReceipt, SendStatus
@@ -46,6 +57,8 @@ __all__ = [
     "V4",
     "V5",
     "Admin",
+    "BodyCodec",
+    "Claim",
     "ClientOptions",
     "Codec",
     "ConsumeContext",
@@ -53,10 +66,17 @@ __all__ = [
     "ConsumeHook",
     "Consumed",
     "Credentials",
+    "DeadLetter",
+    "DedupStore",
+    "Deduplicate",
     "Filter",
+    "HandlerCall",
+    "HandlerInterceptor",
+    "JsonCodec",
     "LitePullLimits",
     "MQError",
     "MembershipWarning",
+    "MemoryDedup",
     "Message",
     "MessageModel",
     "MessageQueue",
@@ -73,10 +93,15 @@ __all__ = [
     "RebalanceEvent",
     "ReceivedMessage",
     "RetryLater",
+    "RetryRule",
+    "SendCall",
     "SendContext",
     "SendHook",
+    "SendInterceptor",
+    "SendKind",
     "SendReceipt",
     "SendStatus",
+    "SqliteDedup",
     "Strategy",
     "StrategySettings",
     "Tls",
@@ -88,6 +113,8 @@ __all__ = [
 ]
 
 VALUES = {
+    "BodyCodec": "pocketmq.client.codecs",
+    "Claim": "pocketmq.client.dedup_stores",
     "ClientOptions": "pocketmq.client.options",
     "Codec": "pocketmq.protocol.compression",
     "ConsumeContext": "pocketmq.client.push.consume_hooks",
@@ -95,10 +122,17 @@ VALUES = {
     "ConsumeHook": "pocketmq.client.push.consume_hooks",
     "Consumed": "pocketmq.client.push.handlers",
     "Credentials": "pocketmq.client.options",
+    "DeadLetter": "pocketmq.client.push.handlers",
+    "DedupStore": "pocketmq.client.dedup_stores",
+    "Deduplicate": "pocketmq.client.push.deduplication",
     "Filter": "pocketmq.client.filters",
+    "HandlerCall": "pocketmq.client.interceptors",
+    "HandlerInterceptor": "pocketmq.client.interceptors",
+    "JsonCodec": "pocketmq.client.codecs",
     "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
     "MembershipWarning": "pocketmq.client.group.warnings",
+    "MemoryDedup": "pocketmq.client.dedup_stores",
     "Message": "pocketmq.model.message",
     "MessageModel": "pocketmq.model.kinds",
     "MessageQueue": "pocketmq.model.queue",
@@ -111,10 +145,15 @@ VALUES = {
     "RebalanceEvent": "pocketmq.model.rebalance_event",
     "ReceivedMessage": "pocketmq.protocol.received",
     "RetryLater": "pocketmq.client.push.handlers",
+    "RetryRule": "pocketmq.client.push.retry_rule",
+    "SendCall": "pocketmq.client.interceptors",
     "SendContext": "pocketmq.client.producer.hooks",
     "SendHook": "pocketmq.client.producer.hooks",
+    "SendInterceptor": "pocketmq.client.interceptors",
+    "SendKind": "pocketmq.client.interceptors",
     "SendReceipt": "pocketmq.model.message",
     "SendStatus": "pocketmq.model.message",
+    "SqliteDedup": "pocketmq.client.dedup_stores",
     "Strategy": "pocketmq.balance.allocation",
     "StrategySettings": "pocketmq.balance.allocation",
     "Tls": "pocketmq.net.tls",

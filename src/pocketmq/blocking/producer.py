@@ -16,6 +16,8 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
+from pocketmq.client.codecs import BodyCodec, encoded
+from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
@@ -23,6 +25,7 @@ from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
 from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.interception import intercept
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed
@@ -61,6 +64,8 @@ class Producer(Facade[AsyncProducer]):
     Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
     input or output. Raises `InvalidInput` for what can never work. `check` is called when a broker
     checks back on a transaction whose end it did not receive; see `send_in_transaction`.
+    `interceptors` are called with each `SendCall` before its messages are encoded, in the caller's
+    thread, the first one first. `codec` is that of `message`.
     """
 
     def __init__(
@@ -70,6 +75,8 @@ class Producer(Facade[AsyncProducer]):
         group: str,
         options: ClientOptions | None = None,
         check: TransactionCheck | None = None,
+        interceptors: Sequence[SendInterceptor] = (),
+        codec: BodyCodec | None = None,
         **settings: Unpack[ProducerSettings],
     ) -> None:
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
@@ -78,6 +85,8 @@ class Producer(Facade[AsyncProducer]):
         self._sharing: ThreadSharing | None = None  # while it runs
         self._loop_thread = 0
         self._closing = False
+        self._codec = codec
+        intercept(self, group, interceptors)
 
     @property
     def options(self) -> ProducerOptions:
@@ -130,6 +139,22 @@ class Producer(Facade[AsyncProducer]):
         return parts
 
     # Sending
+
+    def message(
+        self,
+        topic: str,
+        value: object,
+        *,
+        tag: str | None = None,
+        keys: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Message:
+        """Return a message whose body is a value, encoded by the producer's codec.
+
+        Bytes are a body already. Raises `InvalidInput` for a value that has no body, and for
+        anything else without a codec.
+        """
+        return Message(topic, encoded(self._codec, value), tag, keys, properties or {})
 
     def send(
         self,

@@ -3,20 +3,26 @@
 import os
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
 from pocketmq.blocking.facade import Facade
 from pocketmq.blocking.process_loop import closed
+from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.lag import QueueLag
 from pocketmq.client.group.warnings import MembershipWarning
+from pocketmq.client.interceptors import HandlerInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
+from pocketmq.client.push.deduplication import Deduplicate
 from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.client.push.retry_rule import RetryRule
+from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.rebalance_event import RebalanceEvent
@@ -84,6 +90,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     members among them. A handler gets a message, or a list of them. Handlers are plain functions,
     which run in threads and may block, or coroutine functions, which run on the loop and may not.
     If a handler raises, the message is redelivered later. Threads may share a consumer.
+    `interceptors` are called with each `HandlerCall` before its handler, in its thread or task, the
+    first one first. `codec` is for typed handlers, see `subscribe`.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -95,9 +103,20 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         *,
         group: str,
         options: ClientOptions | None = None,
+        interceptors: Sequence[HandlerInterceptor] = (),
+        codec: BodyCodec | None = None,
         **settings: Unpack[PushConsumerSettings],
     ) -> None:
-        super().__init__(AsyncPushConsumer(name_servers, group=group, options=options, **settings))
+        super().__init__(
+            AsyncPushConsumer(
+                name_servers,
+                group=group,
+                options=options,
+                interceptors=interceptors,
+                codec=codec,
+                **settings,
+            )
+        )
         self._stop = StopSignals()
 
     @property
@@ -143,6 +162,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
+        codec: BodyCodec | None = None,
+        undecodable: UndecodableWord = "dead_letter",
+        retry: RetryRule | None = None,
+        deduplicate: Deduplicate | None = None,
     ) -> Self:
         """Consume a topic, or change its filter or handler, before or after the start.
 
@@ -150,7 +173,17 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
-        self._do(self._client.subscribe, topic, expression, handler, batch=batch)
+        self._do(
+            self._client.subscribe,
+            topic,
+            expression,
+            handler,
+            batch=batch,
+            codec=codec,
+            undecodable=undecodable,
+            retry=retry,
+            deduplicate=deduplicate,
+        )
         return self
 
     def unsubscribe(self, topic: str) -> None:
@@ -186,6 +219,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
         """Return the queues that this member owns now, by topic."""
         return self._do(self._client.assignment)
+
+    def lag(self) -> dict[MessageQueue, QueueLag]:
+        """Return the messages not handled yet of this member's queues, as of their last pulls."""
+        return self._client.lag()
 
     @property
     def balance(self) -> GroupBalance:

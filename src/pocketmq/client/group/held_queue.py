@@ -60,8 +60,13 @@ class PoppedMessages(Protocol):
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
         """Acknowledge messages."""
 
-    def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
-        """Requeue messages; level 0 derives the delay from their number of tries."""
+    def again(
+        self, messages: Sequence[ReceivedMessage], delay_level: int, wait: float | None = None
+    ) -> None:
+        """Requeue messages; level 0 derives the delay from their number of tries.
+
+        `wait`, if given, is the delay in seconds.
+        """
 
 
 class HeldQueue:

@@ -13,6 +13,8 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable, check_hook
+from pocketmq.client.codecs import BodyCodec, encoded
+from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
@@ -20,6 +22,7 @@ from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
 from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.interception import intercept
 from pocketmq.client.producer.running import RunningProducer
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
@@ -41,7 +44,8 @@ class Producer:
     `check` is called when a broker checks back on a transaction whose end it did not receive, be it
     of this producer or of another one of the group. It is called with the half message and returns
     `TransactionState.COMMIT`, `ROLLBACK` or `UNKNOWN`; a coroutine function runs on the loop,
-    another one in a thread.
+    another one in a thread. `interceptors` are called with each `SendCall` before its messages are
+    encoded, in the caller's task, the first one first. `codec` is that of `message`.
 
     Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -54,6 +58,8 @@ class Producer:
         group: str,
         options: ClientOptions | None = None,
         check: TransactionCheck | None = None,
+        interceptors: Sequence[SendInterceptor] = (),
+        codec: BodyCodec | None = None,
         **settings: Unpack[ProducerSettings],
     ) -> None:
         if check is not None:
@@ -68,6 +74,8 @@ class Producer:
         self._lease: Lease | None = None
         self._parts: RunningProducer | None = None
         self._open = False
+        self._codec = codec
+        intercept(self, group, interceptors)
 
     # Life
 
@@ -157,6 +165,22 @@ class Producer:
         return self._parts
 
     # Sending
+
+    def message(
+        self,
+        topic: str,
+        value: object,
+        *,
+        tag: str | None = None,
+        keys: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Message:
+        """Return a message whose body is a value, encoded by the producer's codec.
+
+        Bytes are a body already. Raises `InvalidInput` for a value that has no body, and for
+        anything else without a codec.
+        """
+        return Message(topic, encoded(self._codec, value), tag, keys, properties or {})
 
     async def send(
         self,

@@ -130,6 +130,10 @@ class ConcurrentWork(HandlerWork):
         self, held: HeldQueue, messages: Sequence[ReceivedMessage], failure: Failure
     ) -> None:
         process, consuming = held.process, self.consuming
+        if failure.only is not None:
+            done = [one for at, one in enumerate(messages) if at not in failure.only]
+            messages = [one for at, one in enumerate(messages) if at in failure.only]
+            self._settle(held, done, _ALL_DONE)
         answer = ConcurrentAnswer(
             status=ConcurrentStatus.CONSUME_SUCCESS if failure.done else None,
             ack_index=failure.done - 1,
@@ -150,7 +154,7 @@ class ConcurrentWork(HandlerWork):
             )  # fmt: skip
         if verdict.send_back:
             task = consuming.tasks.spawn(
-                self._give_back(held, messages, verdict, failure.delay_level), "send back"
+                self._give_back(held, messages, verdict, failure), "send back"
             )
             self._returns.add(task)
             task.add_done_callback(self._returns.discard)
@@ -163,11 +167,13 @@ class ConcurrentWork(HandlerWork):
         held: HeldQueue,
         messages: Sequence[ReceivedMessage],
         verdict: BatchVerdict[ReceivedMessage],
-        level: int,
+        failure: Failure,
     ) -> None:
         async def send(message: ReceivedMessage) -> bool:
             async with self._turn:
-                return await self.requeue.send_back(message, level, held.queue.broker_name)
+                return await self.requeue.send_back(
+                    message, failure.delay_level, held.queue.broker_name, failure.limit
+                )
 
         # Whatever goes wrong, the messages have to be settled: one left over would stop the offset
         # of its queue, and in the end its pulls.
@@ -214,7 +220,29 @@ class ConcurrentWork(HandlerWork):
             held.popped.done(done)
         if failed:
             stats.failed.add(len(failed))
-            held.popped.again(failed, failure.delay_level)
+            wait: float | None = None
+            if failure.limit is not None:
+                failed, wait = self._set_aside(held, failed, failure.limit), failure.wait
+            held.popped.again(failed, failure.delay_level, wait)
+
+    def _set_aside(
+        self, held: HeldQueue, messages: Sequence[ReceivedMessage], limit: int
+    ) -> list[ReceivedMessage]:
+        """Make popped messages that had `limit` retries dead letters; return the others."""
+        for message in messages:
+            if message.reconsume_times >= limit:
+                task = self.consuming.tasks.spawn(self._bury(held, message), "set a message aside")
+                self._returns.add(task)
+                task.add_done_callback(self._returns.discard)
+        return [message for message in messages if message.reconsume_times < limit]
+
+    async def _bury(self, held: HeldQueue, message: ReceivedMessage) -> None:
+        """Send a copy whose retries are used up, which the broker makes a dead letter; then ack."""
+        assert held.popped is not None
+        if await self.requeue.send_copy(message, message.reconsume_times + 1, 0):
+            held.popped.done((message,))
+        else:
+            held.popped.again((message,), 0)
 
     def _count(self, held: HeldQueue, verdict: BatchVerdict[ReceivedMessage]) -> None:
         stats = self.stats.of(held.queue.topic)

@@ -5,6 +5,7 @@ to one event loop once it is started.
 """
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -12,6 +13,7 @@ from typing import Self, TypeVar, Unpack
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
+from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import (
     PushConsumerOptions,
     PushConsumerSettings,
@@ -19,17 +21,23 @@ from pocketmq.client.consumer_options import (
 )
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.handover.joining import Joined, join_group
+from pocketmq.client.group.lag import QueueLag, lag_of
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
 from pocketmq.client.group.warnings import MembershipWarning
+from pocketmq.client.interceptors import HandlerInterceptor, checked
 from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.deduplication import Deduplicate
 from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.push.orderly import OrderlyWork
+from pocketmq.client.push.retry_rule import RetryRule
 from pocketmq.client.push.steering import PushSteering
+from pocketmq.client.push.typed import UndecodableWord
 from pocketmq.client.push.work import Consuming, Work
+from pocketmq.client.push.wrapping import HandlerPlace, HandlerRules, wrapped
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.model import MessageModel, MessageQueue, sort_queues
@@ -46,7 +54,8 @@ class PushConsumer(PushSteering):
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
     members among them. A handler gets a message, or a list of them; it is a coroutine function,
     which runs on the loop, or a plain one, which runs in a thread. If it raises, the message is
-    redelivered later.
+    redelivered later. `interceptors` are called with each `HandlerCall` before its handler, in its
+    thread or task, the first one first. `codec` is for typed handlers, see `subscribe`.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for values that can never work.
@@ -58,6 +67,8 @@ class PushConsumer(PushSteering):
         *,
         group: str,
         options: ClientOptions | None = None,
+        interceptors: Sequence[HandlerInterceptor] = (),
+        codec: BodyCodec | None = None,
         **settings: Unpack[PushConsumerSettings],
     ) -> None:
         self.client_options, self.options = sort_settings(
@@ -72,6 +83,8 @@ class PushConsumer(PushSteering):
         self._subscriptions = subscriptions
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
+        self._interceptors = checked(interceptors)
+        self._codec = codec
         self._stopped = asyncio.Event()
 
     # Life
@@ -161,19 +174,34 @@ class PushConsumer(PushSteering):
         handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
+        codec: BodyCodec | None = None,
+        undecodable: UndecodableWord = "dead_letter",
+        retry: RetryRule | None = None,
+        deduplicate: Deduplicate | None = None,
     ) -> Self:
         """Subscribe a topic, or change its filter or handler, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
+
+        With a codec, here or of the consumer, a handler may be typed: `def handle(order: Order)`
+        gets the decoded body, and a second parameter the message. A message that cannot be decoded
+        goes to the dead-letter topic, is retried or is skipped, as `undecodable` says. `retry` is
+        the rule for failed messages, `deduplicate` that for messages that come twice.
+
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         self._life.check_loop()
+        takes_list = self.options.handler_batch > 1 if batch is None else batch
+        rules = HandlerRules(codec or self._codec, undecodable, retry, deduplicate)
+        if callable(handler):
+            place = HandlerPlace(self.options, topic, batch=takes_list)
+            handler = wrapped(handler, rules, self._interceptors, place)
         self._subscriptions.add(
             topic,
             expression,
             handler,
-            batch=self.options.handler_batch > 1 if batch is None else batch,
+            batch=takes_list,
             version_ms=self._clock.now_ms(),
         )
         self._subscriptions_changed(added=True)
@@ -231,6 +259,14 @@ class PushConsumer(PushSteering):
             if held.mine and not is_retry_topic(held.queue.topic):
                 found.setdefault(held.topic, []).append(member.shown(held.queue))
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
+
+    def lag(self) -> dict[MessageQueue, QueueLag]:
+        """Return the messages not handled yet of this member's queues, as of their last pulls.
+
+        Any thread may call it; no request is made. Empty if the consumer is not running.
+        """
+        member = self._life.current
+        return {} if member is None else lag_of(member.parts.queues, self.client_options.namespace)
 
     @property
     def history(self) -> tuple[RebalanceEvent, ...]:

@@ -52,10 +52,25 @@ class RetryLater(Exception):
         self.done = done
 
 
-HandlerResult = Consumed | RetryLater | None
+class DeadLetter(Exception):
+    """A handler's result: a retry is hopeless. It is raised, or returned.
+
+    The message goes to the dead-letter topic immediately, also out of an orderly consumer's queue.
+    """
+
+
+DEAD_LETTER = -1
+"""The delay level that stands for the dead-letter topic."""
+
+
+HandlerResult = Consumed | RetryLater | DeadLetter | None
 """What a handler may return; None is the same as `Consumed.OK`."""
-HandlerFunction = Callable[[Any], HandlerResult | Awaitable[HandlerResult]]
-"""Takes one message, or a list of them; a coroutine function or a plain one."""
+_Returned = HandlerResult | Awaitable[HandlerResult]
+HandlerFunction = Callable[[Any], _Returned] | Callable[[Any, Any], _Returned]
+"""Takes one message, or a list of them; a typed one also its decoded body. May be a coroutine
+function."""
+WrappedFunction = Callable[..., Any]
+"""A handler's function, or what is wrapped around one."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -70,6 +85,18 @@ class Failure(msgspec.Struct, frozen=True):
     """Messages from the front that are done all the same."""
     requested: bool = False
     """Whether the handler asked for the retry: nothing is wrong then."""
+    limit: int | None = None
+    """Retries that a message may have, instead of `max_reconsume_times`; 0: none."""
+    only: frozenset[int] | None = None
+    """The places in a list of those that failed, if the others are done (concurrent consumers)."""
+
+
+class HandlerFailure(Exception):
+    """Raised instead of what a handler raised, by what is wrapped around it, with its verdict."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 NO_HANDLER = Failure("the topic has no handler (any more)")
@@ -120,6 +147,13 @@ def understood(answer: object) -> Failure | None:
             done=answer.done,
             requested=True,
         )
+    if isinstance(answer, DeadLetter):
+        why = f": {_text(str, answer)}" if answer.args else ""
+        return Failure(
+            f"handler requested the dead-letter topic (DeadLetter){why}",
+            delay_level=DEAD_LETTER,
+            limit=0,
+        )
     if inspect.iscoroutine(answer):
         answer.close()
         return Failure("handler returned a coroutine; make the handler itself `async def`")
@@ -135,8 +169,10 @@ def raised(error: BaseException) -> Failure | None:
     KeyboardInterrupt and SystemExit are passed on to the main thread, as if Ctrl-C had been
     pressed: they do not end a pool's thread, and would end an event loop that others need.
     """
-    if isinstance(error, RetryLater):
+    if isinstance(error, RetryLater | DeadLetter):
         return understood(error)
+    if isinstance(error, HandlerFailure):
+        return error.failure
     kind = type(error).__name__
     if isinstance(error, KeyboardInterrupt | SystemExit):
         interrupt_main()
@@ -157,7 +193,7 @@ class TopicHandler(msgspec.Struct, frozen=True):
 
     topic: str
     """As the application calls it."""
-    function: HandlerFunction
+    function: WrappedFunction
     batch: bool = False
     """Whether it takes a list of messages, of `handler_batch` at most."""
 
@@ -167,7 +203,7 @@ class TopicHandler(msgspec.Struct, frozen=True):
         _check_takes_one(self.function)
 
 
-def _check_takes_one(function: HandlerFunction) -> None:
+def _check_takes_one(function: WrappedFunction) -> None:
     try:
         takes = inspect.signature(function)
     except (TypeError, ValueError):
@@ -191,7 +227,7 @@ class HandledSubscriptions(Subscriptions):
         self,
         topic: str,
         wanted: str | Filter,
-        handler: HandlerFunction | None,
+        handler: WrappedFunction | None,
         *,
         batch: bool,
         version_ms: int,

@@ -196,7 +196,7 @@ class OrderlyWork(HandlerWork):
             status=None,
             suspend=failure.wait,
             suspend_default=options.suspend_queue,
-            max_reconsume=options.max_reconsume_times,
+            max_reconsume=options.max_reconsume_times if failure.limit is None else failure.limit,
         )
         spent = exhausted(answer, messages)
         if spent:
@@ -222,7 +222,9 @@ class OrderlyWork(HandlerWork):
             not_sent = [
                 message.queue_offset
                 for message in spent
-                if not await self.requeue.set_aside(message, message.reconsume_times + step, limit)
+                if not await self.requeue.set_aside(
+                    message, max(message.reconsume_times + step, 0 if limit else 1), limit
+                )
             ]
         finally:
             held.end_work()

@@ -25,6 +25,7 @@ from pocketmq.protocol.handles import PopHandle
 logger = logging.getLogger("pocketmq.client")
 
 MOST_TRIES = 16
+_SHORTEST = 0.01
 
 
 class PopLoop(QueueLoop[HeldQueue, PopResult]):
@@ -139,8 +140,13 @@ class PopSettling:
         for handle in self._settle(messages):
             self._ack(handle)
 
-    def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
-        """Hide messages for longer, or discard them after their last try."""
+    def again(
+        self, messages: Sequence[ReceivedMessage], delay_level: int, wait: float | None = None
+    ) -> None:
+        """Hide messages for longer, or discard them after their last try.
+
+        For `wait` seconds, if that is given.
+        """
         most = self._parts.options.max_reconsume_times
         most = MOST_TRIES if most < 0 else most
         ours = set(self._settle(messages))
@@ -148,7 +154,9 @@ class PopSettling:
             handle, tries = handle_of(message), message.reconsume_times
             if handle not in ours:
                 continue
-            delay: float | None = hide_again(tries, delay_level)
+            delay: float | None = (
+                hide_again(tries, delay_level) if wait is None else max(wait, 0.01)
+            )
             if tries >= most:
                 age = self._parts.session.clock.now() - message.born_timestamp
                 delay = after_last_try(age, tries)

@@ -31,13 +31,16 @@ class Requeue:
     def __init__(self, consuming: Consuming) -> None:
         self._consuming = consuming
 
-    async def send_back(self, message: ReceivedMessage, delay_level: int, broker: str) -> bool:
-        """Requeue a message of a concurrent consumer.
+    async def send_back(
+        self, message: ReceivedMessage, delay_level: int, broker: str, limit: int | None = None
+    ) -> bool:
+        """Requeue a message of a concurrent consumer, which may have `limit` retries.
 
         False if neither way works: then it has to be tried again here.
         """
         consuming = self._consuming
-        limit = concurrent.max_reconsume_times(consuming.options.max_reconsume_times)
+        if limit is None:
+            limit = concurrent.max_reconsume_times(consuming.options.max_reconsume_times)
         if not broker.startswith(_LOGICAL_BROKER):
             header = SendBackRequest(
                 offset=message.commit_log_offset,
