@@ -20,6 +20,7 @@ from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
 from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.plain_frames import StoredPost
 from pocketmq.client.producer.running import RunningProducer
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
@@ -184,7 +185,7 @@ class Producer:
         ):
             # Written out here, not called: each coroutine between task and response costs.
             plain = sending.plain
-            reply: Command | MQError
+            reply: StoredPost | Command | MQError
             try:
                 try:
                     reply = await posted[0]
