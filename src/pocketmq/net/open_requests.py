@@ -46,7 +46,8 @@ class OpenRequests:
 
     __slots__ = (
         "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox",
-        "_sweep_at", "_time", "_timer", "peer", "read_answers",
+        "_sweep_at", "_time", "_timer", "drafts", "peer",
+        "read_answers",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +69,8 @@ class OpenRequests:
         # Waiters: the sink, its deadline; code and timeout for the error; a draft has more. Tuples,
         # as one is made per request.
         self._by_opaque: dict[int, Any] = {}
+        self.drafts = outbox.drafts
+        """Requests of this event-loop iteration that are not written yet."""
         self.read_answers: ReadAnswers | None = None
         """What reads the answers to drafts, many at once; set with the first of them."""
         self._held: dict[int, Buffer] = {}  # frames the socket has no space for yet, in order

@@ -27,8 +27,9 @@ class Outbox:
     """Frames that wait to be written: those of one event-loop iteration leave together."""
 
     __slots__ = (
-        "_drafts", "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_make",
-        "_open", "_pieces", "_queued", "_transport", "corked", "last_write", "paused",
+        "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_make",
+        "_open", "_pieces", "_queued", "_transport", "corked", "drafts", "last_write",
+        "paused",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +46,8 @@ class Outbox:
         self._transport: asyncio.Transport | None = None
         self._pieces: list[Buffer] = []
         self._queued = 0  # bytes in `_pieces`
-        self._drafts: list[Draft] = []  # frames not made yet, after all pieces
+        self.drafts: list[Draft] = []
+        """Frames of this iteration that are not made yet, after all pieces; always this list."""
         self._make: MakeFrames = _no_frames
         self._flushing: asyncio.Handle | None = None
         self._handed = 0
@@ -61,7 +63,7 @@ class Outbox:
         """Queue pieces for the end of this iteration; do nothing before `start` or after `end`."""
         if not self._open:
             return
-        if self._drafts:
+        if self.drafts:
             self._make_frames()
         self._pieces.extend(pieces)
         self._queued += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
@@ -79,7 +81,7 @@ class Outbox:
         """
         if not self._open:
             return
-        drafts = self._drafts
+        drafts = self.drafts
         drafts.append(draft)
         self._make = make
         if self.corked:
@@ -90,14 +92,14 @@ class Outbox:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
     def _make_frames(self) -> None:
-        drafts, self._drafts = self._drafts, []
-        frames = self._make(drafts)
+        frames = self._make(self.drafts)
+        self.drafts.clear()
         self._pieces.append(frames)
         self._queued += len(frames)
 
     def write_now(self, piece: Buffer) -> None:
         """Hand a piece to the socket at once, unless others are queued before it."""
-        waiting = self._pieces or self._drafts
+        waiting = self._pieces or self.drafts
         if not self._open or waiting or self.corked or self._transport is None:
             self.write(piece)
             return
@@ -107,7 +109,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Hand what is queued to the socket."""
-        if self._drafts:
+        if self.drafts:
             self._make_frames()
         pieces = self._pieces
         transport = self._transport
@@ -136,12 +138,12 @@ class Outbox:
     @property
     def queued(self) -> bool:
         """Whether anything waits for `flush`."""
-        return bool(self._pieces or self._drafts)
+        return bool(self._pieces or self.drafts)
 
     @property
     def unsent(self) -> int:
         """Bytes queued here or in the socket's buffer in this process."""
-        if self._drafts:
+        if self.drafts:
             self._make_frames()
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return waiting + self._queued
@@ -185,7 +187,7 @@ class Outbox:
         """Take nothing more and drop what is queued; the socket keeps what it has."""
         self._open = False
         self._pieces = []
-        self._drafts = []
+        self.drafts.clear()
         self._queued = 0
         if self._flushing is not None:
             self._flushing.cancel()

@@ -153,6 +153,8 @@ class PlainSends:
         self._now = sending.now
         self._now_ms = session.clock.now_ms
         self._next_id = sending.preparing.ids.next_parts
+        self._next_number = sending.preparing.ids.next_number
+        self._prefix = ""  # of the latest id
         self._check = session.check
         self._address = session.brokers.send_address
         self._addresses = session.addresses
@@ -186,12 +188,20 @@ class PlainSends:
             return None
         publication.robin.index = turn
         try:
-            now_ms = self._now_ms()
-            prefix, number = self._next_id(now_ms)
-            asked = self._now()
             requests, limit = connection.requests, self._timeout
+            drafts = requests.drafts
+            if drafts and drafts[-1][7] is self._prefix:
+                # It leaves with the one before, which is this producer's: at the same time.
+                _, deadline, _, _, _, _, _, prefix, _, now_ms, _, _, _, _, asked = drafts[-1]
+                number = self._next_number()
+            else:
+                now_ms = self._now_ms()
+                prefix, number = self._next_id(now_ms)
+                self._prefix = prefix
+                asked = self._now()
+                deadline = asked + limit
             posted = (
-                self._new_future(), asked + limit, _SEND, limit,
+                self._new_future(), deadline, _SEND, limit,
                 requests.number(), template, tail, prefix, number, now_ms, message, queue,
                 publication, connection, asked,
             )  # fmt: skip

@@ -174,7 +174,9 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        parts = self._running()
+        parts = self._parts
+        if parts is None or not self._open:
+            parts = self._running()
         sending = parts.sending
         if (
             queue is None
