@@ -5,6 +5,7 @@ and measures must be the same afterwards.
 """
 
 import asyncio
+import errno
 import json
 import random
 from array import array
@@ -20,6 +21,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import all_with_code, answered_by
 from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.serving.dispatch import Dispatcher
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import StoreError
 from pocketmq.model import TopicConfig
 from pocketmq.net import Connection, Limits
@@ -331,6 +333,97 @@ async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.Mo
     await half.read(data[1000:])
     assert counts == [1]  # the one that was cut
     assert half.state.traffic.messages_in == 31
+    half.close()
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many queues each burst had that was written without a batch."""
+    runs: list[int] = []
+    write_alone = CommitLogWriter.write_alone
+
+    def spy(self: CommitLogWriter, *args: Any) -> None:
+        runs.append(len(args[1]))
+        write_alone(self, *args)
+
+    monkeypatch.setattr(CommitLogWriter, "write_alone", spy)
+    return runs
+
+
+class Full:
+    """A file that takes nothing more."""
+
+    def write(self, position: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, f"no space for {len(data)} bytes at {position}")
+
+
+@pytest.mark.parametrize("flag", [0, 2], ids=["", "one way"])
+async def test_a_burst_that_cannot_be_written_is_refused(alone: list[int], flag: int) -> None:
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=False, segment=1 << 20)
+        for queue in (0, 1, 1):
+            await half.read(send_request(queue))
+        segment = half.state.store.log._current
+        assert segment is not None
+        segment._file, sound = Full(), segment._file  # type: ignore[assignment]
+        await half.read(send_request(0, 7, flag=flag) + send_request(1, 8, flag=flag))
+        segment._file = sound
+        await half.read(send_request(0, 9))
+        outcomes.append(half.outcome())
+        half.close()
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[1]["answers"].count(b'"code":14,') == (0 if flag else 2)
+    assert alone == [1, 2, 1]
+
+
+async def test_pulls_that_wait_for_a_burst_are_woken(alone: list[int]) -> None:
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=False, segment=1 << 20)
+        await half.read(send_request(0) + send_request(1))
+        await half.read(send_request(0))
+        woken: list[dict[int, int]] = []
+        half.state.writer.arrived.append(
+            lambda arrivals, woken=woken: woken.append(  # type: ignore[misc]
+                {queue.queue_id: start for queue, start in arrivals.items()}
+            )
+        )
+        queue = half.state.store.queue("T", 1)
+        assert queue is not None
+        queue.waiting = 1
+        await half.read(send_request(0) + send_request(1) + send_request(1))
+        outcomes.append(woken)
+        half.close()
+    assert outcomes == [[{1: 1}], [{1: 1}]]
+    assert alone == [1, 2]
+
+
+async def test_only_a_burst_that_is_all_there_is_leaves_without_a_batch(alone: list[int]) -> None:
+    half = Half(lane=True, metrics=False, segment=1 << 20)
+    state, first = half.state, half.connection
+    for _ in range(2):
+        await half.read(send_request(0))
+    assert alone == [1]
+    heartbeat = Command.request(34, 9, {}, b"{}").encode()
+    await half.read(send_request(0) + heartbeat)
+    assert alone == [1], "something follows it in the read"
+    other = half.connection = Connection(half.dispatcher, Shared(Limits()), first._loop)
+    other.connection_made(half.wire)
+    await half.read(send_request(0))
+    assert alone == [1], "it is from another client than the last"
+    await half.read(send_request(0))
+    assert alone == [1, 1]
+    for name, value in (("messages", 1), ("notes", 1), ("failed", True), ("held", {other: []})):
+        before = getattr(state.batch, name)
+        setattr(state.batch, name, value)
+        assert not state.writer.takes_alone(other)
+        setattr(state.batch, name, before)
+    assert state.writer.takes_alone(other)
+    state.apply(BrokerConfig(flush_disk_type="SYNC_FLUSH"))
+    assert not state.writer.takes_alone(other)
+    other.connection_lost(None)
+    half.connection = first
     half.close()
 
 

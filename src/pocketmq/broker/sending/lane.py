@@ -93,11 +93,15 @@ class PlainSends:
         if taken is None:
             return start
         end, records, answers, runs, old, new = taken
+        alone = end == len(data) and state.writer.takes_alone(connection)
         batch.now_ms = now_ms
         try:
             state.store.append_packed(records, runs)
         except StoreError:
             return start  # which of them can be stored is found out one by one
+        if alone:
+            state.writer.write_alone(connection, runs, answers, now_ms)
+            return end
         for queue, _, count, size, *_ in runs:
             batch.appended(queue, count, size, times=count)
         if state.measures is not None:
