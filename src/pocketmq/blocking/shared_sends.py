@@ -16,6 +16,7 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.submitting import CallbackFuture, SubmitWindow
 from pocketmq.client.lifetime import fork_count
+from pocketmq.client.producer.lanes import Lane
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.shared_batches import (
@@ -24,7 +25,7 @@ from pocketmq.client.producer.shared_batches import (
     SharedBatch,
     own_error,
 )
-from pocketmq.client.producer.sharing import Lane, Sharing
+from pocketmq.client.producer.sharing import Sharing
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, SendReceipt
 from pocketmq.net.reasons import untraced

@@ -71,11 +71,7 @@ class PlainSends:
         state = self._state
         batch, log = state.batch, state.store.log
         host = born_host(connection)
-        if (
-            log.failed is not None
-            or state.writer.overloaded
-            or len(host) != V4_SIZE
-        ):
+        if log.failed is not None or state.writer.overloaded or len(host) != V4_SIZE:
             return start
         version = state.topics.version
         if self._version is not version or self._config is not state.config:

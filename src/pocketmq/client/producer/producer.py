@@ -227,7 +227,16 @@ class Producer:
         Cancelling the future abandons the send. While the window is full, messages wait for
         capacity; to submit many, `await room()` before each (back-pressure).
         """
-        parts = self._running()
+        parts = self._parts
+        if parts is None or not self._open:
+            parts = self._running()
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is None
+        ):
+            return parts.submitting.share(message, None, timeout)
         choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         if not extra:
