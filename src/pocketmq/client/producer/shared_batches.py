@@ -195,16 +195,8 @@ class BatchReceipts:
         whole, ids = self._whole, self._ids.each()
         places = repeat(None) if self._places is None else self._places.each()
         for message_id, place, offset in zip(ids, places, count(whole.queue_offset), strict=False):
-            yield SendReceipt(
-                status=whole.status,
-                message_id=message_id,
-                offset_message_id=place,
-                queue=whole.queue,
-                queue_offset=offset,
-                transaction_id=whole.transaction_id,
-                recall_handle=whole.recall_handle,
-                region_id=whole.region_id,
-                trace_on=whole.trace_on,
+            yield _replace(
+                whole, message_id=message_id, offset_message_id=place, queue_offset=offset
             )
 
 
