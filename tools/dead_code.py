@@ -21,6 +21,7 @@ CALLED_FROM_OUTSIDE = [
     "__getattr__", "__dir__",  # Python: of modules
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
     "capture_signals",  # uvicorn
+    "kick",  # Taskiq: of brokers
     "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow",
 ]  # fmt: skip
 
@@ -32,7 +33,7 @@ def main() -> int:
         ignore_decorators=[
             *("@rule", "@invariant", "@initialize", "@precondition"),
             *("@atexit.register", "@pytest.fixture", "@*.on_revoked", "@*.on_assigned"),
-            *("@ui.page", "@admin_command"),
+            *("@ui.page", "@admin_command", "@broker.task"),
         ],
     )
     scanner.scavenge(["src", "tests", "benchmarks", "tools"])

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketmq.net.limits import for_connections, raise_descriptor_limit
+from pocketmq.host import raise_open_files_limit
+from pocketmq.net.limits import for_connections
 
 
 @pytest.fixture
@@ -28,5 +29,5 @@ def test_some_files_are_left_for_others(files: int, connections: int, hard: int)
 
 def test_a_server_may_have_as_many_files_as_the_system_allows(hard: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-    raise_descriptor_limit()
+    raise_open_files_limit()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)

@@ -1,11 +1,21 @@
 """Observations from a running cluster: events from a topic through Spark, offsets from brokers."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
 
 import pocketmq as mq
-from pocketmq.pipelines.health import Observations, examine
-from pocketmq.pipelines.health.observed import OffsetSampler, read_topics, watch_offsets
+from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.health import DeliveryRecord, Observations, OffsetSample, examine
+from pocketmq.pipelines.health.by_group import examine_topics
+from pocketmq.pipelines.health.observed import (
+    BadLine,
+    OffsetSampler,
+    read_topics,
+    watch_offsets,
+)
 from tests.pipelines.test_health import HANDED_OVER, JOIN, group
 
 if TYPE_CHECKING:
@@ -49,6 +59,42 @@ def test_hand_overs_are_read_from_a_topic(
     [found] = examine(observed).groups
     assert found == group(*HANDED_OVER)
     assert (found.modes, found.figures.kinds) == (["sticky"], {"lost": 1, "overlap": 2})
+
+
+def test_spark_examines_each_group_as_one_process_does_all(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str
+) -> None:
+    names = [f"group-{number}" for number in range(5)]
+    events = [
+        msgspec.structs.replace(event, group=name)
+        for name in names
+        for event in (*JOIN, msgspec.structs.replace(JOIN[0], topic=f"%RETRY%{name}"))
+    ]
+    delivery = DeliveryRecord(
+        time=19.5, group=names[1], client_id="m1", topic="orders", broker="b", queue=0, offset=7
+    )
+    sample = OffsetSample(
+        time=20.0, group=names[2], topic="orders", broker="b", queue=0, committed=3, highest=9
+    )
+    given = cluster.create_topic(f"{topic}-given", queues=1)
+    with mq.Producer(cluster.address, group="members") as producer:
+        producer.send_batch([mq.Message(topic, event.to_json()) for event in events])
+        producer.send(mq.Message(topic, b"nonsense\n\xff"))
+        producer.send(mq.Message(given, msgspec.json.encode(delivery)))
+    elsewhere = Observations([], [sample], bad=[BadLine("a file", "not JSON")])
+    where: Any = {"name_server": cluster.address, "topics": {"events": topic, "deliveries": given}}
+    alone = examine(read_topics(spark, elsewhere, **where))
+    report = examine_topics(spark, elsewhere, **where)
+    assert [group.group for group in report.groups] == names
+    assert report.groups == alone.groups
+    assert report.groups[1].deliveries == 1
+    assert report.groups[2].lag is not None
+    assert sorted(report.bad, key=str) == sorted(alone.bad, key=str)
+    assert len(report.bad) == 3
+    some = examine_topics(spark, elsewhere, groups=names[3:], **where)
+    assert some.groups == alone.groups[3:]
+    with pytest.raises(InvalidInput, match="no rebalance events of group other; 3 lines could not"):
+        examine_topics(spark, elsewhere, groups=["other"], **where)
 
 
 def test_offsets_are_sampled_from_the_brokers(cluster: mq.Cluster, topic: str) -> None:

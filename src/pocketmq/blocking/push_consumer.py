@@ -1,5 +1,6 @@
 """The blocking push consumer: `pocketmq.aio.PushConsumer` for ordinary threads."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterable
@@ -23,6 +24,8 @@ from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK = None if hasattr(os, "fork") else 0.5
+"""Seconds between two looks at signals: on Windows none interrupts a thread that waits."""
 
 
 class StopSignals:
@@ -62,7 +65,8 @@ class StopSignals:
 
     def wait(self) -> None:
         """Wait for a request to stop."""
-        self._asked.wait()
+        while not self._asked.wait(_LOOK):
+            pass
 
     def _came(self, _number: int, _frame: object) -> NoReturn:
         self._restore()

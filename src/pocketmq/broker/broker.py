@@ -19,6 +19,7 @@ from pocketmq.broker.saving import save_changes, save_offsets
 from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
+from pocketmq.host import check_for_servers
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.clock import SystemWallClock, WallClock
 from pocketmq.net.server import reachable_host
@@ -55,6 +56,7 @@ class Broker:
         `own_process`: nothing else runs in this process, so that the garbage collector may ignore
         everything that exists after the start.
         """
+        check_for_servers("a broker")
         self.config = config or BrokerConfig()
         self._data = data
         self._name_servers = [*name_servers] or _listed(self.config.namesrv_addr)

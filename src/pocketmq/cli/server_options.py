@@ -16,6 +16,7 @@ from pocketmq.cli.options import Decorator, all_of
 from pocketmq.cli.secret_input import warn_of_argument
 from pocketmq.embedded.early_stop import FORCED, remember_stop_signals
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
+from pocketmq.host import check_for_servers
 from pocketmq.net import TlsMode
 
 logger = logging.getLogger("pocketmq.cluster")
@@ -119,6 +120,7 @@ def server_options(*, brokers: bool) -> Decorator:
     def add(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def gathered(**given: Any) -> None:
+            check_for_servers("a server")
             remember_stop_signals()
             data, memory = given.pop("data"), given.pop("memory", False)
             run = ServerRun(

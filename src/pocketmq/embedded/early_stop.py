@@ -9,7 +9,11 @@ loaded before everything else.
 import os
 import signal
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = tuple(
+    signal.Signals[name]
+    for name in ("SIGTERM", "SIGINT", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+)
 FORCED = 130
 """Exit code of a server that got a second signal to stop."""
 

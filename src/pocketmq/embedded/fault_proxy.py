@@ -80,7 +80,7 @@ class FaultProxy:
         self._host = host
         self._port = 0
         self._listener: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting = False
         self._links: dict[asyncio.Task[None], _Link] = {}
         self._manners = {Way.TO_SERVER: _Manners(), Way.TO_CLIENT: _Manners()}
         self.pass_through()
@@ -150,15 +150,16 @@ class FaultProxy:
             self._listener.setblocking(False)
             self._port = self._listener.getsockname()[1]
             self.address = socket_name(self._listener.getsockname())
-        if self._accepting is None:
-            self._accepting = asyncio.create_task(self._accept(self._listener))
+        if not self._accepting:
+            self._accepting = True
+            # A task that accepts could be cancelled while it is handed a socket, and lose it.
+            asyncio.get_running_loop().add_reader(self._listener, self._accept, self._listener)
 
     async def stop_accepting(self) -> None:
         """Leave new connections to the kernel: they connect and get no answer."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.wait({self._accepting})
-            self._accepting = None
+        if self._accepting and self._listener is not None:
+            self._accepting = False
+            asyncio.get_running_loop().remove_reader(self._listener)
 
     async def refuse(self) -> None:
         """Stop listening: newcomers are refused. Open connections stay."""
@@ -177,16 +178,17 @@ class FaultProxy:
     def _on(self, way: Way) -> list[_Manners]:
         return [manners for each, manners in self._manners.items() if each & way]
 
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            client, _ = await loop.sock_accept(listener)
-            self.accepted += 1
-            link = _Link(client, parse_address(self.target), self._manners)
-            task = asyncio.create_task(link.run())
-            link.task = task
-            self._links[task] = link
-            task.add_done_callback(self._forget)
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        self.accepted += 1
+        link = _Link(client, parse_address(self.target), self._manners)
+        task = asyncio.create_task(link.run())
+        link.task = task
+        self._links[task] = link
+        task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._links.pop(task).close()

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pocketmq.embedded.early_stop import STOP_SIGNALS, was_asked_to_stop
-from pocketmq.net.limits import raise_descriptor_limit
+from pocketmq.host import raise_open_files_limit
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ async def serve_until_asked(
 
     The process is the server's: it may open as many files as the system allows.
     """
-    raise_descriptor_limit()
+    raise_open_files_limit()
     with StopRequests(force) as requests:
         if lifeline is not None:
             requests.watch(lifeline)

@@ -22,6 +22,7 @@ from pocketmq.embedded.member import (
 from pocketmq.embedded.queries import ClusterQueries
 from pocketmq.embedded.settings import ClusterSettings, nameserver_settings, nameserver_supers
 from pocketmq.errors import CannotStart, InvalidInput, MQError
+from pocketmq.host import check_for_servers
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address
 from pocketmq.store.directory import refuse_java
@@ -55,6 +56,7 @@ class Supervisor:
 
         Raises `CannotStart` or `PartEnded`, and leaves nothing running.
         """
+        check_for_servers("a cluster")
         try:
             self._make_members()
             for member in self.members.values():

@@ -4,11 +4,9 @@ Also the process's limit of file descriptors. Connections must not take the last
 to open files, too.
 """
 
-import resource
-from contextlib import suppress
-
 import msgspec
 
+from pocketmq.host import open_files_limit
 from pocketmq.protocol.frame import FRAME_LIMIT
 
 _RESERVED = 64
@@ -77,16 +75,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Connections the kernel holds until they are accepted."""
 
 
-def raise_descriptor_limit() -> None:
-    """Let this process open as many files as the system allows, as a JVM does."""
-    with suppress(OSError, ValueError):  # macOS reports limits that it does not grant
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def for_connections(wanted: int) -> int:
     """Return the number of connections a server may have: `wanted`, or fewer to leave files."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return wanted
-    return min(wanted, max(soft // 2, soft - _RESERVED))
+    files = open_files_limit()
+    return wanted if files is None else min(wanted, max(files // 2, files - _RESERVED))

@@ -75,11 +75,12 @@ class Server:
         """Stop listening and close everything; queued answers may leave for `grace` seconds."""
         self._closed = True
         self.stop_listening()
-        if self._arriving:
+        if arriving := set(self._arriving):
             if self._handshake is not None:  # it waits long for the first byte of a silent peer
-                for task in self._arriving:
+                await asyncio.sleep(0)  # one that has not begun could not close its socket
+                for task in arriving:
                     task.cancel()
-            await asyncio.wait(self._arriving)
+            await asyncio.wait(arriving)
         await self.connections.close(grace)
         self._shared.close()
 

@@ -4,7 +4,6 @@ Every record of the log is read and held against its queue, every entry of a que
 every file of the key index against its checksum, and the metadata against all of them.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pocketmq.errors import InvalidInput, StoreError, StoreInUse
+from pocketmq.host import lock_file
 from pocketmq.protocol import RecordView
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
@@ -49,7 +49,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise store_error(error, 0) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(lock)
         yield
     except BlockingIOError as error:
         raise StoreInUse(str(path)) from error

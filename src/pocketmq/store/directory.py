@@ -5,12 +5,12 @@ way, so that a crash never leaves a stale lock, as a file with a process id woul
 open file: the descriptor stays open as long as the store does, and the file is never replaced.
 """
 
-import fcntl
 import logging
 import os
 from pathlib import Path
 
 from pocketmq.errors import StoreCorrupt, StoreFailed, StoreInUse
+from pocketmq.host import lock_file
 from pocketmq.store.disk import OWNER_ONLY, OWNER_ONLY_FOLDER, store_error, sync_folder
 
 log = logging.getLogger("pocketmq.store")
@@ -42,7 +42,7 @@ class Directory:
         except OSError as error:
             raise store_error(error, 0) from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._lock)
         except OSError as error:
             self.close()
             raise StoreInUse(str(path)) from error

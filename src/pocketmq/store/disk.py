@@ -8,7 +8,6 @@ SQLite keeps its own file and does not come through here.
 import errno
 import mmap
 import os
-import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pocketmq.errors import StoreError, StoreFailed, StoreFull
+from pocketmq.host import open_files_limit
 
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
@@ -288,8 +288,8 @@ def _most_open() -> int:
     Servers leave 64 descriptors for files, or half of all if there are fewer than 128: enough for
     this many of the log and of the index, and for what else is open.
     """
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_OPEN if soft == resource.RLIM_INFINITY else min(_MOST_OPEN, max(4, soft // 16))
+    files = open_files_limit()
+    return _MOST_OPEN if files is None else min(_MOST_OPEN, max(4, files // 16))
 
 
 def sync_folder(path: Path) -> None:

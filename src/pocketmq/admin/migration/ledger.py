@@ -5,7 +5,6 @@ sent but not recorded is found on the target. One process copies at a time; othe
 meanwhile.
 """
 
-import fcntl
 import sqlite3
 import uuid
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 
 from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.errors import MigrationFileUnusable
+from pocketmq.host import lock_file
 from pocketmq.model import MessageQueue
 
 _FORMAT = 1
@@ -132,7 +132,7 @@ class MigrationLedger:
         except OSError as error:
             raise MigrationFileUnusable(str(self.path), str(error)) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock.fileno())
         except OSError as error:
             lock.close()
             raise MigrationFileUnusable(

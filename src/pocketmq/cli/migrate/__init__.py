@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -272,15 +272,17 @@ def _stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def forget() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        with suppress(NotImplementedError):
+            for number in numbers:
+                loop.remove_signal_handler(number)
 
     def asked() -> None:
         stop.set()
         forget()
 
-    for number in numbers:
-        loop.add_signal_handler(number, asked)
+    with suppress(NotImplementedError):  # Windows: Ctrl-C interrupts
+        for number in numbers:
+            loop.add_signal_handler(number, asked)
     try:
         yield
     finally:

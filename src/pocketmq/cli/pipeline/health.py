@@ -119,12 +119,15 @@ def command(
         if topics or watch is not None:
             cluster = ReachedCluster.by(namesrv, Entry.taken_from(given))
             check_topics(cluster.client, list(topics.values()))
-        if topics:
-            observed = _with_topics(observed, cluster, topics, master, line)
-        if watch is not None:
-            observed = _with_samples(observed, cluster, groups, watch, line)
-        line.say("examining …")
-        report = examine(observed, groups=groups, quiet=quiet)
+        if topics and watch is None:
+            report = _of_topics(observed, cluster, topics, master, line, groups=groups, quiet=quiet)
+        else:
+            if topics:
+                observed = _with_topics(observed, cluster, topics, master, line)
+            if watch is not None:
+                observed = _with_samples(observed, cluster, groups, watch, line)
+            line.say("examining …")
+            report = examine(observed, groups=groups, quiet=quiet)
     if html is not None:
         from pocketmq.pipelines.health.page import page
 
@@ -135,6 +138,33 @@ def command(
         print_report(report)
         if html is not None:
             print(f"\npage     {html}")
+
+
+def _of_topics(
+    observed: Observations,
+    cluster: ReachedCluster,
+    topics: dict[str, str],
+    master: str,
+    line: ProgressLine,
+    *,
+    groups: tuple[str, ...],
+    quiet: float,
+) -> HealthReport:
+    """Return the report of topics, computed by Spark."""
+    from pocketmq.pipelines.health.by_group import examine_topics
+
+    line.say("starting Spark …")
+    with started_spark("health", master, InterruptHandler()) as spark:
+        line.say(f"examining {', '.join(topics.values())} …")
+        return examine_topics(
+            spark,
+            observed,
+            name_server=cluster.name_server,
+            topics=topics,
+            options=cluster.options,
+            groups=groups,
+            quiet=quiet,
+        )
 
 
 def _with_topics(

@@ -121,8 +121,9 @@ def _signals_set(stopped: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def remove_handlers() -> None:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+        with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
 
     def received() -> None:
         remove_handlers()

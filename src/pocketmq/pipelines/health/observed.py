@@ -18,7 +18,7 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import MessageQueue, QueueName
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -154,30 +154,39 @@ def read_topics(
     bad = list(observed.bad)
     events, offsets, deliveries = list(observed.events), list(observed.offsets), observed.deliveries
     if "events" in topics:
-        lines = _topic_lines(spark, reach, topics["events"])
+        lines = _read_topic(spark, reach, topics["events"])
         events += decoded(lines, RebalanceEvent.from_json, bad)
     if "offsets" in topics:
-        lines = _topic_lines(spark, reach, topics["offsets"])
+        lines = _read_topic(spark, reach, topics["offsets"])
         offsets += decoded(lines, msgspec.json.Decoder(OffsetSample).decode, bad)
     if "deliveries" in topics:
-        lines = _topic_lines(spark, reach, topics["deliveries"])
+        lines = _read_topic(spark, reach, topics["deliveries"])
         more = decoded(lines, msgspec.json.Decoder(DeliveryRecord).decode, bad)
         deliveries = [*(deliveries or ()), *more]
-    return Observations(events, offsets, deliveries, _first(bad))
+    return Observations(events, offsets, deliveries, first_bad(bad))
 
 
-def _topic_lines(
+def _read_topic(
     spark: "SparkSession", reach: Mapping[str, str], topic: str
 ) -> Iterator[tuple[str, bytes]]:
-    frame = spark.read.format("rocketmq").schema(_COLUMNS).options(**reach, subscribe=topic).load()
-    for row in frame.toLocalIterator():
+    return topic_lines(topic, topic_frame(spark, reach, topic).toLocalIterator())
+
+
+def topic_frame(spark: "SparkSession", reach: Mapping[str, str], topic: str) -> "DataFrame":
+    """Return the messages of a topic, with their places."""
+    return spark.read.format("rocketmq").schema(_COLUMNS).options(**reach, subscribe=topic).load()
+
+
+def topic_lines(topic: str, rows: "Iterable[Row]") -> Iterator[tuple[str, bytes]]:
+    """Yield the lines of messages, each with its place."""
+    for row in rows:
         where = f"{topic} {row['brokerName']}:{row['queueId']} offset {row['queueOffset']}"
         for line in bytes(row["body"]).splitlines():
             if line.strip():
                 yield where, line
 
 
-def _first(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
+def first_bad(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
     """Limit the list, so that a topic of something else does not fill the report."""
     more = len(bad) - most
     return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} more")]

@@ -1,7 +1,7 @@
 """The health report: for each group the history of its queues, and its numbers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import pairwise
 
 import msgspec
@@ -117,12 +117,7 @@ def examine(
         if not event.topic.startswith(RETRY):  # every group has one; it moves with the others
             by_group[event.group].append(event)
     wanted = list(groups) or sorted(by_group)
-    if not wanted:
-        raise InvalidInput(f"no rebalance events found{_unread(observed.bad)}")
-    for name in wanted:
-        if name not in by_group:
-            unread = _unread(observed.bad)
-            raise InvalidInput(f"no rebalance events of group {name}{unread}")
+    check_found(wanted, by_group, observed.bad)
     samples: dict[str, list[OffsetSample]] = defaultdict(list)
     for sample in observed.offsets:
         samples[sample.group].append(sample)
@@ -137,6 +132,15 @@ def examine(
         for name in wanted
     ]
     return HealthReport(reports, observed.bad)
+
+
+def check_found(wanted: list[str], found: Container[str], bad: list[BadLine]) -> None:
+    """Raise `InvalidInput` if no group is wanted, or one of which there is no event."""
+    if not wanted:
+        raise InvalidInput(f"no rebalance events found{_unread(bad)}")
+    for name in wanted:
+        if name not in found:
+            raise InvalidInput(f"no rebalance events of group {name}{_unread(bad)}")
 
 
 def _unread(bad: list[BadLine]) -> str:

@@ -1,0 +1,1 @@
+"""PocketMQ inside other frameworks: web applications, task queues."""

@@ -1,0 +1,1 @@
+"""Tests of PocketMQ inside other frameworks, with the real ones."""
