@@ -4,14 +4,17 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod answers;
 pub mod batch;
 pub mod batch_records;
 pub mod frames;
 pub mod keys;
 pub mod lane;
+pub mod posts;
 pub mod pulled;
 pub mod python;
 pub mod sends;
+pub mod stored;
 pub mod tags;
 pub mod wire;
 
@@ -27,7 +30,9 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
     module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
-    module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::plain_frames, module)?)?;
+    module.add_function(wrap_pyfunction!(answers::stored_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(answers::stored_answers, module)?)?;
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
     module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;

@@ -16,7 +16,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, SendReceipt, SendStatus
-from pocketmq.blocking.shared_sends import SharedSend, ThreadBatch
+from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.shared_batches import BatchReceipts

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from pocketmq.model import Message
+from pocketmq.client.producer.requests import Template
+from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol import Command, DeliveryContext
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.frame import FRAME_LIMIT
@@ -136,6 +137,38 @@ def plain_frame(random: Random) -> Call:
     return (head, middle, tail, prefix, random.randrange(70_000), body, *numbers), {}
 
 
+def _posted(random: Random, opaque: int) -> tuple[Any, ...]:
+    queue = MessageQueue("t", "b", random.choice([3, 3, 3, 4]))
+    template = Template(queue, *(damaged(random, b'{"code":310,"a":"') for _ in range(2)))
+    prefix = random.choice(["7F000001004D000000050001ABCD", "CD", ""])
+    message = Message("t", random.randbytes(random.randrange(200)))
+    tail, number, born = _text(random), random.randrange(70_000), _number(random, 64)
+    return "sink", 5.0, 310, 3.0, opaque, template, tail, prefix, number, born, message, queue
+
+
+def plain_frames(random: Random) -> Call:
+    return ([_posted(random, _number(random, 32)) for _ in range(random.randrange(4))],), {}
+
+
+def stored_answers(random: Random) -> Call:
+    waiting = {opaque: _posted(random, opaque) for opaque in range(random.randrange(3, 9))}
+    waiting[2] = random.choice([waiting[2], waiting[2][:4]])  # another request
+    shared = {"MSG_REGION": "eu", "TRACE_ON": random.choice(["true", "false"])}
+    data = b""
+    for opaque, (*_, prefix, number, _, _, _) in [
+        (key, posted) for key, posted in waiting.items() if len(posted) > 4
+    ]:
+        fields = {"queueId": "3", "transactionId": f"{prefix}{number & 0xFFFF:04X}", **shared}
+        fields |= {"msgId": "AB" * random.randrange(3), "queueOffset": str(_number(random, 64))}
+        if random.random() < 0.05:
+            fields["batchUniqId"] = "EF"
+        said = Command(random.choice([0] * 9 + [1]), opaque, flag=1, ext_fields=fields)
+        data += said.encode()
+    if random.random() < 0.5:
+        data = damaged(random, data)
+    return (data, 0, random.choice([FRAME_LIMIT, FRAME_LIMIT, 200]), waiting), {}
+
+
 def stored_answer(random: Random) -> Call:
     fields = {"msgId": "AB" * 16, "queueId": "3", "queueOffset": str(_number(random, 64))}
     more = {
@@ -162,7 +195,9 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "encode_numbered": encode_numbered,
     "pack_batch": pack_batch,
     "plain_frame": plain_frame,
+    "plain_frames": plain_frames,
     "plain_messages": plain_messages,
     "stored_answer": stored_answer,
+    "stored_answers": stored_answers,
     "words_of_records": words_of_records,
 }

@@ -8,11 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pocketmq.client.producer.plain_frames import json_text, plain_frame
-from pocketmq.client.producer.requests import Outgoing, RequestWriter
+from pocketmq.client.producer.requests import Outgoing, RequestWriter, Template
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.model import MessageQueue
+from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol.message_ids import UniqueIds
-from tests.native.both import damaged, same
+from tests.native.both import alone, damaged, same
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -158,3 +158,106 @@ def test_a_usual_response_is_read_by_the_core_itself() -> None:
     assert kind == "returned"
     assert [each for _, each in value[1:]] == ["7F00", 3, 12, "7F", None, "DefaultRegion", True]
     assert same("stored_answer", framed(PLAIN), 78) == ("returned", (type(None), None))
+
+
+# Many at once
+
+QUEUE = MessageQueue("t", "b", 3)
+PREFIX = "7F00000100FF18B4AAC200000000"
+
+
+def posted(opaque: int, number: int = 7, body: bytes = b"x", tail: bytes = b"") -> tuple[Any, ...]:
+    template = Template(QUEUE, b'{"code":310,"f":"', b'","k":"false"},"flag":')
+    waiter = (f"sink {opaque}", 5.0, 310, 3.0)
+    return *waiter, opaque, template, tail, PREFIX, number, 1_700_000, Message("t", body), QUEUE
+
+
+def said(opaque: int, number: int = 7, offset: int = 12, **changes: str) -> bytes:
+    fields = {
+        "queueId": "3",
+        "transactionId": f"{PREFIX}{number:04X}",
+        "TRACE_ON": "true",
+        "MSG_REGION": "DefaultRegion",
+        "msgId": f"7F{offset:030X}",
+        "queueOffset": str(offset),
+    }
+    header = {
+        "code": 0,
+        "extFields": fields | changes,
+        "flag": 1,
+        "language": "PYTHON",
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 477,
+    }
+    return framed(json.dumps(header, separators=(",", ":")).encode())
+
+
+@given(st.lists(st.tuples(INT32, st.integers(0, 2**40), st.binary(max_size=40)), max_size=6))
+def test_the_frames_of_many_are_those_of_each(
+    parts: list[tuple[int, int, bytes]],
+) -> None:
+    many = [posted(opaque, number, body, b"tail") for opaque, number, body in parts]
+    kind, (_, frames) = same("plain_frames", many)
+    assert kind == "returned"
+    each = [
+        plain_frame(
+            template.head, template.middle, tail, prefix, number, message.body, born_ms, opaque
+        )[0]
+        for *_, opaque, template, tail, prefix, number, born_ms, message, _ in many
+    ]
+    assert frames == b"".join(each)
+
+
+MANY = st.lists(
+    st.tuples(
+        st.integers(1, 9),  # whose response
+        st.integers(0, 2**16 - 1),
+        st.integers(-1, 2**63),
+        st.dictionaries(
+            st.sampled_from(["queueId", "transactionId", "MSG_REGION", "recallHandle", "more"]),
+            st.sampled_from(["3", "4", "03", "", "eu", 'a"b', "\\", "\x7f", "é"]),
+            max_size=1,
+        ),
+    ),
+    max_size=6,
+)
+
+
+@given(MANY, st.data())
+def test_many_responses_are_read_alike(
+    parts: list[tuple[int, int, int, dict[str, str]]], data: st.DataObject
+) -> None:
+    sound = [said(opaque, number, offset, **more) for opaque, number, offset, more in parts]
+    raw = b"".join(sound)
+    if data.draw(st.booleans()):
+        raw = data.draw(damaged(raw))
+    waiting: dict[int, Any] = {opaque: posted(opaque, opaque) for opaque in range(1, 8)}
+    waiting[8] = waiting[1][:4]  # a request of another kind
+    limit = data.draw(st.sampled_from([2**24, 2**24, 300]))
+    same("stored_answers", raw, data.draw(st.sampled_from([0, 0, 0, 5])), limit, waiting)
+
+
+def test_a_response_that_is_nearly_like_the_first_is_read_alike() -> None:
+    """Those after the first are compared with it: whatever differs must not be passed over."""
+    waiting = {opaque: posted(opaque, opaque) for opaque in (1, 2, 3)}
+    sound = said(2, 2)[8:]
+    for at in range(len(sound)):
+        for odd in (b"", b"x", b"0", b'"', b"\\", b",", b"]", b"\xff"):
+            second = sound[:at] + odd + sound[at + 1 :]
+            same("stored_answers", said(1, 1) + framed(second) + said(3, 3), 0, 2**24, waiting)
+
+
+def test_usual_responses_are_read_by_the_core_itself() -> None:
+    waiting = {opaque: posted(opaque, opaque) for opaque in range(5)}
+    usual = b"".join([said(opaque, opaque, 100 + opaque) for opaque in waiting])
+    found, end = alone("stored_answers", usual + usual[:50], 0, 2**24, waiting)
+    assert end == len(usual)
+    name = f"{PREFIX}0003"
+    assert found[3] == (3, (name, f"7F{103:030X}", 103, name, None, "DefaultRegion", True))
+    other = said(0, 1, 1, MSG_REGION="eu", TRACE_ON="false", recallHandle="R", transactionId="T")
+    [(_, stored)], _ = alone("stored_answers", other, 0, 2**24, waiting)
+    assert stored == (f"{PREFIX}0000", f"7F{1:030X}", 1, "T", "R", "eu", False)
+    refused = [waiting | {0: posted(0)[:4]}, {}, {0: "no tuple"}]
+    assert [alone("stored_answers", usual, 0, 2**24, each) for each in refused] == [([], 0)] * 3
+    assert alone("stored_answers", said(0, queueId="4"), 0, 2**24, waiting) == ([], 0)

@@ -1,6 +1,7 @@
 """Open requests of one connection: deadlines by one timer."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -136,4 +137,64 @@ async def test_a_sink_may_end_the_connection_while_others_are_late_too() -> None
     assert sink.told == [RequestTimedOut]
     with pytest.raises(ConnectionLost, match="silent"):
         future.result()
+    assert len(table) == 0
+
+
+def draft(table: OpenRequests, timeout: float = 1.0) -> tuple[Any, ...]:
+    loop = asyncio.get_running_loop()
+    return loop.create_future(), loop.time() + timeout, 310, timeout, table.number()
+
+
+def no_frames(drafts: list[tuple[Any, ...]]) -> bytes:
+    return b"." * len(drafts)
+
+
+@leaping
+async def test_the_answers_of_a_read_reach_their_drafts_once() -> None:
+    table = waiters()
+    first, second, cancelled = (draft(table) for _ in range(3))
+    for each in (first, second, cancelled):
+        table.ask(each, 1, no_frames)
+    cancelled[0].cancel()
+    numbers = [each[4] for each in (second, first, second, cancelled)]
+    seen: list[set[int]] = []
+
+    def read(data: bytes, start: int, limit: int, waiting: dict[int, Any]) -> Any:
+        seen.append(set(waiting))
+        return [(number, f"{data!r} {start} {limit}") for number in numbers], start + 2
+
+    assert table.answer_drafts(b"read", 1, 9) == 1, "it has no reader yet"
+    table.read_answers = read
+    assert table.answer_drafts(b"read", 1, 9) == 3
+    assert await first[0] == await second[0] == "b'read' 1 9"
+    assert (seen, len(table)) == ([set(numbers)], 0)
+    assert table.answer_drafts(b"read", 1, 9) == 1, "no request waits"
+
+
+@leaping
+async def test_drafts_time_out_and_fail_as_other_requests_do() -> None:
+    table = waiters()
+    late, lost = draft(table, 1.0), draft(table, 9.0)
+    table.ask(late, 1, no_frames)
+    table.ask(lost, 1, no_frames)
+    await leap(2)
+    with pytest.raises(RequestTimedOut, match="no response to SEND_MESSAGE_V2 within 1"):
+        late[0].result()
+    table.fail(ConnectionLost("peer:1", "gone"))
+    with pytest.raises(ConnectionLost, match="gone"):
+        lost[0].result()
+
+
+@leaping
+async def test_an_answer_to_a_draft_that_is_held_back_drops_its_frame() -> None:
+    """A peer may answer what it was not asked."""
+    loop = asyncio.get_running_loop()
+    outbox = Outbox(loop, Limits(), requesting=True)
+    table = OpenRequests(loop, outbox, OpaqueCounter(), "peer:1")
+    table.read_answers = lambda *_: pytest.fail("a draft is held")
+    outbox.paused = True
+    held = draft(table)
+    table.ask(held, 1, no_frames)
+    assert table.answer_drafts(b"read", 0, 9) == 0
+    assert table.answer(Command(0, held[4], flag=1))
     assert len(table) == 0

@@ -3,7 +3,7 @@
 import asyncio
 
 from pocketmq.net.limits import Limits
-from pocketmq.net.outbox import Outbox
+from pocketmq.net.outbox import PORTION, Draft, Outbox
 
 
 class Wire(asyncio.Transport):
@@ -96,3 +96,53 @@ async def test_nothing_leaves_before_the_start_or_after_the_end() -> None:
     await asyncio.sleep(0)
     assert wire.writes == []
     assert outbox.unsent == 0
+
+
+async def test_drafts_become_frames_together_and_keep_their_order() -> None:
+    outbox, wire = opened()
+    made: list[list[int]] = []
+
+    def make(drafts: list[Draft]) -> bytes:
+        made.append([number for (number,) in drafts])
+        return b"".join([b"%d," % number for (number,) in drafts])
+
+    outbox.add((1,), make)
+    outbox.add((2,), make)
+    assert (outbox.queued, made) == (True, [])
+    outbox.write(b"a")
+    outbox.add((3,), make)
+    outbox.write_now(b"b")
+    outbox.add((4,), make)
+    assert outbox.unsent == len("1,2,a3,b4,")
+    await asyncio.sleep(0)
+    assert (made, wire.writes) == ([[1, 2], [3], [4]], [b"1,2,a3,b4,"])
+    for number in range(PORTION):
+        outbox.add((number,), make)
+    assert len(wire.writes) == 2, "a portion leaves at once"
+    assert (outbox.queued, len(made)) == (False, 4)
+    assert outbox.taken + outbox.unsent == sum(map(len, wire.writes))
+    outbox.add((5,), make)
+    outbox.end()
+    outbox.add((6,), make)
+    assert (outbox.queued, len(made)) == (False, 4)
+    await asyncio.sleep(0)
+    assert len(wire.writes) == 2
+
+
+async def test_nothing_overtakes_a_draft() -> None:
+    outbox, wire = opened()
+    outbox.add((1,), lambda _: b"draft,")
+    outbox.write_now(b"now")
+    await asyncio.sleep(0)
+    assert b"".join(wire.writes) == b"draft,now"
+
+
+async def test_a_corked_outbox_keeps_its_drafts() -> None:
+    outbox, wire = opened()
+    outbox.corked = True
+    for number in range(2 * PORTION):
+        outbox.add((number,), lambda drafts: b"x" * len(drafts))
+    await asyncio.sleep(0)
+    assert wire.writes == []
+    outbox.flush()
+    assert wire.writes == [b"x" * 2 * PORTION]

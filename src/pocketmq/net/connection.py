@@ -261,6 +261,8 @@ class Connection(asyncio.BufferedProtocol):
         lane = self.lane
         if lane is not None:
             start = self._through_lane(lane, data)
+        elif not reader.buffered:
+            start = self._requests.answer_drafts(data, 0, self.limits.frame)
         if start < nbytes:
             commands = reader.read(data, start)
             if commands:

@@ -7,10 +7,11 @@ Belongs to the connection's event loop.
 """
 
 import asyncio
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 from pocketmq.errors import ConnectFailed, RequestNotSent, RequestTimedOut, TransportError
-from pocketmq.net.outbox import Outbox
+from pocketmq.net.outbox import Draft, MakeFrames, Outbox
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import OpaqueCounter
 from pocketmq.protocol.frame import Buffer
@@ -26,23 +27,27 @@ class AnswerSink(Protocol):
     def done(self) -> bool:
         """Return whether nothing is awaited any more."""
 
-    def set_result(self, result: Command, /) -> None:
-        """Take the answer."""
+    def set_result(self, result: Any, /) -> None:
+        """Take the answer: a command, or for a draft what its reader made of it."""
 
     def set_exception(self, exception: TransportError, /) -> None:
         """Take the reason why none comes."""
 
 
-# The sink, its deadline; code and timeout for the error. A tuple, as one is made per request.
-_Waiter: TypeAlias = tuple[AnswerSink, float, int, float]
+ReadAnswers: TypeAlias = Callable[
+    [bytes, int, int, dict[int, Any]], tuple[list[tuple[int, Any]], int]
+]
+"""Reads answers to drafts: gets a read, a position in it, the largest size of a frame, and the open
+requests. Returns numbers and answers, and where they end: before anything else."""
 
 
 class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_by_opaque", "_held", "_holds_back", "_loop", "_new_future", "_opaque", "_outbox",
-        "_sweep_at", "_time", "_timer", "peer",
+        "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox",
+        "_sweep_at", "_time", "_timer", "drafts", "peer",
+        "read_answers",
     )  # fmt: skip
 
     def __init__(
@@ -58,11 +63,16 @@ class OpenRequests:
         self.peer = peer
         self._loop = loop
         self._time = loop.time
-        self._new_future = loop.create_future
         self._outbox = outbox
         self._opaque = opaque
         self._holds_back = holds_back
-        self._by_opaque: dict[int, _Waiter] = {}
+        # Waiters: the sink, its deadline; code and timeout for the error; a draft has more. Tuples,
+        # as one is made per request.
+        self._by_opaque: dict[int, Any] = {}
+        self.drafts = outbox.drafts
+        """Requests of this event-loop iteration that are not written yet."""
+        self.read_answers: ReadAnswers | None = None
+        """What reads the answers to drafts, many at once; set with the first of them."""
         self._held: dict[int, Buffer] = {}  # frames the socket has no space for yet, in order
         self._timer: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
@@ -101,29 +111,27 @@ class OpenRequests:
 
     def number(self) -> int:
         """Return a number that no open request has, for `ask`."""
-        opaque = self._opaque.take()
-        while opaque in self._by_opaque:
-            opaque = self._opaque.take()
+        take, by_opaque = self._opaque.take, self._by_opaque
+        opaque = take()
+        while opaque in by_opaque:
+            opaque = take()
         return opaque
 
-    def ask(
-        self, opaque: int, frame: Buffer, code: int, timeout: float, now: float
-    ) -> asyncio.Future[Command]:
-        """Do what `expect` and `post` do, in one step: the frame has the number already.
+    def ask(self, draft: Draft, size: int, make: MakeFrames) -> None:
+        """Do what `expect` and `post` do for a request of about `size` bytes.
 
-        Only on a connection that is not closed; `now` is by the loop's clock.
+        A draft begins as a waiter does: sink, deadline, code, timeout; then comes its number.
+        The frames of a burst are made together, by `make`. Only on a connection that is not closed.
         """
         by_opaque, outbox = self._by_opaque, self._outbox
-        future: asyncio.Future[Command] = self._new_future()
-        deadline = now + timeout
-        by_opaque[opaque] = (future, deadline, code, timeout)
+        opaque, deadline = draft[4], draft[1]
+        by_opaque[opaque] = draft
         if self._timer is None or deadline < self._sweep_at:
             self._set_timer(deadline)
-        if outbox.paused or len(by_opaque) == 1 or len(frame) >= _LARGE:
-            self.post(opaque, frame)
+        if outbox.paused or len(by_opaque) == 1 or size >= _LARGE:
+            self.post(opaque, make([draft]))
         else:
-            outbox.add(frame)
-        return future
+            outbox.add(draft, make)
 
     def post_held(self) -> None:
         """Write requests that were held back, while the socket takes them."""
@@ -150,6 +158,18 @@ class OpenRequests:
             return False
         sink.set_result(response)
         return True
+
+    def answer_drafts(self, data: bytes, start: int, limit: int) -> int:
+        """Hand over the answers to drafts at a position of a read; return where they end."""
+        if self.read_answers is None or self._held or not self._by_opaque:
+            return start
+        answers, start = self.read_answers(data, start, limit, self._by_opaque)
+        pop = self._by_opaque.pop
+        for opaque, answer in answers:
+            waiter = pop(opaque, None)  # None: it was answered twice
+            if waiter is not None and not waiter[0].done():
+                waiter[0].set_result(answer)
+        return start
 
     def forget(self, opaque: int) -> None:
         """Drop the answer when it comes; a request that was not written yet is dropped itself."""
@@ -184,14 +204,14 @@ class OpenRequests:
         now = self._loop.time()
         due = now + _SLACK
         late = [(key, value) for key, value in self._by_opaque.items() if value[1] <= due]
-        for opaque, (future, _, code, timeout) in late:
+        for opaque, (future, _, code, timeout, *_) in late:
             if self._by_opaque.pop(opaque, None) is None:
                 continue  # a sink before it has closed the connection
             kind = RequestTimedOut if self._held.pop(opaque, None) is None else RequestNotSent
             if not future.done():
                 future.set_exception(kind(self.peer, _name(code), timeout))
         if self._by_opaque:
-            earliest = min(deadline for _, deadline, _, _ in self._by_opaque.values())
+            earliest = min(waiter[1] for waiter in self._by_opaque.values())
             self._set_timer(max(earliest, now + _PAUSE))
 
 

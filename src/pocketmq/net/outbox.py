@@ -6,6 +6,8 @@ connection's event loop.
 
 import asyncio
 import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.frame import Buffer
@@ -15,13 +17,19 @@ _VECTORED = sys.version_info >= (3, 12)  # before, asyncio joins all pieces of s
 PORTION = 16  # pieces that leave before the iteration ends: the peer starts while we continue
 _APART = 32  # pieces: a call for each is cheaper than joining them, if they are large
 
+Draft: TypeAlias = tuple[Any, ...]
+"""What a frame is made of."""
+MakeFrames: TypeAlias = Callable[[list[Draft]], bytes]
+"""Returns the frames of drafts, one after another. Must not raise."""
+
 
 class Outbox:
     """Frames that wait to be written: those of one event-loop iteration leave together."""
 
     __slots__ = (
-        "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_open", "_pieces",
-        "_queued", "_transport", "corked", "last_write", "paused",
+        "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_make",
+        "_open", "_pieces", "_queued", "_transport", "corked", "drafts", "last_write",
+        "paused",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +46,9 @@ class Outbox:
         self._transport: asyncio.Transport | None = None
         self._pieces: list[Buffer] = []
         self._queued = 0  # bytes in `_pieces`
+        self.drafts: list[Draft] = []
+        """Frames of this iteration that are not made yet, after all pieces; always this list."""
+        self._make: MakeFrames = _no_frames
         self._flushing: asyncio.Handle | None = None
         self._handed = 0
         self._drains: list[asyncio.Future[None]] = []
@@ -52,6 +63,8 @@ class Outbox:
         """Queue pieces for the end of this iteration; do nothing before `start` or after `end`."""
         if not self._open:
             return
+        if self.drafts:
+            self._make_frames()
         self._pieces.extend(pieces)
         self._queued += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self.corked:
@@ -61,23 +74,33 @@ class Outbox:
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
-    def add(self, piece: Buffer) -> None:
-        """Do what `write` does with one piece, at less cost."""
+    def add(self, draft: Draft, make: MakeFrames) -> None:
+        """Queue a frame that is not made yet, as `write` does: those of a burst are made together.
+
+        All drafts of a connection are made by the same function.
+        """
         if not self._open:
             return
-        pieces = self._pieces
-        pieces.append(piece)
-        self._queued += len(piece)
+        drafts = self.drafts
+        drafts.append(draft)
+        self._make = make
         if self.corked:
             return
-        if len(pieces) >= PORTION:
+        if len(drafts) >= PORTION:
             self.flush()
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
+    def _make_frames(self) -> None:
+        frames = self._make(self.drafts)
+        self.drafts.clear()
+        self._pieces.append(frames)
+        self._queued += len(frames)
+
     def write_now(self, piece: Buffer) -> None:
         """Hand a piece to the socket at once, unless others are queued before it."""
-        if not self._open or self._pieces or self.corked or self._transport is None:
+        waiting = self._pieces or self.drafts
+        if not self._open or waiting or self.corked or self._transport is None:
             self.write(piece)
             return
         self.last_write = self._loop.time()
@@ -86,6 +109,8 @@ class Outbox:
 
     def flush(self) -> None:
         """Hand what is queued to the socket."""
+        if self.drafts:
+            self._make_frames()
         pieces = self._pieces
         transport = self._transport
         if not pieces or transport is None:
@@ -113,11 +138,13 @@ class Outbox:
     @property
     def queued(self) -> bool:
         """Whether anything waits for `flush`."""
-        return bool(self._pieces)
+        return bool(self._pieces or self.drafts)
 
     @property
     def unsent(self) -> int:
         """Bytes queued here or in the socket's buffer in this process."""
+        if self.drafts:
+            self._make_frames()
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return waiting + self._queued
 
@@ -160,6 +187,7 @@ class Outbox:
         """Take nothing more and drop what is queued; the socket keeps what it has."""
         self._open = False
         self._pieces = []
+        self.drafts.clear()
         self._queued = 0
         if self._flushing is not None:
             self._flushing.cancel()
@@ -174,3 +202,7 @@ class Outbox:
     def _flush_soon(self) -> None:
         self._flushing = None
         self.flush()
+
+
+def _no_frames(_: list[Draft]) -> bytes:
+    return b""

@@ -103,6 +103,8 @@ class UniqueIds:
         self._prefix = fixed.hex().upper()
         self._utc_offset_ms = utc_offset_ms
         self._counter = count(first)
+        self.next_number = self._counter.__next__
+        """Returns the number of another id that begins as the last one of `next_parts`."""
         self._month = (0, 0)
         self._last = (-1, "")  # a millisecond, and all but the counter of its ids
 

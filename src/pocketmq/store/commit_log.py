@@ -141,7 +141,7 @@ class CommitLog:
         What a failed write left behind is wiped before anything else. Its remains must not
         survive behind a shorter record: recovery could take them for records.
         """
-        size = sum(map(len, pieces))
+        size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if not size:
             return
         assert self._current is not None

@@ -181,6 +181,51 @@ async def test_a_cancelled_send_frees_its_place_and_its_number() -> None:
         assert not connection.closed
 
 
+async def test_the_responses_of_a_burst_reach_their_senders() -> None:
+    """Whatever stands among them, in whatever order, and wherever a read ends."""
+    odd = ("another queue", "all fields", "of a batch", "refused for good", "a spaced number")
+    async with stage(send_timeout=5.0) as on:
+        await ready(on)
+        held: dict[str, list[Command]] = {name: [] for name in on.brokers}
+        for name, each in on.brokers.items():
+            each.say = held[name].append
+        bodies = [b"%d" % number for number in range(60)]
+        tasks = [asyncio.create_task(on.producer.send(Message("orders", body))) for body in bodies]
+        await until(lambda: sum(map(len, held.values())) == 60, "all requests")
+        first_two = [body for at, body in enumerate(bodies) if at % 4 < 2]
+        assert [each.body for each in held["broker-a"]] == first_two, "in the order of the sends"
+        tasks[30].cancel()
+        kinds, ids = {}, {}
+        for name, requests in held.items():
+            data = b""
+            for at, request in enumerate(reversed(requests)):
+                kind = odd[at // 5] if at % 5 == 4 and at // 5 < len(odd) else "stored"
+                say = answers(queueOffset=f"{int(request.body)}")
+                data += (say if kind == "stored" else SAYS[kind])(request).encode()  # type: ignore[arg-type, union-attr]
+                kinds[request.body] = kind
+                ids[request.body] = decode_properties(request.ext["i"].encode())["UNIQ_KEY"]
+            connection = on.brokers[name].open[0]
+            connection.write(data[: len(data) // 3])
+            connection.flush()
+            await asyncio.sleep(0)
+            connection.write(data[len(data) // 3 :])
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        for body, outcome in zip(bodies, outcomes, strict=True):
+            kind = kinds[body]
+            if body == b"30":
+                assert isinstance(outcome, asyncio.CancelledError)
+            elif kind == "refused for good":
+                assert isinstance(outcome, errors.SendFailed)
+            else:
+                assert isinstance(outcome, mq.SendReceipt)
+                assert outcome.message_id == ids[body]
+                offset = {"stored": int(body), "a spaced number": 8}.get(kind, 7)
+                assert outcome.queue_offset == offset
+                assert (outcome.region_id == "eu") is (kind == "all fields")
+        window = on.producer.sending.window
+        assert (len(window), window.bytes) == (0, 0)
+
+
 async def test_a_full_window_holds_plain_sends_back_in_their_order() -> None:
     async with stage(window=1, send_timeout=5.0) as on:
         await ready(on)

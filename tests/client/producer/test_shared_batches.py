@@ -30,6 +30,8 @@ def whole(places: str | None, offset: int = 40) -> SendReceipt:
         offset_message_id=places,
         queue=MessageQueue("t", "b", 3),
         queue_offset=offset,
+        transaction_id="T",
+        recall_handle="R",
         region_id="eu",
         trace_on=False,
     )
@@ -43,6 +45,7 @@ def test_each_message_gets_its_own_part(given_ids: list[str], data: st.DataObjec
     count = len(given_ids)
     given_places = data.draw(st.lists(ids, min_size=count, max_size=count))
     receipts = BatchReceipts(whole(",".join(given_places)), ",".join(given_ids), count)
+    assert list(receipts.each()) == [receipts.own(at) for at in range(count)]
     for at in range(count):
         own = receipts.own(at)
         assert (own.message_id, own.offset_message_id) == (given_ids[at], given_places[at])
@@ -56,6 +59,7 @@ def test_each_message_gets_its_own_part(given_ids: list[str], data: st.DataObjec
 @pytest.mark.parametrize("places", [None, "ABC", "A,B,C,D", ",,", "ABCDE,F"])
 def test_places_that_are_not_as_many_are_not_made_up(places: str | None) -> None:
     receipts = BatchReceipts(whole(places), "AA,BB,CC", 3)
+    assert list(receipts.each()) == [receipts.own(at) for at in range(3)]
     own = [receipts.own(at) for at in range(3)]
     assert [each.message_id for each in own] == ["AA", "BB", "CC"]
     expected = ["", "", ""] if places == ",," else [places] * 3

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pocketmq.client.producer.hooks import SendContext
-from pocketmq.client.producer.sharing import PATIENCE
+from pocketmq.client.producer.lanes import PATIENCE
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,
@@ -64,6 +64,18 @@ async def test_what_comes_while_one_is_in_flight_travels_together() -> None:
         assert len({receipt.message_id for receipt in receipts}) == 6
         assert [receipt.queue for receipt in receipts[1:]] == [receipts[1].queue] * 5
         assert len(on.producer.sending.window) == 0
+
+
+async def test_a_timeout_is_checked_even_if_it_equals_that_of_the_open_batch() -> None:
+    async with stage({"broker-a": stores}) as on:
+        store = await storing(on)
+        futures = [on.producer.submit(message(n), timeout=1) for n in range(3)]
+        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+            on.producer.submit(message(3), timeout=True)
+        store.held = False
+        store.go_on()
+        await asyncio.gather(*futures)
+        assert store.requests == [bodies(0), bodies(1, 2)]
 
 
 async def test_each_batch_goes_to_the_next_queue() -> None:

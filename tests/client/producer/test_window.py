@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from pocketmq.client.producer.window import ByteBudget, SendWindow
+from pocketmq.client.producer.window import START, ByteBudget, SendWindow
+
+MB = 1024 * 1024
 
 
 async def settle() -> None:
@@ -135,3 +137,18 @@ async def test_messages_that_travel_together_count_each() -> None:
     assert window.try_enter(10, 9)  # more than all capacity: alone
     window.leave(10, 9)
     assert (len(window), window.bytes) == (0, 0)
+
+
+async def test_an_answer_frees_its_place_and_adapts_the_limit_in_one_step() -> None:
+    def window() -> SendWindow:
+        return SendWindow(1000, ByteBudget(64 * MB, 8.0))
+
+    for took, size in ((0.1, 10), (0.1, 3 * MB), (1.5, 3 * MB), (2.0, 10), (4.0, 3 * MB)):
+        both, one = window(), window()
+        for each in (both, one):
+            assert each.try_enter(size)
+        both.budget.answered(size, 1.0, 1.0 + took, both.bytes)
+        both.leave(size)
+        one.answered(size, 1.0, 1.0 + took)
+        assert (len(one), one.bytes, one.budget.limit) == (0, 0, both.budget.limit)
+        assert (one.budget.limit == START) is ((took, size) in ((0.1, 10), (1.5, 3 * MB)))

@@ -2,13 +2,15 @@
 
 Owns when the lane may be used and how its outcome enters the store, the batch and the counters;
 what a plain send is, and its record and answer, is in the core. Without the core there is no lane.
-Whatever it leaves is handled request by request, with the same outcome.
+Access control is not: each request passes the broker's gate before anything is stored. Whatever the
+lane leaves is handled request by request, with the same outcome.
 """
 
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from pocketmq import native
+from pocketmq.broker.access.gate import BrokerGate
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.write_batch import SendBurst
 from pocketmq.broker.metrics.measures import Measures
@@ -18,7 +20,8 @@ from pocketmq.errors import StoreError
 from pocketmq.model import DataVersion
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
-from pocketmq.protocol.frame import PREFIX_SIZE
+from pocketmq.protocol.command_reader import cut_commands
+from pocketmq.protocol.frame import PREFIX_SIZE, unpack_prefix
 from pocketmq.protocol.hosts import V4_SIZE
 from pocketmq.store.appending import Run
 
@@ -68,12 +71,7 @@ class PlainSends:
         state = self._state
         batch, log = state.batch, state.store.log
         host = born_host(connection)
-        if (
-            state.gate is not None
-            or log.failed is not None
-            or state.writer.overloaded
-            or len(host) != V4_SIZE
-        ):
+        if log.failed is not None or state.writer.overloaded or len(host) != V4_SIZE:
             return start
         version = state.topics.version
         if self._version is not version or self._config is not state.config:
@@ -81,23 +79,24 @@ class PlainSends:
             self._version, self._config = version, state.config
         assert self._lane is not None
         now_ms = state.clock.now_ms()
-        taken = self._lane.take(
-            data,
-            start,
-            connection.limits.frame,
-            (log.tail, log.limit, now_ms),
-            host,
-            state.targets,
-            version,
-        )
+        more = connection.limits.frame, (log.tail, log.limit, now_ms), host, state.targets, version
+        taken = self._lane.take(data, start, *more)
+        if taken is not None and state.gate is not None:
+            stop = _admitted(state.gate, connection, data, start, taken[0])
+            if stop < taken[0]:
+                taken = self._lane.take(data[:stop], start, *more)
         if taken is None:
             return start
         end, records, answers, runs, old, new = taken
+        alone = end == len(data) and state.writer.takes_alone(connection)
         batch.now_ms = now_ms
         try:
             state.store.append_packed(records, runs)
         except StoreError:
             return start  # which of them can be stored is found out one by one
+        if alone:
+            state.writer.write_alone(connection, runs, answers, now_ms)
+            return end
         for queue, _, count, size, *_ in runs:
             batch.appended(queue, count, size, times=count)
         if state.measures is not None:
@@ -133,3 +132,21 @@ class PlainSends:
             key = (queue.topic,)
             for size in (sizes,) if isinstance(sizes, int) else memoryview(sizes).cast("I"):
                 measures.size.add(key, size)
+
+
+def _admitted(gate: BrokerGate, connection: Connection, data: bytes, start: int, end: int) -> int:
+    """Return up to where the requests of a burst may pass; the one there is refused elsewhere.
+
+    Gate and lane read the same bytes, and the lane takes no request whose fields could be read in
+    two ways: a field that comes twice, a key or topic with escapes.
+    """
+    commands, _, _ = cut_commands(data[:end], start, connection.limits.frame)
+    for request in commands:
+        try:
+            if gate.check(connection, request):
+                connection.trust()
+        except Exception:  # noqa: BLE001 - the dispatcher meets it again, and answers or logs it
+            break
+        length, _ = unpack_prefix(data, start)
+        start += 4 + length
+    return start

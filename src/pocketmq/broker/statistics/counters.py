@@ -169,13 +169,16 @@ class TopicStatistics:
 
     def were_stored(self, by_topic: Mapping[str, list[int]]) -> None:
         """Count messages, bytes and batches that topics got in one write."""
-        everything = self._all_stored
-        for topic, (messages, size, times) in by_topic.items():
-            flow = self.stored.get(topic)
-            if flow is None:
-                flow = self.stored[topic] = CountSeries()
-            flow.add(messages, size, times)
-            everything.add(messages, size, times)
+        for topic, counts in by_topic.items():
+            self.was_stored(topic, *counts)
+
+    def was_stored(self, topic: str, messages: int, size: int, times: int) -> None:
+        """Count messages, bytes and batches that a topic got."""
+        flow = self.stored.get(topic)
+        if flow is None:
+            flow = self.stored[topic] = CountSeries()
+        flow.add(messages, size, times)
+        self._all_stored.add(messages, size, times)
 
     def were_given(self, topic: str, group: str, messages: int, size: int) -> None:
         """Count messages that a group has pulled or popped."""

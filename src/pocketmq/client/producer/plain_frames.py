@@ -1,4 +1,4 @@
-"""The bytes of a plain send: the request of one message, and the response that says it is stored.
+"""The bytes of plain sends: the requests of messages, and the responses that say they are stored.
 
 Plain is what nearly all messages are: no flag, no keys, no properties of their own, not compressed.
 Pure functions over bytes, which the compiled core replaces. What is not plain is written and read
@@ -6,7 +6,8 @@ by `requests`.
 """
 
 import struct
-from typing import Annotated, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -18,6 +19,10 @@ from pocketmq.protocol.peers import CURRENT_VERSION
 Stored: TypeAlias = tuple[str, int, int, str | None, str | None, str, bool]
 """The broker's id of a message, its queue and offset, transaction, recall handle, region, trace."""
 
+StoredPost: TypeAlias = tuple[str, str, int, str | None, str | None, str, bool]
+"""The id of a message, the broker's id, its offset, transaction, recall handle, region, trace."""
+
+_QUEUE = 11  # its place in what was posted; all other requests that wait are shorter
 _PREFIX = struct.Struct(">II")
 TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
 _LONGEST = 64 * 1024  # bytes of a header that are read without counting its fields first
@@ -68,13 +73,29 @@ def plain_frame(  # noqa: PLR0917 - for each message: keywords would cost
     `head` and `middle` are its queue's template, `tail` is what follows the id in its property
     text, as in JSON (see `json_text`); `prefix` and `number` are the id (`UniqueIds.next_parts`).
     """
-    unique_id = "%s%04X" % (prefix, number & 0xFFFF)  # noqa: UP031 - quicker
+    name = "%s%04X" % (prefix, number & 0xFFFF)  # noqa: UP031 - quicker
     header = (
         b'%b0","g":"%d","h":"0","i":"UNIQ_KEY\\u0001%b%b","j":"0%b0,"language":"PYTHON","opaque":%d%b'
-        % (head, born_ms, unique_id.encode(), tail, middle, opaque, TAIL)
+        % (head, born_ms, name.encode(), tail, middle, opaque, TAIL)
     )
     size = len(header)
-    return _PREFIX.pack(4 + size + len(body), size) + header + body, unique_id
+    return _PREFIX.pack(4 + size + len(body), size) + header + body, name
+
+
+@in_core
+def plain_frames(posted: Sequence[tuple[Any, ...]]) -> bytes:
+    """Return the frames of messages, one after another.
+
+    `posted` are the messages as `plain_sends.Posted` has them.
+    """
+    return b"".join(
+        [
+            plain_frame(
+                template.head, template.middle, tail, prefix, number, message.body, born_ms, opaque
+            )[0]
+            for _, _, _, _, opaque, template, tail, prefix, number, born_ms, message, *_ in posted
+        ]
+    )
 
 
 @in_core
@@ -90,18 +111,10 @@ def stored_answer(data: bytes, opaque: int) -> Stored | None:
     length, header = _PREFIX.unpack_from(data)
     if length + 4 != size or header + 8 != size or header > _LONGEST:  # no body, a header of JSON
         return None
-    try:
-        answer = _read_answer(data[8:])
-    except (msgspec.DecodeError, ValueError):
+    answer = _stored(data[8:])
+    if answer is None or answer.opaque != opaque:
         return None
     stored = answer.extFields
-    if (
-        answer.code
-        or answer.opaque != opaque
-        or not answer.flag & RESPONSE_FLAG
-        or stored.batchUniqId is not None
-    ):
-        return None
     return (
         stored.msgId,
         stored.queueId,
@@ -111,6 +124,59 @@ def stored_answer(data: bytes, opaque: int) -> Stored | None:
         stored.region or DEFAULT_REGION,
         stored.trace_on != "false",
     )
+
+
+@in_core
+def stored_answers(
+    data: bytes, start: int, limit: int, waiting: dict[int, Any]
+) -> tuple[list[tuple[int, StoredPost]], int]:
+    """Return what a read says of stored plain sends, from a position on, and where that ends.
+
+    `waiting` are open requests by their numbers; those of plain sends are as `plain_sends.Posted`
+    has them. Returned are number and what the receipt needs, in the order of the read. It ends
+    before the first frame that is anything else, is not whole, or is larger than `limit`.
+    """
+    found: list[tuple[int, StoredPost]] = []
+    size = len(data)
+    while size - start >= 8:
+        length, header = _PREFIX.unpack_from(data, start)
+        end = start + 4 + length
+        if end > size or header != length - 4 or length > limit - 4 or header > _LONGEST:
+            break
+        answer = _stored(data[start + 8 : end])
+        posted = None if answer is None else waiting.get(answer.opaque)
+        if answer is None or not isinstance(posted, tuple) or len(posted) <= _QUEUE:
+            break
+        stored = answer.extFields
+        if stored.queueId != posted[_QUEUE].queue_id:
+            break
+        receipt = (
+            unique_id(posted),
+            stored.msgId,
+            stored.queueOffset,
+            stored.transactionId,
+            stored.recallHandle,
+            stored.region or DEFAULT_REGION,
+            stored.trace_on != "false",
+        )
+        found.append((answer.opaque, receipt))
+        start = end
+    return found, start
+
+
+def _stored(header: bytes) -> _Answer | None:
+    """Return the header of a response that says "stored"."""
+    try:
+        answer = _read_answer(header)
+    except (msgspec.DecodeError, ValueError):
+        return None
+    plain = not answer.code and answer.flag & RESPONSE_FLAG
+    return answer if plain and answer.extFields.batchUniqId is None else None
+
+
+def unique_id(posted: tuple[Any, ...]) -> str:
+    """Return the id of a message that was posted."""
+    return "%s%04X" % (posted[7], posted[8] & 0xFFFF)  # noqa: UP031 - quicker
 
 
 def json_text(text: str) -> bytes:

@@ -16,7 +16,13 @@ from msgspec import DecodeError, Raw
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
-from pocketmq.client.producer.plain_frames import json_text, plain_frame
+from pocketmq.client.producer.plain_frames import (
+    StoredPost,
+    json_text,
+    plain_frames,
+    stored_answers,
+    unique_id,
+)
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template, read_stored
 from pocketmq.client.producer.tries import Tries
@@ -38,9 +44,14 @@ Aim: TypeAlias = tuple[Publication, int, MessageQueue, Template, bytes]
 """Where a plain message goes: topic, turn, queue, its template, and the end of the properties."""
 
 Posted: TypeAlias = tuple[
-    asyncio.Future[Command], int, Connection, float, Message, Publication, MessageQueue, str
-]
-"""A send on its way: response, its number, connection, time; message, topic, queue, its id."""
+    asyncio.Future[Any], float, int, float,
+    int, Template, bytes, str, int, int, Message, MessageQueue,
+    Publication, Connection, float,
+]  # fmt: skip
+"""A send on its way. First what an open request is: its response, deadline, code and timeout; then
+what `plain_frames` reads: number, template, end of the properties, both parts of the id, time of
+birth, message, queue; then topic, connection, and when it was sent. A tuple, as it is made for each
+message; the core has the same places (`posts.rs`)."""
 
 
 class _PlainTopic(msgspec.Struct, frozen=True):
@@ -99,9 +110,9 @@ class PlainMessages:
         place = turn % len(queues)
         return publication, turn, queues[place], topic.templates[place], tail
 
-    def outgoing(self, message: Message, publication: Publication, unique_id: str) -> Outgoing:
+    def outgoing(self, message: Message, publication: Publication, message_id: str) -> Outgoing:
         """Return a plain message that was sent already, for another try."""
-        return self._preparing.named(message, publication.topic, unique_id)
+        return self._preparing.named(message, publication.topic, message_id)
 
     def _find(self, name: str) -> "_PlainTopic | None":
         wire = self._preparing.plain_topic(name)
@@ -136,10 +147,14 @@ class PlainSends:
         self._sending = sending
         self._aim = self.messages.aim
         self._window = sending.window
+        self._answered = sending.window.answered
         self._exchange = sending.exchange
+        self._new_future = asyncio.get_running_loop().create_future
         self._now = sending.now
         self._now_ms = session.clock.now_ms
         self._next_id = sending.preparing.ids.next_parts
+        self._next_number = sending.preparing.ids.next_number
+        self._prefix = ""  # of the latest id
         self._check = session.check
         self._address = session.brokers.send_address
         self._addresses = session.addresses
@@ -173,19 +188,28 @@ class PlainSends:
             return None
         publication.robin.index = turn
         try:
-            now_ms = self._now_ms()
-            prefix, number = self._next_id(now_ms)
-            asked = self._now()
-            requests = connection.requests
-            opaque = requests.number()
-            frame, unique_id = plain_frame(
-                template.head, template.middle, tail, prefix, number, body, now_ms, opaque
-            )
-            answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
+            requests, limit = connection.requests, self._timeout
+            drafts = requests.drafts
+            if drafts and drafts[-1][7] is self._prefix:
+                # It leaves with the one before, which is this producer's: at the same time.
+                _, deadline, _, _, _, _, _, prefix, _, now_ms, _, _, _, _, asked = drafts[-1]
+                number = self._next_number()
+            else:
+                now_ms = self._now_ms()
+                prefix, number = self._next_id(now_ms)
+                self._prefix = prefix
+                asked = self._now()
+                deadline = asked + limit
+            posted = (
+                self._new_future(), deadline, _SEND, limit,
+                requests.number(), template, tail, prefix, number, now_ms, message, queue,
+                publication, connection, asked,
+            )  # fmt: skip
+            requests.ask(posted, len(body), plain_frames)
         except BaseException:
             self._window.leave(len(body))
             raise
-        return answer, opaque, connection, asked, message, publication, queue, unique_id
+        return posted
 
     def _connection(self, broker: str) -> Connection | None:
         """Return the connection to a broker, and remember it while its address stays the same."""
@@ -194,47 +218,63 @@ class PlainSends:
         except BrokerNotFound:
             return None
         if connection is not None:
+            connection.requests.read_answers = stored_answers
             self._connections[broker] = connection
         return connection
 
-    def receipt(self, posted: Posted, reply: Command | MQError) -> SendReceipt | None:
+    def receipt(self, posted: Posted, reply: StoredPost | Command | MQError) -> SendReceipt | None:
         """End a send that was stored as usual and return its receipt; None calls for `go_on`."""
-        if type(reply) is not Command or reply.code:
-            return None
-        fields = reply.ext_fields
-        if type(fields) is not Raw:
-            return None
-        try:
-            stored = read_stored(fields)
-        except (DecodeError, ValueError):
-            return None
-        _, _, _, asked, message, _, queue, unique_id = posted
-        if stored.queueId != queue.queue_id or stored.batchUniqId is not None:
-            return None
+        if type(reply) is not tuple:
+            # Alone in its read, or among others: the response is read as any other.
+            stored = self._read(posted, reply)
+            if stored is None:
+                return None
+            reply = stored
+        message_id, place, offset, transaction_id, recall_handle, region, trace_on = reply
         receipt = SendReceipt(
             status=_OK,
-            message_id=unique_id,
-            offset_message_id=stored.msgId,
-            queue=queue,
-            queue_offset=stored.queueOffset,
-            transaction_id=stored.transactionId,
-            recall_handle=stored.recallHandle,
-            region_id=stored.region or DEFAULT_REGION,
-            trace_on=stored.trace_on != "false",
+            message_id=message_id,
+            offset_message_id=place,
+            queue=posted[11],
+            queue_offset=offset,
+            transaction_id=transaction_id,
+            recall_handle=recall_handle,
+            region_id=region,
+            trace_on=trace_on,
         )
-        size, window = len(message.body), self._window
-        window.budget.answered(size, asked, self._now(), window.bytes)
-        window.leave(size)
+        self._answered(len(posted[10].body), posted[14], self._now())
         return receipt
 
-    def go_on(self, posted: Posted, reply: Command | MQError) -> Coroutine[Any, Any, SendReceipt]:
+    def _read(self, posted: Posted, reply: StoredPost | Command | MQError) -> StoredPost | None:
+        if type(reply) is not Command or reply.code or type(reply.ext_fields) is not Raw:
+            return None
+        try:
+            stored = read_stored(reply.ext_fields)
+        except (DecodeError, ValueError):
+            return None
+        if stored.queueId != posted[11].queue_id or stored.batchUniqId is not None:
+            return None
+        return (
+            unique_id(posted),
+            stored.msgId,
+            stored.queueOffset,
+            stored.transactionId,
+            stored.recallHandle,
+            stored.region or DEFAULT_REGION,
+            stored.trace_on != "false",
+        )
+
+    def go_on(
+        self, posted: Posted, reply: StoredPost | Command | MQError
+    ) -> Coroutine[Any, Any, SendReceipt]:
         """Return what continues on the ordinary path after this response, or this error.
 
         Not a coroutine function, so that nothing of the caller holds the error while it runs.
         """
-        _, _, connection, asked, message, publication, queue, unique_id = posted
-        outgoing = self.messages.outgoing(message, publication, unique_id)
+        *_, message, queue, publication, connection, asked = posted
+        outgoing = self.messages.outgoing(message, publication, unique_id(posted))
         outcome: SendReceipt | MQError
+        assert not isinstance(reply, tuple)  # `receipt` takes those
         if isinstance(reply, MQError):
             outcome = reply
             if isinstance(reply, RequestTimedOut):
@@ -260,5 +300,5 @@ class PlainSends:
 
     def abandon(self, posted: Posted) -> None:
         """End a send whose caller no longer waits for it."""
-        posted[2].forget(posted[1])
-        self._window.leave(len(posted[4].body))
+        posted[13].forget(posted[4])
+        self._window.leave(len(posted[10].body))

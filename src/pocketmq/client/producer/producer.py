@@ -23,6 +23,7 @@ from pocketmq.client.producer.choices import QueueSelector, choice_of, without_n
 from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.interception import intercept
+from pocketmq.client.producer.plain_frames import StoredPost
 from pocketmq.client.producer.running import RunningProducer
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
@@ -206,7 +207,9 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        parts = self._running()
+        parts = self._parts
+        if parts is None or not self._open:
+            parts = self._running()
         sending = parts.sending
         if (
             queue is None
@@ -217,7 +220,7 @@ class Producer:
         ):
             # Written out here, not called: each coroutine between task and response costs.
             plain = sending.plain
-            reply: Command | MQError
+            reply: StoredPost | Command | MQError
             try:
                 try:
                     reply = await posted[0]
@@ -257,7 +260,16 @@ class Producer:
         Cancelling the future abandons the send. While the window is full, messages wait for
         capacity; to submit many, `await room()` before each (back-pressure).
         """
-        parts = self._running()
+        parts = self._parts
+        if parts is None or not self._open:
+            parts = self._running()
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is None
+        ):
+            return parts.submitting.share(message, None, timeout)
         choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         if not extra:

@@ -7,7 +7,8 @@ futures of threads in `pocketmq.blocking.shared_sends`. Independent of when a ba
 import asyncio
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -144,9 +145,9 @@ class LoopBatch(SharedBatch):
 
     def settle(self, receipts: "BatchReceipts") -> None:
         """Hand every future its receipt."""
-        for at, taker in enumerate(self.takers):
+        for taker, receipt in zip(self.takers, receipts.each(), strict=True):
             if not taker.done():
-                taker.set_result(receipts.own(at))
+                taker.set_result(receipt)
 
     def fail(self, error: BaseException) -> None:
         """Hand every future an error of its own."""
@@ -189,6 +190,15 @@ class BatchReceipts:
             queue_offset=whole.queue_offset + at,
         )
 
+    def each(self) -> Iterator[SendReceipt]:
+        """Return the receipts of all messages, at less cost than one by one."""
+        whole, ids = self._whole, self._ids.each()
+        places = repeat(None) if self._places is None else self._places.each()
+        for message_id, place, offset in zip(ids, places, count(whole.queue_offset), strict=False):
+            yield _replace(
+                whole, message_id=message_id, offset_message_id=place, queue_offset=offset
+            )
+
 
 class _JoinedIds:
     """Ids joined by commas, kept as the one text they came as: most are never asked for."""
@@ -204,6 +214,10 @@ class _JoinedIds:
         if left or commas != count - 1 or text[width - 1 :: width] != "," * commas:
             # A broker of 5.x that stores a batch as one record gives it one id.
             self._pieces = text.split(",") if commas == count - 1 else [text] * count
+
+    def each(self) -> list[str]:
+        """Return the ids of all messages."""
+        return self._text.split(",") if self._pieces is None else self._pieces
 
     def own(self, at: int) -> str:
         """Return the id of one message."""

@@ -1,7 +1,7 @@
 """Sends that no caller waits for yet: started at once, each with a future of its receipt.
 
 A message for which all is ready (queues known, connected, capacity in the window) leaves without a
-task, which would cost more than the rest of it: the connection calls `_Submitted` back. A task
+task, which would cost more than the rest of it: the connection calls `Submitted` back. A task
 takes over where something has to be waited for, or a first try has failed; it goes on with the same
 tries. Belongs to one event loop.
 """
@@ -14,13 +14,10 @@ from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.sharing import Sharing
+from pocketmq.client.producer.submitted import Submitted, pass_on
 from pocketmq.client.producer.takers import Taker
-from pocketmq.client.producer.tries import Outcome, Tries
-from pocketmq.client.producer.trips import Trip
-from pocketmq.errors import ClientClosed, RequestTimedOut, SendFailed, TransportError
+from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, SendReceipt
-from pocketmq.net import Connection
-from pocketmq.protocol import Command
 
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
 _ASYNC = SendMode.ASYNC
@@ -32,6 +29,8 @@ class Submitting:
     def __init__(self, sending: Sending) -> None:
         self.sending = sending
         self.loop = asyncio.get_running_loop()
+        self._new_future = self.loop.create_future
+        self._check = sending.session.check
         self._outside: set[object] = set()  # batches, or their tasks, not in the window yet
         self.sharing: Sharing | None = None
         """The batches that messages share; None if they share none."""
@@ -40,6 +39,8 @@ class Submitting:
             self.sharing.on_done = self._ended
             self.sharing.on_held = self._outside.add
             self.sharing.on_released = self._entered
+            # Kept, as an enum is slow as a key.
+            self._plain_lanes = self.sharing.plain[_ASYNC]
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
         self._sent: set[object] = set()  # in flight without a task
         self._all_inside: list[asyncio.Future[None]] = []  # waiters for none of them
@@ -59,23 +60,24 @@ class Submitting:
         Raises what `Preparing.prepare` and `Session.check` do; otherwise the future fails, as a
         send of Java in this mode does.
         """
-        receipt: Receipt = self.loop.create_future()
-        sharing, prepare = self.sharing, self.sending.preparing.prepare
+        receipt: Receipt = self._new_future()
+        sharing = self.sharing
         if sharing is None or choice is not None:
-            outgoing = prepare(message)
+            outgoing = self.sending.preparing.prepare(message)
             return self._share_chosen(receipt, outgoing, choice, timeout, mode) or receipt
-        self.sending.session.check()
+        self._check()
         try:
-            lane = sharing.plain[mode].get(message.topic)
+            lanes = self._plain_lanes if mode is _ASYNC else sharing.plain[mode]
+            lane = lanes.get(message.topic)
         except (AttributeError, TypeError):
             lane = None
         if lane is None or lane.alone or not sharing.is_plain(message):
-            outgoing = prepare(message)
+            outgoing = self.sending.preparing.prepare(message)
             with sharing.lock:
                 lane = sharing.plain_lane(message.topic, mode)
             sharing.add(lane, receipt, message, sharing.given(lane, outgoing), timeout)
         else:
-            sharing.add(lane, receipt, message, None, timeout)
+            sharing.add_plain(lane, receipt, message, timeout)
         return receipt
 
     def submit(self, outgoing: Outgoing, choice: Choice | None, timeout: float | None) -> Receipt:
@@ -100,7 +102,7 @@ class Submitting:
         begin = self._share_chosen if share else self._begin
         task = begin(taker, outgoing, choice, timeout, mode)
         if task is not None:
-            _pass_on(task, taker)
+            pass_on(task, taker)
 
     def _share_chosen(
         self,
@@ -133,7 +135,7 @@ class Submitting:
         """Start to send a message or a batch, now; its receipt goes to `taker`."""
         task = self._begin(taker, outgoing, choice, limit, mode)
         if task is not None:
-            _pass_on(task, taker)
+            pass_on(task, taker)
 
     def _begin(
         self,
@@ -160,7 +162,7 @@ class Submitting:
                 if batch:
                     outgoing = sending.publishing.adapt(outgoing, publication)
                 tries = sending.rule.tries(outgoing, publication, None, mode, limit, now)
-                submitted = _Submitted(self, taker, outgoing, tries, now)
+                submitted = Submitted(self, taker, outgoing, tries, now)
                 connection = sending.exchange.post(submitted, outgoing, *submitted.this)
                 submitted.connection = connection
                 self._sent.add(submitted)
@@ -263,100 +265,3 @@ class Submitting:
             if self._tasks:
                 await asyncio.wait(self._tasks)
             await self.sending.window.drained()
-
-
-class _Submitted:
-    """One message that has entered the window: the sink of its response."""
-
-    __slots__ = ("_outgoing", "_owner", "_started", "_taker", "_tries", "connection", "this")
-
-    def __init__(
-        self, owner: Submitting, taker: Taker, outgoing: Outgoing, tries: Tries, started: float
-    ) -> None:
-        self._owner = owner
-        self._taker = taker
-        self._outgoing = outgoing
-        self._tries = tries
-        self._started = started
-        self.this = next(tries)
-        """The current try."""
-        self.connection: Connection | None = None
-
-    # Where the response goes: called by the connection.
-
-    def done(self) -> bool:
-        """Take the response in any case, also if it is not wanted: that frees the window."""
-        return False
-
-    def set_result(self, reply: Command, /) -> None:
-        """Take the broker's response."""
-        connection = self.connection
-        assert connection is not None
-        exchange, address = self._owner.sending.exchange, connection.remote_address
-        self._ended(exchange.read(reply, self._started, self._outgoing, self.this[0], address))
-
-    def set_exception(self, error: TransportError, /) -> None:
-        """Take the reason why there is no response."""
-        if isinstance(error, RequestTimedOut) and self.connection is not None:
-            # Later: a doubted connection may be closed, and that would fail all other requests that
-            # time out in this loop iteration with another error.
-            size, exchange = len(self._outgoing.body), self._owner.sending.exchange
-            self._owner.loop.call_soon(exchange.timed_out, self.connection, self._started, size)
-        self._ended(error)
-
-    def _ended(self, outcome: Outcome) -> None:
-        """Hand the receipt over, or let a task make the tries that are left."""
-        taker = self._taker
-        try:
-            self.this = self._tries.send(outcome)
-        except StopIteration as end:
-            self._leave()
-            if not taker.done():
-                taker.set_result(end.value)
-        except Exception as error:  # noqa: BLE001 - handed over to the taker
-            self._leave()
-            if not taker.done():
-                taker.set_exception(error)
-        else:
-            # Not wanted any more: no further try.
-            if taker.done() or (isinstance(taker, Trip) and taker.abandoned()):
-                self._leave()
-            else:
-                _pass_on(self.take_over(), taker)
-
-    def take_over(self) -> asyncio.Task[SendReceipt]:
-        """Return a task that makes the tries that are left, the current one first."""
-        task = self._owner.loop.create_task(self._finish())
-        self._owner.keep(task)
-        return task
-
-    async def _finish(self) -> SendReceipt:
-        try:
-            return await self._owner.sending.finish(self._outgoing, self._tries, self.this)
-        finally:
-            self._leave()
-
-    def _leave(self) -> None:
-        outgoing = self._outgoing
-        self._owner.sending.window.leave(len(outgoing.body), len(outgoing.messages))
-        self._owner.left(self)
-
-
-def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:
-    """Let a taker end as a task does, and cancel the task if the taker is cancelled."""
-
-    def ended(_: object) -> None:
-        if taker.done():
-            return
-        if task.cancelled():
-            taker.set_exception(asyncio.CancelledError())
-        elif (error := task.exception()) is not None:
-            taker.set_exception(error)
-        else:
-            taker.set_result(task.result())
-
-    task.add_done_callback(ended)
-    if isinstance(taker, asyncio.Future):
-        taker.add_done_callback(lambda future: task.cancel() if future.cancelled() else None)
-    elif isinstance(taker, Trip):
-        taker.on_unwanted(task.cancel)

@@ -17,7 +17,8 @@ from pocketmq.errors import MQError, ResponseCode, SendFailed
 from pocketmq.model import SendReceipt
 
 if TYPE_CHECKING:
-    from pocketmq.client.producer.sharing import Lane, Sharing
+    from pocketmq.client.producer.lanes import Lane
+    from pocketmq.client.producer.sharing import Sharing
 
 Start: TypeAlias = Callable[[Taker, Outgoing, Choice | None, float, SendMode], None]
 """Starts to send something within this number of seconds; its receipt goes to the taker."""

@@ -27,11 +27,12 @@ class ByteBudget:
     `limit`.
     """
 
-    __slots__ = ("_most", "_quick", "_shrunk_at", "_slow", "limit")
+    __slots__ = ("_most", "_shrunk_at", "_slow", "limit", "quick")
 
     def __init__(self, most: int, timeout: float) -> None:
         self._most = most
-        self._quick = timeout * _QUICK
+        self.quick = timeout * _QUICK
+        """Seconds within which a response is quick."""
         self._slow = timeout * _SLOW
         self._shrunk_at = float("-inf")
         self.limit = min(most, START)
@@ -44,12 +45,12 @@ class ByteBudget:
         flight proves nothing. All requests that began before a reduction count once.
         """
         took = now - began
-        if took <= self._quick:
+        if took <= self.quick:
             if in_flight * 2 >= self.limit:
                 self.limit = min(self._most, self.limit + size)
         elif took >= self._slow and began > self._shrunk_at:
             self._shrunk_at = now
-            lowered = int(self.limit * max(0.25, self._quick / took))
+            lowered = int(self.limit * max(0.25, self.quick / took))
             self.limit = min(self.limit, max(lowered, LEAST))
 
 
@@ -113,6 +114,19 @@ class SendWindow:
         """Free the capacity of a send that has ended."""
         self._count -= amount
         self.bytes -= size
+        if self._line or self._vacant or self._empty:
+            self._admit()
+
+    def answered(self, size: int, began: float, now: float) -> None:
+        """Free the capacity of a message that was answered; the limit adapts to how long it took.
+
+        What `ByteBudget.answered` and `leave` do, in one step: it is taken for each message.
+        """
+        budget, held = self.budget, self.bytes
+        if now - began > budget.quick or held * 2 >= budget.limit:
+            budget.answered(size, began, now, held)
+        self._count -= 1
+        self.bytes = held - size
         if self._line or self._vacant or self._empty:
             self._admit()
 

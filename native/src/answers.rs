@@ -1,0 +1,155 @@
+//! Responses that say a plain send is stored: one alone, or those of a read.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::frames::frame_at;
+use crate::posts;
+use crate::python::pure;
+use crate::stored::{answer, Shape, Whole};
+use crate::wire::{be32, push_hex};
+
+/// Bytes of a header that are read without counting its fields first.
+const LONGEST: usize = 64 * 1024;
+
+/// Return the fields of the one frame in `data`, if it is a plain response to `opaque`.
+fn plain_answer(data: &[u8], opaque: i64) -> Option<Whole<'_>> {
+    let header = data.get(8..)?;
+    let size = u32::try_from(header.len()).ok()?;
+    let fits = be32(data, 0)?.checked_sub(4)? == size && be32(data, 4)? == size;
+    if !fits || header.len() > LONGEST {
+        return None;
+    }
+    let (number, stored) = answer(header, &mut Vec::new())?;
+    (number == opaque).then_some(stored)
+}
+
+/// Return what a receipt needs, if `data` is one frame: a response that says "stored".
+#[pyfunction]
+pub fn stored_answer<'py>(
+    data: &Bound<'py, PyBytes>,
+    opaque: i64,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = data.py();
+    let found = plain_answer(data.as_bytes(), opaque);
+    if let Some((message_id, queue_id, queue_offset, stored)) = found {
+        let made: Bound<'py, PyTuple> = (
+            message_id,
+            queue_id,
+            queue_offset,
+            stored.transaction_id,
+            stored.recall_handle,
+            stored.region(py),
+            stored.trace_on != Some("false"),
+        )
+            .into_pyobject(py)?;
+        return Ok(Some(made.into_any()));
+    }
+    let made = pure(py, "stored_answer")?.call1((data, opaque))?;
+    Ok((!made.is_none()).then_some(made))
+}
+
+/// Return the responses at a position of a read that say plain sends are stored; see the pure
+/// `stored_answers`.
+#[pyfunction]
+pub fn stored_answers<'py>(
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    limit: i64,
+    waiting: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyList>, usize)> {
+    let py = data.py();
+    let found = PyList::empty(py);
+    let limit = u64::try_from(limit).unwrap_or(0);
+    let mut at = start;
+    let mut spans = Vec::new();
+    let mut shape: Option<Shape<'_>> = None;
+    while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
+        if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
+            break;
+        }
+        let mut usual = shape.as_ref().and_then(|shape| shape.read(cut.header));
+        if usual.is_none() {
+            spans.clear();
+            usual = answer(cut.header, &mut spans);
+            shape = usual.and_then(|(_, whole)| Shape::new(cut.header, whole.3, &spans));
+        }
+        let Some((opaque, stored)) = usual else {
+            // Only the pure function knows what this is; it goes on from here.
+            let rest = pure(py, "stored_answers")?.call1((data, at, limit, waiting))?;
+            let (more, end): (Bound<'py, PyList>, usize) = rest.extract()?;
+            for each in more {
+                found.append(each)?;
+            }
+            return Ok((found, end));
+        };
+        let opaque = PyInt::new(py, opaque);
+        let Some(posted) = waiting.get_item(&opaque)? else {
+            break;
+        };
+        let Ok(posted) = posted.cast_into::<PyTuple>() else {
+            break;
+        };
+        let Some(stored) = of_posted(&posted, stored)? else {
+            break;
+        };
+        found.append((opaque, stored))?;
+        at = cut.end;
+    }
+    Ok((found, at))
+}
+
+/// Return what the receipt of a posted send needs; None if the response is not as it should be.
+fn of_posted<'py>(
+    posted: &Bound<'py, PyTuple>,
+    (message_id, queue_id, queue_offset, stored): Whole<'_>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = posted.py();
+    if posted.len() < posts::LEAST {
+        return Ok(None);
+    }
+    let queue = posted.get_item(posts::QUEUE)?;
+    if queue
+        .getattr(intern!(py, "queue_id"))?
+        .extract::<i64>()
+        .ok()
+        != Some(queue_id)
+    {
+        return Ok(None);
+    }
+    let prefix = posted.get_item(posts::PREFIX)?;
+    let number: i64 = posted.get_item(posts::NUMBER)?.extract()?;
+    let prefix = prefix.cast::<PyString>()?.to_cow()?;
+    let mut digits = Vec::with_capacity(4);
+    push_hex(&mut digits, &((number & 0xFFFF) as u16).to_be_bytes());
+    let named = |text: &str| {
+        text.as_bytes()
+            .strip_prefix(prefix.as_bytes())
+            .is_some_and(|end| end == digits)
+    };
+    // Brokers repeat the id there.
+    let (unique_id, transaction_id) = match stored.transaction_id {
+        Some(text) if named(text) => {
+            let id = PyString::new(py, text);
+            (id.clone(), Some(id))
+        }
+        other => {
+            let id = format!("{prefix}{}", String::from_utf8_lossy(&digits));
+            (
+                PyString::new(py, &id),
+                other.map(|text| PyString::new(py, text)),
+            )
+        }
+    };
+    let made = (
+        unique_id,
+        message_id,
+        queue_offset,
+        transaction_id,
+        stored.recall_handle,
+        stored.region(py),
+        stored.trace_on != Some("false"),
+    );
+    Ok(Some(made.into_pyobject(py)?))
+}

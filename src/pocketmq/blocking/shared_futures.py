@@ -1,0 +1,186 @@
+"""Batches that threads fill, and the futures of their messages.
+
+A future knows no more than its batch and its place in it: it makes its receipt of the batch's when
+it is asked for. Outcomes come on the loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+
+from pocketmq.blocking.submitting import CallbackFuture, SubmitWindow
+from pocketmq.client.producer.shared_batches import BatchReceipts, SharedBatch, own_error
+from pocketmq.errors import ClientClosed
+from pocketmq.model import SendReceipt
+from pocketmq.net.reasons import untraced
+
+_PENDING, _FINISHED = "PENDING", "FINISHED"  # the states of futures
+_UNFINISHED = frozenset({_PENDING, "RUNNING"})
+_first_wait = threading.Lock()
+
+
+class ThreadBatch(SharedBatch):
+    """A batch that threads fill. Its futures ask it for receipts; it notifies those waited for.
+
+    Outcomes come on the loop, and are guarded by one lock together with the first wait for each.
+    """
+
+    __slots__ = ("_error", "_ones", "_waited_for", "_window", "receipts")
+
+    def __init__(
+        self,
+        window: SubmitWindow,
+        topic: str,
+        timeout: float | None,
+        opened: float,
+        deadline: float,
+    ) -> None:
+        super().__init__(topic, timeout, opened, deadline)
+        self._window = window
+        self.receipts: BatchReceipts | None = None
+        """Those of all messages, once they are there."""
+        self._error: BaseException | None = None
+        self._ones: dict[int, SendReceipt | BaseException] = {}
+        self._waited_for: dict[int, SharedSend] = {}
+
+    def outcome(self, at: int) -> SendReceipt | BaseException | None:
+        """Return the receipt or the error of one message; None as long as there is none."""
+        if self.receipts is not None:
+            return self.receipts.own(at)
+        if self._error is not None:
+            return own_error(self._error)
+        return self._ones.get(at)
+
+    def has_ended(self, at: int) -> bool:
+        """Return whether a message has an outcome."""
+        return self.receipts is not None or self._error is not None or at in self._ones
+
+    def watch(self, at: int, future: "SharedSend") -> None:
+        """Notify a future when its outcome comes; with the lock held."""
+        self._waited_for[at] = future
+
+    def drop_cancelled(self) -> None:
+        """Remove nothing: what a thread has submitted is sent."""
+
+    def unwanted(self) -> bool:
+        """Return False: what a thread has submitted is sent."""
+        return False
+
+    def on_unwanted(self, call: Callable[[], object]) -> None:
+        """Call nothing, for the same reason."""
+
+    def settle(self, receipts: BatchReceipts) -> None:
+        """Take the receipts of all messages."""
+        with _first_wait:
+            self.receipts = receipts
+            waited_for, self._waited_for = self._waited_for, {}
+        self._leave()
+        for at, future in waited_for.items():
+            future.arrived(receipts.own(at))
+
+    def fail(self, error: BaseException) -> None:
+        """Take the error of all messages."""
+        error = _without_frames(error)
+        with _first_wait:
+            self._error = error
+            waited_for, self._waited_for = self._waited_for, {}
+        self._leave()
+        for future in waited_for.values():
+            future.arrived(own_error(error))
+
+    def settle_one(self, at: int, outcome: SendReceipt | BaseException) -> None:
+        """Take the outcome of one message."""
+        if isinstance(outcome, BaseException):
+            outcome = _without_frames(outcome)
+        with _first_wait:
+            self._ones[at] = outcome
+            future = self._waited_for.pop(at, None)
+        if len(self._ones) == len(self.messages):
+            self._leave()
+        if future is not None:
+            future.arrived(outcome)
+
+    def _leave(self) -> None:
+        """Free the capacity of all messages, and the messages: futures may be kept for long."""
+        amount = len(self.messages)
+        self.messages, self.entries = [], {}
+        self._window.leave(self.size, amount)
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    if isinstance(error, asyncio.CancelledError):  # the loop has been stopped
+        error = ClientClosed("producer")
+    return untraced(error)  # the frames of its traceback hold the message
+
+
+class SharedSend(CallbackFuture):
+    """A message in a batch, and the future of its receipt.
+
+    Callbacks run in threads of their own, where they may block. Cancelling it does not take the
+    message back.
+    """
+
+    # Of the class, until a thread waits: making a future is what a message costs most.
+    _waited_for: threading.Condition | None = None
+    _state = _PENDING
+    _result: SendReceipt | None = None
+    _exception = None
+
+    def __init__(self, batch: ThreadBatch, at: int) -> None:
+        self._batch: ThreadBatch | None = batch
+        self._at = at
+
+    def result(self, timeout: float | None = None) -> SendReceipt:
+        """Return the receipt, or raise the error; waits for it at most `timeout` seconds."""
+        if self._state == _FINISHED and self._result is not None:
+            return self._result
+        batch = self._batch
+        if self._waited_for is None and batch is not None:
+            receipts = batch.receipts
+            outcome = batch.outcome(self._at) if receipts is None else receipts.own(self._at)
+            if type(outcome) is SendReceipt:
+                self._result, self._state, self._batch = outcome, _FINISHED, None
+                return outcome
+        return super().result(timeout)
+
+    def done(self) -> bool:
+        """Whether the receipt is there, or will not come."""
+        batch = self._batch
+        if self._waited_for is None and batch is not None:
+            return batch.receipts is not None or batch.has_ended(self._at)
+        return self._state not in _UNFINISHED
+
+    def arrived(self, outcome: SendReceipt | BaseException) -> None:
+        """Take the outcome that a thread waits for; on the loop."""
+        with suppress(InvalidStateError):  # it was cancelled
+            if isinstance(outcome, BaseException):
+                self.set_exception(outcome)
+            else:
+                self.set_result(outcome)
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        """The condition that the parent's methods wait for and hold; made for the first of them."""
+        return self._waited_for or self._watch()
+
+    def _watch(self) -> threading.Condition:
+        with _first_wait:
+            condition = self._waited_for
+            if condition is None:
+                self._waiters = []
+                self._done_callbacks = []
+                batch, self._batch = self._batch, None
+                if batch is not None:
+                    outcome = batch.outcome(self._at)
+                    if outcome is None:
+                        batch.watch(self._at, self)
+                    else:
+                        self._state = _FINISHED
+                        if isinstance(outcome, BaseException):
+                            self._exception = outcome
+                        else:
+                            self._result = outcome
+                condition = self._waited_for = threading.Condition()
+        return condition
