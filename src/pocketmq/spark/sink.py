@@ -68,7 +68,10 @@ def send_rows(plan: SinkPlan, batches: Iterator[pa.RecordBatch]) -> int:
         for whole in batches:
             for batch in slices(whole):
                 rows = read_rows(batch, plan.columns, plan.topic, row, partition)
-                for what in pack(rows, plan.batch_size, sender.take_ids, sends.queues):
+                requests = pack(
+                    rows, plan.batch_size, sender.take_ids, sends.queues, sends.queue_count
+                )
+                for what in requests:
                     sends.send(what)
                 row += batch.num_rows
         sends.finish()
@@ -103,6 +106,13 @@ class TaskSends:
     def queues(self, topic: str) -> Sequence[MessageQueue]:
         """Return the queues of a topic."""
         return patiently(lambda: self._sender.queues(topic), self._patience)
+
+    def queue_count(self, topic: str) -> int:
+        """Return the number of queues of a topic; 1 if it is unknown, or yet to be created."""
+        try:
+            return len(self._sender.queues(topic))
+        except MQError:
+            return 1
 
     def send(self, what: Packed | Alone) -> None:
         """Send in the background; waits while `AHEAD` are pending. Raises `RowsNotSent` for any."""
