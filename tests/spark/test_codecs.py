@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 import pytest
 import zstandard
 from hypothesis import given

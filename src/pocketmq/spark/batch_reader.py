@@ -31,6 +31,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pocketmq import by_tags
+from pocketmq.spark.brief_errors import brief_rows, in_brief
 from pocketmq.spark.option_checks import check_ranges
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import arrow_schema, wanted_columns
@@ -61,6 +62,7 @@ class BatchReader(DataSourceReader):
         self.columns = wanted_columns(schema)
         self.spark_schema = schema
 
+    @in_brief
     def partitions(self) -> list[InputPartition]:
         """Return the tasks that read what is stored now.
 
@@ -76,7 +78,7 @@ class BatchReader(DataSourceReader):
         from pocketmq.spark.reading import read_ranges
 
         assert isinstance(partition, Task)
-        return read_ranges(partition.ranges, self._wanted(), self.options.pulling)
+        return brief_rows(read_ranges(partition.ranges, self._wanted(), self.options.pulling))
 
     def _ranges(self) -> list[Range]:
         from pocketmq.spark.cluster_view import view_of

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.errors import MQError, RowsNotSent
 from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.connections import patiently, sender_for
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import read_rows
@@ -54,6 +55,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
 
+    @in_brief
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send the rows of one task. Raises `RowRefused` or `RowsNotSent`."""
         return Written(send_rows(self.plan, iterator))
@@ -174,6 +176,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
 
+    @in_brief
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send the rows of one task. Raises `RowRefused` or `RowsNotSent`."""
         return Written(send_rows(self.plan, iterator))

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.worker_daemon import silence_planning_daemon
 
 silence_planning_daemon()
@@ -20,35 +21,53 @@ silence_planning_daemon()
 class RocketMQDataSource(DataSource):
     """Topics as DataFrames, read and written, as batches or streams."""
 
+    @in_brief
+    def __init__(self, options: dict[str, str]) -> None:
+        """Check options as far as they are the same for all uses; raises `OptionInvalid`.
+
+        Spark makes the source in `load()` and `save()`, long before it makes a reader or writer.
+        """
+        from pocketmq.spark.early_checks import check_options
+
+        super().__init__(options)
+        check_options(options)
+
     @classmethod
     def name(cls) -> str:
         """Return the name for `format(…)`."""
         return "rocketmq"
 
+    @in_brief
     def schema(self) -> StructType:
-        """Return all columns; a user-defined schema may select fewer."""
+        """Return all columns; a user-defined schema may select fewer. Raises `OptionInvalid`."""
+        from pocketmq.spark.early_checks import check_source
         from pocketmq.spark.schema import full_schema
 
+        check_source(self.options)
         return full_schema()
 
+    @in_brief
     def reader(self, schema: StructType) -> DataSourceReader:
         """Read what topics hold now."""
         from pocketmq.spark.batch_reader import batch_reader
 
         return batch_reader(self.options, schema)
 
+    @in_brief
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Read what topics hold, and new messages."""
         from pocketmq.spark.stream_reader import stream_reader
 
         return stream_reader(self.options, schema)
 
+    @in_brief
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
         """Append rows to topics."""
         from pocketmq.spark.sink import batch_writer
 
         return batch_writer(self.options, schema, overwrite=overwrite)
 
+    @in_brief
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001 - Spark's
         """Append the rows of a stream to topics."""
         from pocketmq.spark.sink import stream_writer

@@ -163,7 +163,11 @@ _STREAM_ONLY = (
     "maxTriggerDelay",
     "discoveryInterval",
 )
-_BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
+_NO_OPTIONS = (
+    "; there are no options at all: Spark does not hand those of CREATE TABLE to Python sources, "
+    "so use CREATE TEMPORARY VIEW … OPTIONS (…), or SELECT … FROM table WITH (…)"
+)
+BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
 
 
 def source_options(
@@ -171,13 +175,16 @@ def source_options(
 ) -> SourceOptions:
     """Read the options of a batch or a stream; `now_ms` is the time. Raises `OptionInvalid`."""
     found = values.read_options(given, KNOWN, spark_own=SPARK_OWN)
-    for name in _BATCH_ONLY if stream else _STREAM_ONLY:
+    for name in BATCH_ONLY if stream else _STREAM_ONLY:
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
             raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
     selected = values.alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
-        raise OptionInvalid("subscribe", "is missing; set it, or 'subscribePattern' or 'assign'")
+        hint = "" if found else _NO_OPTIONS
+        raise OptionInvalid(
+            "subscribe", f"is missing; set it, or 'subscribePattern' or 'assign'{hint}"
+        )
     values.together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
     starting = _place(found, "starting", LATEST if stream else EARLIEST)
     ending = _place(found, "ending", LATEST)

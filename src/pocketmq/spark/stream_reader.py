@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from pocketmq.errors import MQError
 from pocketmq.spark.batch_reader import Task, wanted_rows
+from pocketmq.spark.brief_errors import brief_rows, in_brief
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import wanted_columns
@@ -74,6 +75,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Start
 
+    @in_brief
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the start of a new query.
 
@@ -93,10 +95,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(rows)
         return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
+    @in_brief
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Record the current ends: an AvailableNow run reads no further."""
         self._queues.stop_here()
 
+    @in_brief
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the next micro-batch; `start` itself if there is nothing to read.
 
@@ -145,6 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         total = {"total": sum(left.values()), "max": max(left.values(), default=0)}
         return nested(ends) | {"@lag": total}
 
+    @in_brief
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the tasks of a micro-batch; pure, so that a restart gets the same rows."""
         before, after = StreamOffset.from_json(start), StreamOffset.from_json(end)
@@ -165,7 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         assert isinstance(partition, Task)
         wanted = wanted_rows(self.options, self.columns, self.spark_schema)
-        return read_ranges(partition.ranges, wanted, self.options.pulling)
+        return brief_rows(read_ranges(partition.ranges, wanted, self.options.pulling))
 
     # Progress
 
