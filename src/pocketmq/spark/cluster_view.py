@@ -100,8 +100,10 @@ class ClusterView:
         for queue, answer in answers.items():
             if not isinstance(answer, errors.MQError):
                 found[queue] = answer
-            elif answer.retryable:
-                absent[queue] = f"its broker does not respond ({answer})"
+            elif answer.retryable and not isinstance(answer, errors.NoPermission):
+                answers_not = isinstance(answer, errors.TransportError | errors.BrokerNotFound)
+                verb = "does not respond" if answers_not else "does not serve it"
+                absent[queue] = f"its broker {verb} ({answer})"
             else:
                 raise answer
         return Look(found, absent)
