@@ -164,8 +164,8 @@ _STREAM_ONLY = (
     "discoveryInterval",
 )
 _NO_OPTIONS = (
-    "; there are no options at all: Spark does not hand those of CREATE TABLE to Python sources, "
-    "so use CREATE TEMPORARY VIEW … OPTIONS (…), or SELECT … FROM table WITH (…)"
+    "; there are no options at all: if this is a table that was created with columns of its own, "
+    "create it without, because Spark does not hand its options to Python sources"
 )
 BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
 
