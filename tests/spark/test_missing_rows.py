@@ -164,7 +164,9 @@ def test_the_sink_pins_queues_and_fills_them_all(spark: SparkSession, cluster: C
     other = cluster.create_topic("pinned-by-spark", queues=8)
     sink["topic"] = other
     pinned.write.format("rocketmq").options(**sink).mode("append").save()
-    found = frame(spark, cluster, other).selectExpr("queueId", "cast(body AS int) % 3 AS wanted")
+    found = frame(spark, cluster, other).selectExpr(
+        "queueId", "cast(cast(body AS string) AS int) % 3 AS wanted"
+    )
     assert [(row.queueId, row.wanted) for row in found.distinct().sort("queueId").collect()] == [
         (0, 0),
         (1, 1),
