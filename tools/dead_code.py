@@ -21,7 +21,7 @@ CALLED_FROM_OUTSIDE = [
     "__getattr__", "__dir__",  # Python: of modules
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
     "capture_signals",  # uvicorn
-    "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow",
+    "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow", "onQueryStarted",
 ]  # fmt: skip
 
 

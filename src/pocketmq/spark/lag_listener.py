@@ -130,9 +130,6 @@ class LagListener(StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Do nothing."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Do nothing: the last summary is true."""
-
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Log, write and report what a micro-batch left behind."""
         summary = summary_of(event.progress)
