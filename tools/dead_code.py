@@ -22,7 +22,7 @@ CALLED_FROM_OUTSIDE = [
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
     "capture_signals",  # uvicorn
     "kick",  # Taskiq: of brokers
-    "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow",
+    "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow", "onQueryStarted",
 ]  # fmt: skip
 
 

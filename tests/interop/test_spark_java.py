@@ -14,10 +14,12 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType, StructType
 
 import pocketmq as mq
 from pocketmq.client.options import ClientOptions
+from pocketmq.errors import DataLost, OptionInvalid
 from pocketmq.model.names import HALF_TOPIC
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
@@ -29,6 +31,7 @@ from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.sink import BatchWriter, Written
 from pocketmq.spark.sink_options import sink_plan
+from pocketmq.spark.stream_reader import stream_reader
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Admin, Jars, wait_until
 from tests.spark.test_source import Collected, run_to_end
@@ -175,6 +178,36 @@ def test_a_stream_written_there_comes_once(
     group = plan(java, "written", exactlyOnce="true", ledger=ledger).group
     with answering(ClientOptions(name_servers=java.address), group=group, ledger=ledger):
         check_once(java, "written", lines)
+
+
+def test_a_topic_recreated_there_is_told_by_its_first_message(java: JavaBroker) -> None:
+    """As are names that are not there, and all queues answer together."""
+    java.create_topic("recreated", 200)
+    send(java, "recreated", ["old 0", "-", "old 1"])
+    until(lambda: len(stored(java, "recreated")) == 3, lambda: bodies(java, "recreated"))
+    given = {"nameServer": java.address, "subscribe": "recreated", "retryTimeout": "20s"}
+    reader = stream_reader(given | {"startingOffsets": "earliest"}, full_schema())
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert end["recreated"]["broker-a"]["0"] == 2
+    assert len(end["@since"]["recreated"]["broker-a"]) == 200
+    reader.stop()
+    with mq.Admin(java.address) as admin:
+        admin.topics.delete("recreated", "Java")
+    java.create_topic("recreated", 200)
+    send(java, "recreated", ["new 0", "-", "new 1", "-", "new 2"])
+    until(lambda: len(stored(java, "recreated")) == 5, lambda: bodies(java, "recreated"))
+    again = stream_reader(given, full_schema())
+    with pytest.raises(DataLost, match="it was recreated: its first message, offset 0"):
+        again.latestOffset(end, ReadAllAvailable())
+    again.stop()
+    lenient = stream_reader(given | {"failOnDataLoss": "false"}, full_schema())
+    after = lenient.latestOffset(end, ReadAllAvailable())
+    found = [row["body"] for row in rows(lenient, lenient.partitions(end, after))]
+    assert sorted(found) == [b"-", b"-", b"new 0", b"new 1", b"new 2"]
+    lenient.stop()
+    wrong = batch_reader(given | {"subscribe": "recreated,recreatd"}, full_schema())
+    with pytest.raises(OptionInvalid, match="'recreatd'; did you mean 'recreated'"):
+        wrong.partitions()
 
 
 def test_a_table_is_written_there_and_read_back(spark: SparkSession, java: JavaBroker) -> None:

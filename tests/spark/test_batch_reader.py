@@ -3,14 +3,17 @@
 import pickle
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import StructType
 
-from pocketmq import Cluster, MessageQueue
-from pocketmq.errors import DataLost, InvalidInput, MQError, OptionInvalid, RouteNotFound
+from pocketmq import Cluster, Message, MessageQueue, Producer
+from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import DataLost, InvalidInput, MQError, OptionInvalid
 from pocketmq.spark.batch_reader import Task, batch_reader
 from pocketmq.spark.planning import Range
 from pocketmq.spark.schema import full_schema
@@ -84,7 +87,7 @@ def test_reading_begins_and_ends_where_it_is_told(cluster: Cluster, topic: str) 
     first, end = offsets % 3, offsets % 6
     reader = reader_of(cluster, subscribe=topic, startingOffsets=first, endingOffsets=end)
     assert bodies(reader, reader.partitions()) == ["3", "4", "5"]
-    nothing = reader_of(cluster, subscribe=topic, startingOffsets="latest")
+    nothing = reader_of(cluster, subscribe=topic, startingOffsets=end, endingOffsets=end)
     assert bodies(nothing, nothing.partitions()) == []
 
 
@@ -130,9 +133,134 @@ def test_topics_are_named_matched_or_assigned(cluster: Cluster, topic: str) -> N
 
 
 def test_a_topic_that_nobody_knows_is_named(cluster: Cluster) -> None:
-    with pytest.raises(RouteNotFound, match="no-such-topic"):
+    with pytest.raises(OptionInvalid, match="no route for topic 'no-such-topic'"):
         reader_of(cluster, subscribe="no-such-topic").partitions()
     assert reader_of(cluster, subscribePattern="no-such-.*").partitions()[0].value == ()
+
+
+def test_names_that_are_not_there_are_refused_with_the_nearest_guess(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(cluster, topic, ["a"])
+    wrong = f"{topic[:-1]}"
+    with pytest.raises(
+        OptionInvalid, match=f"no route for topic '{wrong}'; did you mean '{topic}'"
+    ):
+        reader_of(cluster, subscribe=f"{topic},{wrong}").partitions()
+    for assigned, reason in (
+        (
+            f'{{"{topic}": {{"broker-0": [0, 7]}}}}',
+            "names queue 7 of topic .* there are queues 0 to 1",
+        ),
+        (f'{{"{topic}": {{"brokr-0": [0]}}}}', "did you mean broker 'broker-0'"),
+        (f'{{"{wrong}": {{"broker-0": [0]}}}}', f"did you mean '{topic}'"),
+    ):
+        with pytest.raises(OptionInvalid, match=reason):
+            reader_of(cluster, None, assign=assigned).partitions()
+    assert not caplog.records
+    lenient = reader_of(cluster, subscribe=f"{topic},{wrong}", failOnDataLoss="false")
+    assert bodies(lenient, lenient.partitions()) == ["a"]
+    assert f"no route for topic '{wrong}'" in caplog.text
+    with pytest.raises(OptionInvalid, match="no route"):
+        reader_of(cluster, subscribe=wrong, failOnDataLoss="false").partitions()
+
+
+def test_a_start_after_the_end_is_refused(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(9))
+    offsets = f'{{"{topic}": {{"broker-0": {{"0": %d}}}}}}'
+    start, end = offsets % 8, offsets % 3
+    with pytest.raises(
+        OptionInvalid, match=r"'startingOffsets' makes .* start after its end: 8 > 0"
+    ):
+        reader_of(cluster, subscribe=topic, startingOffsets=start, endingTimestamp=5).partitions()
+    later = int(time.time() * 1000) + 30_000
+    with pytest.raises(OptionInvalid, match=r"'endingOffsets' makes .* start after its end: 9 > 3"):
+        reader_of(cluster, subscribe=topic, startingTimestamp=later, endingOffsets=end).partitions()
+
+
+def test_times_are_given_by_queue_too(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, ["a"])
+    send(cluster, topic, ["b"], queue=1)
+    later = int(time.time() * 1000) + 30_000
+    times = f'{{"{topic}": {{"broker-0": {{"0": {later}}}}}}}'
+    reader = reader_of(cluster, subscribe=topic, startingOffsetsByTimestamp=times)
+    assert bodies(reader, reader.partitions()) == ["b"]
+    times = times.replace(str(later), "5")
+    reader = reader_of(cluster, subscribe=topic, endingOffsetsByTimestamp=times)
+    assert bodies(reader, reader.partitions()) == ["b"]
+    strange = times.replace('"0"', '"9"')
+    with pytest.raises(OptionInvalid, match="not among the queues read"):
+        reader_of(cluster, subscribe=topic, endingOffsetsByTimestamp=strange).partitions()
+
+
+def test_a_group_s_offsets_are_a_start(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(5))
+    send(cluster, topic, ["other queue"], queue=1)
+    group = f"g-{topic}"
+    with RecordReader(ClientOptions(name_servers=cluster.address)) as reader:
+        reader.introduce(group, [topic])
+        reader.commit(group, MessageQueue(topic, "broker-0", 0), 3)
+    started = reader_of(cluster, subscribe=topic, startingOffsets="group", groupId=group)
+    assert bodies(started, started.partitions()) == ["3", "4", "other queue"]
+
+
+def test_the_queues_of_brokers_that_are_down_are_missed() -> None:
+    """The name server lists them no more, but remembers them."""
+    with Cluster(brokers=3) as three:
+        topic = three.create_topic("orders", queues=2)
+        for broker in range(3):
+            with Producer(three.address, group="tests") as producer:
+                place = MessageQueue(topic, f"broker-{broker}", 0)
+                producer.send_batch([Message(topic, b"x")] * (broker + 1), queue=place)
+        options = {"retryTimeout": "300ms", "requestTimeout": "1s"}
+        whole = reader_of(three, None, subscribe=topic, **options)
+        assert len(bodies(whole, whole.partitions())) == 6
+        three.kill("broker-1")
+        for selection in (
+            {"subscribe": topic},
+            {"subscribePattern": "ord.*"},
+            {"assign": '{"orders": {"broker-0": [0], "broker-1": [0, 1]}}'},
+        ):
+            strict = reader_of(three, None, **selection, **options)
+            missed = r"queue 0 of topic 'orders' on broker 'broker-1' .* well: queue 1 of topic"
+            with pytest.raises(DataLost, match=missed):
+                strict.partitions()
+            lenient = reader_of(three, None, **selection, failOnDataLoss="false", **options)
+            assert len(bodies(lenient, lenient.partitions())) in (1, 4)
+        three.kill("broker-0")
+        three.kill("broker-2")
+        for selection in ({"subscribe": topic}, {"subscribePattern": "ord.*"}):
+            with pytest.raises(DataLost, match=r"'broker-0' .* missing as well: .* 'broker-2'"):
+                reader_of(three, None, **selection, **options).partitions()
+
+
+def test_a_broker_that_is_back_in_time_is_waited_for(tmp_path: Path) -> None:
+    with Cluster(brokers=2, data=tmp_path) as two:
+        topic = two.create_topic("orders", queues=1)
+        with Producer(two.address, group="tests") as producer:
+            for broker in range(2):
+                place = MessageQueue(topic, f"broker-{broker}", 0)
+                producer.send(Message(topic, b"x"), queue=place)
+        two.kill("broker-1")
+        reader = reader_of(two, subscribe=topic, retryTimeout="60s")
+        threading.Timer(0.5, two.restart, ["broker-1"]).start()
+        assert len(bodies(reader, reader.partitions())) == 2
+
+
+def test_a_task_names_the_queue_whose_broker_is_gone() -> None:
+    with Cluster() as one:
+        topic = one.create_topic("orders", queues=1)
+        send(one, topic, range(3))
+        options = {"retryTimeout": "200ms", "requestTimeout": "1s"}
+        strict = reader_of(one, None, subscribe=topic, **options)
+        lenient = reader_of(one, None, subscribe=topic, failOnDataLoss="false", **options)
+        tasks = strict.partitions()
+        one.kill("broker-0")
+        with pytest.raises(
+            DataLost, match=r"offsets 0 to 2 of queue 0 .* does not respond for 0\.2 s"
+        ):
+            bodies(strict, tasks)
+        assert bodies(lenient, tasks) == []
 
 
 def test_brokers_filter_by_tags_and_by_sql(cluster: Cluster, topic: str) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from pocketmq import Cluster
 from pocketmq.embedded.settings import Setting
-from pocketmq.errors import MQError
+from pocketmq.errors import DataLost, MQError
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.schema import full_schema
@@ -68,5 +68,6 @@ def test_who_may_not_read_is_told_so(
 ) -> None:
     options = guarded | USER | changes | {"subscribe": "orders"}
     reader = batch_reader({n: v for n, v in options.items() if v}, full_schema())
-    with pytest.raises(MQError, match=f"(?i){told}"):
+    with pytest.raises(MQError, match=f"(?i){told}") as refused:
         reader.partitions()
+    assert not isinstance(refused.value, DataLost)  # it is there, and forbidden

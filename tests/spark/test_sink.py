@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import (
     BinaryType,
     DoubleType,
+    IntegerType,
     MapType,
     StringType,
     StructType,
@@ -100,6 +101,24 @@ def test_batches_take_turns_among_the_queues(cluster: Cluster, topic: str) -> No
     assert Counter(row["body"] for row in found) == Counter(bodies)
     shares = Counter(row["queueId"] for row in found)
     assert min(shares[0], shares[1]) > 80
+
+
+def test_a_small_write_fills_all_queues_and_a_pinned_one_its_own(cluster: Cluster) -> None:
+    topic = cluster.create_topic("eight-queues", queues=8)
+    writer(cluster.address, topic=topic).write(iter([batch(*[{"body": b"x"}] * 64)]))
+    assert Counter(row["queueId"] for row in stored(cluster, topic)) == dict.fromkeys(range(8), 8)
+    schema = StructType().add("body", BinaryType()).add("queueId", IntegerType())
+    options = {"nameServer": cluster.address, "topic": topic}
+    pinned = pa.RecordBatch.from_pydict(
+        {"body": [b"%d" % at for at in range(20)], "queueId": pa.array([5] * 20, pa.int32())}
+    )
+    made = batch_writer(options, schema, overwrite=False)
+    made.write(iter([pinned]))
+    found = [row["body"] for row in stored(cluster, topic) if row["queueId"] == 5]
+    assert found[8:] == [b"%d" % at for at in range(20)]
+    wrong = pa.RecordBatch.from_pydict({"body": [b"x"], "queueId": pa.array([8], pa.int32())})
+    with pytest.raises(RowRefused, match="column 'queueId' is 8"):
+        made.write(iter([wrong]))
 
 
 def test_rows_of_one_key_are_in_one_queue_in_order(cluster: Cluster, topic: str) -> None:

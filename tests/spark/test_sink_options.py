@@ -54,7 +54,9 @@ def test_columns_are_found_by_name_in_any_case_and_order() -> None:
 
 def test_rows_of_the_source_can_be_written_as_they_are() -> None:
     columns = FULL + ", queueId int, queueOffset bigint, bornTimestamp timestamp"
-    assert plan(columns).columns == SinkColumns(body=1, topic=0, tags=2, keys=3, properties=4)
+    assert plan(columns).columns == SinkColumns(
+        body=1, topic=0, tags=2, keys=3, properties=4, queue_id=5
+    )
 
 
 def test_option_topic_wins_over_the_column() -> None:

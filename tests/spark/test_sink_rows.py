@@ -14,6 +14,7 @@ from pocketmq.errors import RowRefused
 from pocketmq.model.property_names import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
 from pocketmq.spark.packing import Alone, Packed, pack, slices
+from pocketmq.spark.pinning import pinned_queue
 from pocketmq.spark.rows import Rows, read_rows
 from pocketmq.spark.sink_options import SinkColumns
 
@@ -215,6 +216,80 @@ def test_ordering_keys_choose_as_java_does_and_keep_their_order(kind: pa.DataTyp
         queue = None if own is None else by_hash(QUEUES[topic], own)
         wanted.setdefault((topic, queue), []).append(at)
     assert seen == wanted
+
+
+A = [MessageQueue("orders", "broker-a", number) for number in range(4)]
+B = [MessageQueue("orders", "broker-b", number) for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("number", "broker", "queue"),
+    [
+        (2, "broker-a", A[2]),
+        (2, "broker-b", B[2]),
+        (2, None, A[2]),  # brokers share the numbers: even ones are the first's
+        (3, None, B[3]),
+        (3, "of another cluster", B[3]),
+        (5, None, B[5]),
+        (5, "broker-a", None),
+        (6, None, None),
+        (-1, None, None),
+    ],
+)
+def test_a_number_and_a_broker_are_one_queue(
+    number: int, broker: str | None, queue: MessageQueue | None
+) -> None:
+    assert pinned_queue(number, broker, [*A, *B]) == queue
+
+
+def pinned_rows(ids: list[int | None], kind: pa.DataType, **more: list[Any]) -> Rows:
+    columns = {"body": [b"%d" % at for at in range(len(ids))], "queueId": pa.array(ids, kind)}
+    batch = pa.record_batch({**columns, **more})
+    places = {"orderingKey": "ordering_key", "brokerName": "broker_name"}
+    found = {places[name]: batch.schema.get_field_index(name) for name in more}
+    return read_rows(batch, SinkColumns(body=0, queue_id=1, **found), "orders", 50, 3)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
+def test_a_queue_id_pins_a_row_and_wins_over_the_ordering_key(kind: pa.DataType) -> None:
+    rows = pinned_rows([3, None, 0, 3, None, 0], kind, orderingKey=["k"] * 5 + [None])
+    by_key = by_hash(QUEUES["orders"], "k")
+    wanted: dict[MessageQueue | None, list[int]] = {QUEUES["orders"][3]: [0, 3]}
+    wanted.setdefault(by_key, []).extend([1, 4])
+    wanted.setdefault(QUEUES["orders"][0], []).extend([2, 5])
+    seen = {
+        part.queue: [int(entry.body) for entry in decode_batch(part.body)]
+        for part in packed(rows)
+        if isinstance(part, Packed)
+    }
+    assert seen == {queue: sorted(found) for queue, found in wanted.items()}
+
+
+def test_a_queue_that_is_not_there_names_its_row() -> None:
+    rows = pinned_rows([0, 1, 9, 9], pa.int32(), brokerName=["broker-0", None, "broker-0", None])
+    with pytest.raises(RowRefused, match=r"is 9, which is not among .* queues 0 to 3") as refused:
+        packed(rows)
+    assert (refused.value.row, refused.value.partition, refused.value.column) == (52, 3, "queueId")
+    brokers = ["broker-0", None]
+    first, second = packed(pinned_rows([2, 1], pa.int32(), brokerName=brokers))
+    assert isinstance(first, Packed)
+    assert isinstance(second, Packed)
+    assert [first.queue, second.queue] == [QUEUES["orders"][1], QUEUES["orders"][2]]
+
+
+def test_a_small_write_becomes_as_many_requests_as_there_are_queues() -> None:
+    def sizes(count: int, queues: int) -> list[int]:
+        rows = read_rows(batch_of(*[{}] * count), COLUMNS, None)
+        ids = IdRange(PREFIX, 0)
+        parts = pack(rows, 1 << 20, lambda _: ids, QUEUES.__getitem__, lambda _: queues)
+        return [part.rows for part in parts if isinstance(part, Packed)]
+
+    assert sizes(80, 8) == [10] * 8
+    assert sizes(100, 8) == [13] * 7 + [9]
+    assert sizes(20, 8) == [8, 8, 4]
+    assert sizes(5, 8) == [5]
+    assert sizes(100, 1) == [100]
+    assert sizes(100, 0) == [100]
 
 
 def test_a_batch_of_any_size_is_worked_off_in_parts() -> None:

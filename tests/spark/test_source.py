@@ -200,3 +200,32 @@ def test_streams_are_joined_and_aggregated_like_any_other(
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(PATIENCE)
     assert {tuple(row) for row in spark.table("counted").collect()} == {("a", 20), ("b", 5)}
+
+
+def test_a_table_of_the_catalog_is_read_and_written(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    send(cluster, topic, range(5))
+    name = f"orders_{topic[2:]}"
+    place = f"nameServer '{cluster.address}', subscribe '{topic}'"
+    spark.sql(f"CREATE TABLE {name} USING rocketmq OPTIONS ({place})")
+    try:
+        assert spark.sql(f"SELECT * FROM {name}").count() == 5
+        assert spark.table(name).where("queueOffset >= 3").count() == 2
+        where = f'WITH (startingOffsets=\'{{"{topic}": {{"broker-0": {{"0": 4}}}}}}\')'
+        assert spark.sql(f"SELECT * FROM {name} {where}").count() == 1
+        spark.sql(f"INSERT INTO {name} (body, tags) VALUES (cast('by sql' AS binary), 'sql')")
+        found = spark.sql(f"SELECT cast(body AS string) AS text FROM {name} WHERE tags = 'sql'")
+        assert [row.text for row in found.collect()] == ["by sql"]
+        assert spark.readStream.table(name).isStreaming
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+    for wrong, reason in (
+        (f"{place}, subscribr 'x'", "option 'subscribr' is unknown; did you mean 'subscribe'"),
+        (f"{place}, accessKey 'a', secretKey 's3cr3t'", "cannot be kept in a table"),
+    ):
+        with pytest.raises(PySparkException) as refused:
+            spark.sql(f"CREATE TABLE wrong_{name} USING rocketmq OPTIONS ({wrong})")
+        assert reason in str(refused.value)
+        assert "Traceback" not in str(refused.value)
+        assert "s3cr3t" not in str(refused.value)

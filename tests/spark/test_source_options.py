@@ -6,9 +6,10 @@ import pytest
 
 from pocketmq.errors import OptionInvalid
 from pocketmq.model import MessageQueue
+from pocketmq.spark.attendance import TopicSelection
 from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec
 from pocketmq.spark.option_values import seconds, size, time_ms
-from pocketmq.spark.source_options import TopicSelection, source_options
+from pocketmq.spark.source_options import source_options
 
 DEEP = '{"a":' * 20_000 + "1" + "}" * 20_000
 HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
@@ -25,7 +26,7 @@ def test_little_has_to_be_said() -> None:
 
 def test_names_count_in_any_case() -> None:
     given = {"NAMESERVER": "h:1", "Subscribe": "a, b", "startingoffsets": "latest"}
-    read = source_options(given, stream=False)
+    read = source_options(given, stream=True)
     assert (read.topics.names, read.starting) == (("a", "b"), OffsetSpec(LATEST))
 
 
@@ -43,6 +44,9 @@ def test_queues_can_be_assigned() -> None:
         MessageQueue("orders", "broker-a", 0),
         MessageQueue("orders", "broker-a", 2),
     )
+
+
+AT = '{"orders": {"broker-a": {"0": %d}}}'
 
 
 @pytest.mark.parametrize(
@@ -90,6 +94,51 @@ def test_queues_can_be_assigned() -> None:
         ({"assign": '{"orders": {"broker-a": 1}}'}, "assign", 'must be JSON such as {"orders"'),
         ({"startingOffsets": DEEP}, "startingOffsets", "must be earliest, latest or JSON such as"),
         ({"endingOffsets": DEEP}, "endingOffsets", "must be earliest, latest or JSON such as"),
+        ({"startingOffsets": "latest"}, "startingOffsets", "must not be latest for a batch"),
+        ({"startingOffsets": AT % -1}, "startingOffsets", "must not be latest for a batch"),
+        ({"endingOffsets": "earliest"}, "endingOffsets", "must not be earliest for a batch"),
+        ({"endingOffsets": AT % -2}, "endingOffsets", "must not be earliest for a batch"),
+        (
+            {"startingOffsets": AT % 8, "endingOffsets": AT % 7},
+            "endingOffsets",
+            "ends before the start: 7 < 8 in MessageQueue [topic=orders, brokerName=broker-a",
+        ),
+        (
+            {"startingOffsetsByTimestamp": AT % 8, "endingOffsetsByTimestamp": AT % 7},
+            "endingOffsetsByTimestamp",
+            "ends before the start: 7 < 8",
+        ),
+        (
+            {"startingTimestamp": "5", "startingOffsetsByTimestamp": AT % 8},
+            "startingOffsetsByTimestamp",
+            "cannot be combined with 'startingTimestamp'",
+        ),
+        (
+            {"startingTimestamp": "2060001"},
+            "startingTimestamp",
+            "is in the future: 2060001 > 2000000",
+        ),
+        (
+            {"startingOffsetsByTimestamp": AT % 2_060_001},
+            "startingOffsetsByTimestamp",
+            "set startingOffsetsByTimestampStrategy=latest to read from the end instead",
+        ),
+        (
+            {"startingOffsetsByTimestampStrategy": "latest"},
+            "startingOffsetsByTimestampStrategy",
+            "requires 'startingTimestamp'",
+        ),
+        (
+            {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "earliest"},
+            "startingOffsetsByTimestampStrategy",
+            "must be one of error, latest, not 'earliest'",
+        ),
+        (
+            {"startingOffsets": "group"},
+            "startingOffsets",
+            "is group, which requires option 'groupId'",
+        ),
+        ({"maxBytesPerTrigger": "5m"}, "maxBytesPerTrigger", "is not available for a batch"),
         ({"pullBytes": "64m"}, "pullBytes", "must be at most 8m, not 64m"),
         ({"pullBytes": "8388609"}, "pullBytes", "must be at most 8m, not 8388609"),
     ],
@@ -98,7 +147,7 @@ def test_what_cannot_work_is_refused_by_name(
     more: dict[str, str], option: str, reason: str
 ) -> None:
     with pytest.raises(OptionInvalid) as caught:
-        source_options(HERE | more, stream=False)
+        source_options(HERE | more, stream=False, now_ms=2_000_000)
     assert caught.value.option == option
     assert reason in str(caught.value)
     assert f"option {option!r}" in str(caught.value)
@@ -128,6 +177,20 @@ def test_the_limits_themselves_are_taken() -> None:
     read = source_options(HERE | moments | {"pullBytes": "8m"}, stream=False)
     assert read.pulling.size == 8 << 20
     assert (read.starting.time_ms, read.ending.time_ms) == (5, 5)
+
+
+def test_places_that_make_sense_are_taken() -> None:
+    for more in (
+        {"startingOffsets": AT % 7, "endingOffsets": AT % 7},
+        {"startingOffsets": AT % 7, "endingOffsets": AT % -1},
+        {"startingOffsets": "group", "groupId": "g"},
+        {"startingTimestamp": "2060000"},
+        {"startingTimestamp": "9999999", "startingOffsetsByTimestampStrategy": "latest"},
+        {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "error"},
+    ):
+        source_options(HERE | more, stream=False, now_ms=2_000_000)
+    stream = {"startingOffsets": AT % -1, "maxBytesPerTrigger": "5m"}
+    assert source_options(HERE | stream, stream=True).max_bytes == 5 << 20
 
 
 def test_something_has_to_be_read() -> None:

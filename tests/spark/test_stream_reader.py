@@ -4,14 +4,15 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
-from pocketmq import Cluster, Message, MessageQueue, Producer
+from pocketmq import Admin, Cluster, Message, MessageQueue, Producer
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import DataLost, MQError
@@ -228,13 +229,182 @@ def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
         assert batch(lenient, end, lenient.latestOffset(end, ALL)) == ["back"]
 
 
+def orders_of_two(two: Cluster, **options: Any) -> tuple[str, StreamReader, dict[str, Any]]:
+    """Make a topic on two brokers, with a message on each, and a stream that has read them."""
+    topic = two.create_topic("orders", queues=1)
+    with Producer(two.address, group="tests") as producer:
+        for broker in two.brokers:
+            producer.send(Message(topic, broker.encode()), queue=MessageQueue(topic, broker, 0))
+    given = {"subscribe": topic, "startingOffsets": "earliest", "requestTimeout": "1s"}
+    reader = reader_of(two, **given | options)
+    return topic, reader, reader.latestOffset(reader.initialOffset(), ALL)
+
+
+@pytest.mark.parametrize("down", [["broker-1"], ["broker-0", "broker-1"]])
+def test_a_stream_waits_for_brokers_that_come_back(tmp_path: Path, down: list[str]) -> None:
+    with Cluster(brokers=2, data=tmp_path) as two:
+        topic, reader, end = orders_of_two(two, retryTimeout="60s")
+        for broker in down:
+            two.kill(broker)
+
+        def come_back() -> None:
+            for broker in down:
+                two.restart(broker)
+            with Producer(two.address, group="tests") as producer:
+                place = MessageQueue(topic, "broker-1", 0)
+                producer.send(Message(topic, b"new"), queue=place)
+
+        timer = threading.Timer(0.5, come_back)
+        timer.start()
+        after = reader.latestOffset(end, ALL)
+        timer.join()
+        after = reader.latestOffset(after, ALL)
+        assert batch(reader, end, after) == ["new"]
+
+
+def test_what_stays_away_is_named_with_topic_broker_and_queues(tmp_path: Path) -> None:
+    with Cluster(brokers=2, data=tmp_path) as two:
+        _, reader, end = orders_of_two(two)
+        two.kill("broker-1")
+        missed = r"queue 0 of topic 'orders' on broker 'broker-1' .* \(waited 0.3 s\)"
+        with pytest.raises(DataLost, match=missed):
+            reader.latestOffset(end, ALL)
+        two.kill("broker-0")
+        with pytest.raises(DataLost, match=r"broker-0.* unknown to the name server.*broker-1"):
+            reader.latestOffset(end, ALL)
+
+
+def test_a_topic_that_is_gone_is_waited_for_and_named(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, ["a"])
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="earliest")
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    with Admin(cluster.address) as admin:
+        admin.topics.delete(topic, *admin.topics.clusters(topic))
+    with pytest.raises(DataLost, match=r"its topic is unknown to the name server.*waited 0.3 s"):
+        reader.latestOffset(end, ALL)
+    assert lenient.latestOffset(end, ALL) == end
+    cluster.create_topic(topic, queues=2)
+    send(cluster, topic, ["b"])
+    after = lenient.latestOffset(end, ALL)
+    assert batch(lenient, end, after) == ["b"]
+
+
+def test_a_topic_recreated_with_more_messages_is_told_by_its_first_message(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(cluster, topic, ["a", "b"])
+    strict = reader_of(cluster, subscribe=topic, startingOffsets="earliest")
+    end = strict.latestOffset(strict.initialOffset(), ALL)
+    assert end["@since"][topic]["broker-0"]["0"][0] == 0
+    with Admin(cluster.address) as admin:
+        admin.topics.delete(topic, *admin.topics.clusters(topic))
+    cluster.create_topic(topic, queues=2)
+    send(cluster, topic, ["new 0", "new 1", "new 2"])
+    with pytest.raises(DataLost, match="it was recreated: its first message, offset 0"):
+        strict.latestOffset(through_spark(end), ALL)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    after = lenient.latestOffset(through_spark(end), ALL)
+    assert batch(lenient, end, after) == ["new 0", "new 1", "new 2"]
+    assert "it was recreated" in caplog.text
+    assert lenient.latestOffset(through_spark(after), ALL) == after
+    send(cluster, topic, ["more"])
+    assert batch(lenient, after, lenient.latestOffset(through_spark(after), ALL)) == ["more"]
+
+
+def test_checkpoints_without_first_messages_are_continued(cluster: Cluster, topic: str) -> None:
+    """Those of earlier versions; the next micro-batch has them."""
+    send(cluster, topic, ["a", "b"])
+    reader = reader_of(cluster, subscribe=topic)
+    old = {topic: {"broker-0": {"0": 1, "1": 0}}}
+    after = reader.latestOffset(old, ALL)
+    assert batch(reader, old, after) == ["b"]
+    assert after["@since"][topic]["broker-0"]["1"] == [0, -1]
+
+
+def test_first_messages_are_kept_where_they_are_not_compared_again(
+    cluster: Cluster, topic: str
+) -> None:
+    send(cluster, topic, ["a"])
+    options = {"startingOffsets": "earliest", "discoveryInterval": "1h"}
+    reader = reader_of(cluster, subscribe=topic, **options)
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    send(cluster, topic, ["b"])
+    after = reader.latestOffset(through_spark(end), ALL)
+    assert batch(reader, end, after) == ["b"]
+    assert through_spark(after)["@since"] == through_spark(end)["@since"]
+
+
+def test_a_topic_that_is_not_subscribed_any_more_is_told_at_once(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = cluster.create_topic(f"{topic}-more", queues=1)
+    send(cluster, topic, ["a"])
+    both = reader_of(cluster, subscribe=f"{topic},{other}", startingOffsets="earliest")
+    end = both.latestOffset(both.initialOffset(), ALL)
+    fewer = reader_of(cluster, subscribe=topic, retryTimeout="1d")
+    with pytest.raises(DataLost, match=f"{other}.* is not selected any more by the options"):
+        fewer.latestOffset(end, ALL)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false", retryTimeout="1d")
+    send(cluster, topic, ["b"])
+    send(cluster, other, ["unread"])
+    after = lenient.latestOffset(end, ALL)
+    assert batch(lenient, end, after) == ["b"]
+    assert after[other] == end[other]  # in case it is subscribed again
+    assert lenient.latestOffset(after, ALL) == after
+    assert caplog.text.count("is not selected any more") == 1
+    again = reader_of(cluster, subscribe=f"{topic},{other}")
+    assert batch(again, after, again.latestOffset(after, ALL)) == ["unread"]
+
+
+def test_what_was_away_when_an_available_now_run_began_belongs_to_it(tmp_path: Path) -> None:
+    with Cluster(brokers=2, data=tmp_path) as two:
+        topic, reader, end = orders_of_two(two, retryTimeout="60s")
+        reader.stop()
+        with Producer(two.address, group="tests") as producer:
+            producer.send(Message(topic, b"new"), queue=MessageQueue(topic, "broker-1", 0))
+        two.kill("broker-1")
+        again = reader_of(two, subscribe=topic, retryTimeout="30s", discoveryInterval="1h")
+        again.prepareForTriggerAvailableNow()  # lists one broker; only waiting lists them again
+        two.restart("broker-1")
+        after = again.latestOffset(end, ALL)
+        assert batch(again, end, after) == ["new"]
+        assert again.latestOffset(after, ALL) == after
+
+
+def test_a_limit_in_bytes_ends_a_micro_batch(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, ["x" * 1000] * 90)
+    reader = reader_of(
+        cluster, subscribe=topic, startingOffsets="earliest", maxBytesPerTrigger="30k"
+    )
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxBytes(30 << 10)
+    end = reader.latestOffset(reader.initialOffset(), limit)
+    assert 20 < end[topic]["broker-0"]["0"] < 30
+    assert reader.latestOffset(end, ALL)[topic]["broker-0"]["0"] == 90
+    both = reader_of(cluster, subscribe=topic, maxOffsetsPerTrigger=5, maxBytesPerTrigger="30k")
+    assert both.getDefaultReadLimit() == ReadMaxRows(5)
+    assert both.latestOffset(end, ReadMaxRows(50))[topic]["broker-0"]["0"] < 60
+
+
+def test_a_group_s_offsets_are_where_a_stream_starts(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(5))
+    group = f"g-{topic}"
+    with RecordReader(ClientOptions(name_servers=cluster.address)) as look:
+        look.introduce(group, [topic])
+        look.commit(group, MessageQueue(topic, "broker-0", 0), 3)
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="group", groupId=group)
+    start = reader.initialOffset()
+    assert batch(reader, start, reader.latestOffset(start, ALL)) == ["3", "4"]
+
+
 def test_without_a_name_server_a_stream_goes_on(
     cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Brokers are known by then, as with RocketMQ's own clients."""
     reader = reader_of(cluster, subscribe=topic)
     start = reader.latestOffset(reader.initialOffset(), ALL)
-    reader._view.reader._questions._servers = ["127.0.0.1:1"]
+    reader._queues._view.reader._questions._servers = ["127.0.0.1:1"]
     send(cluster, topic, ["a"])
     assert batch(reader, start, reader.latestOffset(start, ALL)) == ["a"]
     assert "keeping the known queues" in caplog.text

@@ -89,6 +89,41 @@ class BlockingConnection:
         if isinstance(error, OSError):
             raise ConnectionLost(self.address, reason_of(error)) from error
 
+    def ask_all(self, frames: Sequence[bytes], code: int, timeout: float) -> dict[int, Command]:
+        """Send requests together; return their responses by number. Raises as `ask` does.
+
+        The last numbers that `next_opaque` returned are theirs. There must be few enough of them
+        for the sockets' buffers: nothing is read before all are sent.
+        """
+        first = self._opaque - len(frames) + 1
+        numbers = {(first + n) & 0x7FFFFFFF for n in range(len(frames))}
+        try:
+            self._allow(timeout)
+            deadline = time.monotonic() + timeout
+            self._socket.sendall(b"".join(frames))
+            return self._answers(numbers, deadline)
+        except BaseException as error:
+            self._fail(error, code, timeout)
+            raise
+
+    def _answers(self, waiting: set[int], deadline: float) -> dict[int, Command]:
+        answers: dict[int, Command] = {}
+        while waiting:
+            data = self._receive()
+            if not data:
+                raise ConnectionLost(self.address, "closed by the peer")
+            for frame in self._reader.feed(data):
+                answer = read_command(frame)
+                if answer.opaque in waiting and answer.flag & RESPONSE_FLAG:
+                    waiting.remove(answer.opaque)
+                    answers[answer.opaque] = answer
+            self.used = now = time.monotonic()
+            if waiting:
+                if now >= deadline:
+                    raise TimeoutError
+                self._allow(deadline - now)
+        return answers
+
     def ask_stored(self, frame: bytes, opaque: int, code: int, timeout: float) -> Stored | Command:
         """Send a message as `ask` does; return what a receipt needs if it was stored.
 

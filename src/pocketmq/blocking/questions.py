@@ -9,13 +9,14 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from pocketmq import errors
 from pocketmq.blocking.connection import tls_connections
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
+from pocketmq.blocking.many_questions import Outcome, ask_each
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import hooks_for, request_name
 from pocketmq.client.name_servers import name_server_addresses
@@ -29,6 +30,7 @@ from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 from pocketmq.protocol import Command, RequestCode
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _NO_ROUTE = ABSENT | {int(errors.ResponseCode.SYSTEM_ERROR)}
@@ -102,6 +104,62 @@ class Questions:
     def ask(self, question: Question[T]) -> T:
         """Ask the brokers of the queues that a question is about; transient errors are retried."""
         return run_blocking(question, self._carry)
+
+    def ask_each(self, questions: Mapping[K, Question[T]]) -> dict[K, T | errors.MQError]:
+        """Ask the brokers of queues, those of one broker together; nothing is retried.
+
+        An error stands in place of a result. Raises `ClientClosed`.
+        """
+        return ask_each(questions, self._address_of, self._exchange)
+
+    def _address_of(self, asked: Ask) -> str:
+        assert asked.queue is not None
+        return self._address(asked.queue, asked.code)
+
+    def _exchange(self, address: str, asked: Sequence[Ask]) -> list[Outcome]:
+        """Send requests together, and once more if the connection was dead; all are idempotent."""
+        if self._closed:
+            raise errors.ClientClosed(self._name)
+        try:
+            try:
+                answers = self._answers(address, asked)
+            except errors.ConnectionLost:
+                self._connections.forget(address)
+                answers = self._answers(address, asked)
+        except errors.TransportError as error:
+            return [error] * len(asked)
+        outcomes: list[Outcome] = []
+        for each, answer in zip(asked, answers, strict=True):
+            if answer.code in each.accept:
+                outcomes.append(answer)
+            else:
+                name = request_name(each.code)
+                outcomes.append(
+                    errors.server_error(answer.code, answer.remark, request=name, address=address)
+                )
+        return outcomes
+
+    def _answers(self, address: str, asked: Sequence[Ask]) -> list[Command]:
+        timeout = self._options.request_timeout
+        with self._slots:
+            connection = self._connections.take(address, time.monotonic() + timeout)
+            if connection is None:
+                raise errors.ClientClosed(self._name)
+            try:
+                numbers, frames = [], []
+                for each in asked:
+                    fields = each.header.to_ext()
+                    for hook in self._hooks:
+                        hook(each.code, fields, each.body)
+                    numbers.append(connection.next_opaque())
+                    command = Command.request(each.code, numbers[-1], fields, each.body)
+                    frames.append(command.encode())
+                answers = connection.ask_all(frames, asked[0].code, timeout)
+            except BaseException:
+                self._connections.drop(connection)
+                raise
+            self._connections.give(connection)
+            return [answers[number] for number in numbers]
 
     def ask_address(self, address: str, question: Question[T]) -> T:
         """Ask the server at an address; raises `ServerError` and `TransportError`."""

@@ -7,13 +7,15 @@ is joined, nothing is decoded. What fails for a transient reason is retried for 
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from pocketmq.blocking.questions import Questions
+from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
@@ -22,22 +24,26 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once
-from pocketmq.errors import RouteNotFound
-from pocketmq.model import ConsumerData, ConsumeType, MessageQueue, Subscription, sort_queues
+from pocketmq.errors import MQError, ProtocolError, ResponseCode, RouteNotFound, ServerError
+from pocketmq.model import (
+    ConsumerData,
+    ConsumeType,
+    MessageQueue,
+    Subscription,
+    TopicRoute,
+    sort_queues,
+)
 from pocketmq.model import names as topic_names
 from pocketmq.model.groups import TAG
 from pocketmq.protocol.request import NoHeader
-from pocketmq.protocol.requests import membership, nameserver
-
-__all__ = [
-    "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
-]  # fmt: skip
+from pocketmq.protocol.requests import key_values, membership, nameserver
 
 __all__ = [
     "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
 ]  # fmt: skip
 
 EVERYTHING = Filter("*")
+_VALUE_OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -75,8 +81,11 @@ class RecordReader:
         """
         question = ask(None, nameserver.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
         answer = self._questions.consult(question, patience=patience)
-        names = [] if answer.is_empty else answer.result().topic_list
-        namespace = self.options.namespace
+        return self._inside([] if answer.is_empty else answer.result().topic_list)
+
+    def _inside(self, topics: Iterable[str]) -> list[str]:
+        """Return the topics of the namespace by their names in it, without RocketMQ's own."""
+        namespace, names = self.options.namespace, list(topics)
         inside = [topic_names.unwrap_namespace(namespace, name) for name in names]
         return sorted(
             {name for name, whole in zip(inside, names, strict=True) if self._wrap(name) == whole}
@@ -91,7 +100,93 @@ class RecordReader:
         route = self._questions.route(topic, patience=patience)
         return sort_queues(route.subscribe_queues(topic))
 
+    def departed(self, topic: str) -> list[MessageQueue]:
+        """Return the queues that a topic had on brokers that are not registered any more.
+
+        PocketMQ's name server remembers them for three days. Java's has none but the brokers of an
+        order configuration.
+        """
+        header = key_values.GetKVConfigRequest(
+            namespace=key_values.DEPARTED_NAMESPACE, key=self._wrap(topic)
+        )
+        question = ask(None, key_values.GET_KV_CONFIG, header, accept=_VALUE_OR_NONE)
+        found: set[MessageQueue] = set()
+        with suppress(ServerError, ProtocolError):  # not allowed, or not understood: unknown
+            value = self._questions.consult(question).header().value
+            found |= set(TopicRoute(order_topic_conf=value).publish_queues(topic))
+        with suppress(RouteNotFound, ProtocolError):
+            route = self._questions.route(topic)
+            if route.order_topic_conf:
+                found |= set(route.publish_queues(topic))
+            live = {data.broker_name for data in route.queue_datas}
+            found = {queue for queue in found if queue.broker_name not in live}
+        return sort_queues(found)
+
+    def departed_topics(self) -> list[str]:
+        """Return topics that had queues on brokers that are not registered any more."""
+        header = key_values.GetKVListRequest(namespace=key_values.DEPARTED_NAMESPACE)
+        question = ask(None, key_values.GET_KVLIST_BY_NAMESPACE, header, accept=_VALUE_OR_NONE)
+        with suppress(ServerError, ProtocolError):
+            answer = self._questions.consult(question)
+            if answer.code in SUCCESS and not answer.is_empty:
+                return self._inside(answer.result().table)
+        return []
+
     # Offsets
+
+    def ends(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int | MQError]:
+        """Return what `end` returns for each queue, or its error: asked together, not retried."""
+        return self._questions.ask_each(
+            {each: offsets.end_offset(self._wire(each)) for each in queues}
+        )
+
+    def all_bounds(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Bounds | MQError]:
+        """Return what `bounds` returns for each queue, or its error; as `ends`."""
+        found = self._questions.ask_each(
+            {each: offsets.bounds(self._wire(each)) for each in queues}
+        )
+        return {
+            queue: each if isinstance(each, MQError) else Bounds(*each)
+            for queue, each in found.items()
+        }
+
+    def first_times(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int | MQError]:
+        """Return the store time of each queue's first message in ms, or an error; as `ends`.
+
+        It is -1 if the queue is empty.
+        """
+        return self._questions.ask_each(
+            {each: offsets.first_stored(self._wire(each)) for each in queues}
+        )
+
+    def first_messages(
+        self, queues: Iterable[MessageQueue]
+    ) -> dict[MessageQueue, tuple[int, int] | MQError]:
+        """Return the first offset of each queue and its store time in ms, or an error; as `ends`.
+
+        The time is -1 if the queue is empty.
+        """
+        return self._questions.ask_each(
+            {each: offsets.first_message(self._wire(each)) for each in queues}
+        )
+
+    def offsets_at(self, times: Mapping[MessageQueue, int]) -> dict[MessageQueue, int | MQError]:
+        """Return what `offset_at` returns for each queue and time, or its error; as `ends`."""
+        return self._questions.ask_each(
+            {
+                each: offsets.offset_at(self._wire(each), time_ms, self._group)
+                for each, time_ms in times.items()
+            }
+        )
+
+    def all_committed(
+        self, group: str, queues: Iterable[MessageQueue]
+    ) -> dict[MessageQueue, int | MQError | None]:
+        """Return what `committed` returns for each queue, or its error; as `ends`."""
+        name = self._wrap(group)
+        return self._questions.ask_each(
+            {each: offsets.committed(name, self._wire(each), zero_if_none=False) for each in queues}
+        )
 
     def bounds(self, queue: MessageQueue) -> Bounds:
         """Return the bounds of a queue."""

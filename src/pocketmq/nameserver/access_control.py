@@ -24,12 +24,14 @@ from pocketmq.nameserver.live_brokers import host_of
 from pocketmq.net.handshake import is_among
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.access import User
+from pocketmq.protocol.requests.key_values import DEPARTED_NAMESPACE
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _log = logging.getLogger("pocketmq.nameserver")
 
 MAX_FILE_BYTES = 16 << 20
 _VALUES = frozenset({RequestCode.GET_KV_CONFIG, RequestCode.GET_KVLIST_BY_NAMESPACE})
+_OF_TOPICS = frozenset({ORDER_NAMESPACE, DEPARTED_NAMESPACE})
 _KEYS = {field.encode_name for field in msgspec.structs.fields(User)} - {"extra"}
 
 
@@ -69,8 +71,8 @@ RIGHTS: dict[int, NeededRight] = {
 
 
 def right_for(request: Command) -> NeededRight:
-    """Return the right a request needs; the order of topics is no secret, routes show it."""
-    if request.code in _VALUES and request.ext.get("namespace") == ORDER_NAMESPACE:
+    """Return the right a request needs; what routes show, or have shown, is no secret."""
+    if request.code in _VALUES and request.ext.get("namespace") in _OF_TOPICS:
         return NeededRight.READ
     return RIGHTS.get(request.code, NeededRight.CHANGE)
 

@@ -15,6 +15,7 @@ from pocketmq.model import DataVersion, Permission, QueueData
 from pocketmq.model.route import MASTER_ID
 from pocketmq.nameserver import registrations
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
+from pocketmq.nameserver.departures import Departures
 from pocketmq.nameserver.live_brokers import (
     LiveBrokers,
     RegisteringPeer,
@@ -39,6 +40,7 @@ class RouteRegistry:
         self.limits = limits or registrations.TableLimits()
         self.brokers = BrokerSets()
         self.routes = Routes(self.brokers)
+        self.departures = Departures()
         self._live = LiveBrokers()
 
     # Registration
@@ -183,6 +185,7 @@ class RouteRegistry:
     ) -> None:
         """Store topics. A table of the same version as before only adds what is missing here."""
         table, routes = topics.table, self.routes
+        self.departures.come_back(broker.name)
         mappings = table.topic_queue_mapping_info_map or {}
         if delete_absent and not mappings:
             present = {config.topic_name for config in table.topic_config_table.values()}
@@ -283,11 +286,15 @@ class RouteRegistry:
             key=key,
             name=name,
             connection=None if live is None else live.connection,
-            notify=self._leave(key, name, broker_id),
+            notify=self._leave(key, name, broker_id, live),
         )
 
     def _leave(
-        self, key: registrations.BrokerKey, name: str, broker_id: int | None
+        self,
+        key: registrations.BrokerKey,
+        name: str,
+        broker_id: int | None,
+        live: registrations.LiveBroker | None,
     ) -> registrations.NotifyMinBrokerId | None:
         known = self.brokers.get(name)
         if known is None:
@@ -298,6 +305,8 @@ class RouteRegistry:
         was_lowest = leaving == known.lowest
         self.brokers.leave(known, key.address)
         if not known.addresses:
+            if live is not None:
+                self.departures.leave(name, self.routes.queues.held_by(name), live.heard)
             self.routes.remove_broker(name)
             return None
         self.routes.touch_broker(name)
@@ -330,6 +339,7 @@ class RouteRegistry:
     def remove_topic(self, topic: str, brokers: list[str] | None = None) -> None:
         """Remove a topic, everywhere or on these brokers."""
         names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
+        self.departures.forget(topic, brokers)
         for name in self.routes.remove(topic, names):
             self._live.forget_digests(name)
 

@@ -41,6 +41,10 @@ class TopicQueues:
         """Return the topics a broker name holds queues of; a view, not to be kept."""
         return self._by_broker.get(broker, {}).keys()
 
+    def held_by(self, broker: str) -> list[tuple[str, QueueData]]:
+        """Return the topics a broker name holds queues of, with its queue data."""
+        return [(topic, self._by_topic[topic][broker]) for topic in self.of_broker(broker)]
+
     def holds(self, topic: str, broker: str) -> bool:
         """Return whether a broker name holds queues of a topic."""
         return broker in self._by_topic.get(topic, _NONE)

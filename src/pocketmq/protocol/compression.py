@@ -5,6 +5,7 @@ a limit the caller names, however large a peer's bytes claim to be.
 """
 
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 
 from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
@@ -29,6 +30,13 @@ class Codec(IntEnum):
 
 
 _PACKAGES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstandard"}
+
+Inflate = Callable[[bytes, int], bytes]
+stand_ins: dict[Codec, Inflate] = {}
+"""What inflates in place of a package that is not installed; filled by layers that have another.
+
+They take the data and a limit, and raise as `decompress` does.
+"""
 
 
 def codec_of(sys_flag: int) -> Codec | None:
@@ -146,6 +154,8 @@ def _lz4_decompress(data: bytes, limit: int) -> bytes:
     try:
         import lz4.frame
     except ImportError as error:
+        if Codec.LZ4 in stand_ins:
+            return stand_ins[Codec.LZ4](data, limit)
         raise CodecMissing("lz4") from error
     inflater = lz4.frame.LZ4FrameDecompressor()
     stored = len(data)
@@ -178,6 +188,8 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
     try:
         import zstandard
     except ImportError as error:
+        if Codec.ZSTD in stand_ins:
+            return stand_ins[Codec.ZSTD](data, limit)
         raise CodecMissing("zstandard") from error
     try:
         declared = zstandard.get_frame_parameters(data).content_size

@@ -31,6 +31,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pocketmq import by_tags
+from pocketmq.spark.brief_errors import brief_rows, in_brief
+from pocketmq.spark.option_checks import check_ranges
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import arrow_schema, wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
@@ -60,6 +62,7 @@ class BatchReader(DataSourceReader):
         self.columns = wanted_columns(schema)
         self.spark_schema = schema
 
+    @in_brief
     def partitions(self) -> list[InputPartition]:
         """Return the tasks that read what is stored now.
 
@@ -75,18 +78,25 @@ class BatchReader(DataSourceReader):
         from pocketmq.spark.reading import read_ranges
 
         assert isinstance(partition, Task)
-        return read_ranges(partition.ranges, self._wanted(), self.options.pulling)
+        return brief_rows(read_ranges(partition.ranges, self._wanted(), self.options.pulling))
 
     def _ranges(self) -> list[Range]:
         from pocketmq.spark.cluster_view import view_of
+        from pocketmq.spark.waiting import Waiting
 
         options, strict = self.options, self.options.pulling.fail_on_data_loss
         view = view_of(options)
         with view.reader:
-            bounds = view.bounds()
-            starts = view.offsets_at(options.starting, bounds, "startingOffsets", strict=strict)
-            ends = view.offsets_at(options.ending, bounds, "endingOffsets", strict=strict)
-        return [Range(queue, starts[queue], ends[queue]) for queue in bounds]
+            waiting = Waiting(options.reach.retry_timeout, strict=strict)
+            look = waiting.complete(lambda: view.first_look(strict=strict))
+            starting = options.starting
+            if starting.of_group:
+                starting = view.of_group(options.pulling.group, starting, look)
+            starts = view.offsets_at(starting, look, "startingOffsets", strict=strict)
+            ends = view.offsets_at(options.ending, look, "endingOffsets", strict=strict)
+        if strict:
+            check_ranges(starting, options.ending, starts, ends)
+        return [Range(queue, starts[queue], ends[queue]) for queue in look.found]
 
     def _wanted(self) -> "RowSelection":
         return wanted_rows(self.options, self.columns, self.spark_schema)

@@ -1,33 +1,51 @@
 """The driver's view of a cluster: the queues that are read, and their bounds.
 
-The list of queues is refreshed now and then, their ends with every call. Used by one thread.
+The list of queues is refreshed now and then, their ends with every call. A look never waits for a
+broker: queues that cannot be read are part of the result, with the reason. Whether to wait for
+them, and what their absence means, is up to the caller (`waiting`). Used by one thread.
 """
 
 import logging
-import re
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+import msgspec
 
 from pocketmq import errors
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.model import MessageQueue
-from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
+from pocketmq.spark.attendance import (
+    LEFT,
+    Listing,
+    TopicSelection,
+    absence,
+    unknown_queue,
+    unknown_topic,
+)
 from pocketmq.spark.offsets import Offsets, OffsetSpec
 from pocketmq.spark.planning import data_lost, fail_or_warn
-from pocketmq.spark.source_options import SourceOptions, TopicSelection
+from pocketmq.spark.source_options import SourceOptions
 
 logger = logging.getLogger("pocketmq.spark")
 
 T = TypeVar("T")
+Ask = Callable[[Iterable[MessageQueue]], Mapping[MessageQueue, T | errors.MQError]]
 
 REST = 5.0
-"""Seconds for which a broker that does not respond is skipped."""
+"""Seconds for which a broker that does not respond is skipped once it was waited for in vain."""
+
+
+class Look(msgspec.Struct, Generic[T], frozen=True):
+    """What one look at a cluster found, and the queues that could not be read, with the reason."""
+
+    found: dict[MessageQueue, T]
+    absent: dict[MessageQueue, str] = {}
 
 
 class ClusterView:
-    """The queues of some topics; a `tolerant` view leaves out brokers that do not respond."""
+    """The queues of some topics."""
 
     def __init__(
         self,
@@ -35,72 +53,141 @@ class ClusterView:
         topics: TopicSelection,
         *,
         discovery: float = 2.0,
-        tolerant: bool = False,
         patience: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reader = reader
-        self._topics = topics
+        self.topics = topics
         self._discovery = discovery
-        self._tolerant = tolerant
         self._first_patience = patience
-        self._away: dict[str, float] = {}  # brokers that do not respond, and when to retry
+        self._resting: dict[str, tuple[float, str]] = {}  # brokers: when to retry, and their error
         self._clock = clock
-        self._queues: list[MessageQueue] = []
-        self._queues_at: float | None = None
-        self._ends: dict[MessageQueue, int] = {}
+        self._listing = Listing()
+        self._listed_at: float | None = None
+        self._ends: Look[int] = Look({})
         self._ends_at: float | None = None
 
-    def queues(self, *, fresh: bool = False) -> list[MessageQueue]:
-        """Return the queues; a topic without a route is left out if others have one.
-
-        While no name server responds the last list is kept. Raises `RouteNotFound` if none of the
-        topics named has a route.
-        """
+    def listing(self, *, fresh: bool = False) -> Listing:
+        """Return the queues that are registered; while no name server responds, the last list."""
         now = self._clock()
-        known = self._queues_at is not None and now - self._queues_at < self._discovery
+        known = self._listed_at is not None and now - self._listed_at < self._discovery
         if fresh or not known:
             try:
-                self._queues = self._find()
+                self._listing = self._find()
             except errors.NameServersUnreachable as error:
-                if self._queues_at is None:
+                if self._listed_at is None:
                     raise
                 logger.warning("name servers unreachable; keeping the known queues: %s", error)
-            self._queues_at = now
-        return self._queues
+            self._listed_at = now
+        return self._listing
 
-    def bounds(self, *, fresh: bool = True) -> dict[MessageQueue, Bounds]:
-        """Return the bounds of each queue, as they are now."""
-        return self._of_each(self.queues(fresh=fresh), self.reader.bounds)
+    def rest(self, queues: Iterable[MessageQueue]) -> None:
+        """Skip the brokers of queues for a while that do not respond: they were waited for."""
+        now = self._clock()
+        for queue in queues:
+            why = self._ends.absent.get(queue)
+            if why is not None and now >= self._resting.get(queue.broker_name, (now, ""))[0]:
+                self._resting[queue.broker_name] = (now + REST, why)
 
-    def ends(self, *, age: float = 0.0, fresh: bool = False) -> dict[MessageQueue, int]:
+    def look(self, ask: Ask[T], queues: Iterable[MessageQueue]) -> Look[T]:
+        """Ask the brokers of queues; raises errors that waiting does not cure."""
+        now, resting = self._clock(), self._resting
+        asleep = {name: why for name, (until, why) in resting.items() if now < until}
+        wanted = list(queues)
+        found: dict[MessageQueue, T] = {}
+        absent = {each: asleep[each.broker_name] for each in wanted if each.broker_name in asleep}
+        answers = ask([each for each in wanted if each not in absent])
+        for queue, answer in answers.items():
+            if not isinstance(answer, errors.MQError):
+                found[queue] = answer
+            elif answer.retryable and not isinstance(answer, errors.NoPermission):
+                answers_not = isinstance(answer, errors.TransportError | errors.BrokerNotFound)
+                verb = "does not respond" if answers_not else "does not serve it"
+                absent[queue] = f"its broker {verb} ({answer})"
+            else:
+                raise answer
+        return Look(found, absent)
+
+    def ends(self, *, age: float = 0.0, fresh: bool = False) -> Look[int]:
         """Return the end of each queue, at most `age` seconds old; `fresh` lists queues again."""
         now = self._clock()
         if fresh or self._ends_at is None or now - self._ends_at >= age:
-            self._ends = self._of_each(self.queues(fresh=fresh), self.reader.end)
+            self._ends = self.look(self.reader.ends, self.listing(fresh=fresh).queues)
             self._ends_at = now
         return self._ends
 
-    def first(self, queue: MessageQueue) -> int:
-        """Return the first offset a queue holds."""
-        return self.reader.bounds(queue).first
+    # The start of a query
+
+    def first_look(self, *, strict: bool) -> Look[Bounds]:
+        """Return the bounds of all queues that options select, and those that are absent.
+
+        Raises `OptionInvalid` for a topic or queue that does not exist, as far as is known, unless
+        data loss is tolerated and others do.
+        """
+        listing = self.listing(fresh=True)
+        departed = self._departed(listing)
+        self._check(listing, departed, strict=strict)
+        look = self.look(self.reader.all_bounds, listing.queues)
+        gone = {queue: LEFT for queue in departed if queue not in look.found}
+        return Look(look.found, look.absent | gone)
+
+    def _departed(self, listing: Listing) -> list[MessageQueue]:
+        """Return the selected queues of brokers that have left, by the name server's word."""
+        listed = {queue.topic for queue in listing.queues}
+        there = self.reader.departed_topics() if self.topics.pattern is not None else ()
+        topics = dict.fromkeys((*self.topics.topics(there), *listed, *listing.unrouted))
+        found = [queue for topic in topics for queue in self.reader.departed(topic)]
+        listed_queues = set(listing.queues)
+        return [each for each in found if self.topics.has(each) and each not in listed_queues]
+
+    def _check(self, listing: Listing, departed: list[MessageQueue], *, strict: bool) -> None:
+        wrong: list[errors.OptionInvalid] = []
+        remembered = {queue.topic for queue in departed}
+        unknown = [topic for topic in listing.unrouted if topic not in remembered]
+        if unknown and self.topics.pattern is None:
+            existing: list[str] = []
+            with suppress(errors.MQError):  # a name server may refuse to list them
+                existing = self.reader.topics()
+            wrong += [unknown_topic(self.topics.option, topic, existing) for topic in unknown]
+        there = {*listing.queues, *departed}
+        for queue in self.topics.assigned:
+            if queue not in there and queue.topic not in unknown:
+                wrong.append(unknown_queue(queue, self._queues_of(queue.topic)))
+        if wrong and (strict or not there):
+            raise wrong[0]
+        for error in wrong:
+            logger.warning("%s; reading without it, because failOnDataLoss is false", error)
+
+    def _queues_of(self, topic: str) -> list[MessageQueue]:
+        """Return all queues of a topic, also those of brokers that have left."""
+        found = self.reader.departed(topic)
+        with suppress(errors.RouteNotFound):
+            found += self.reader.queues(topic)
+        return found
+
+    # Offsets
 
     def offsets_at(
-        self, spec: OffsetSpec, bounds: Mapping[MessageQueue, Bounds], option: str, *, strict: bool
+        self, spec: OffsetSpec, look: Look[Bounds], option: str, *, strict: bool
     ) -> Offsets:
         """Return the offset in each queue that an option asks for.
 
         Raises `OptionInvalid` for an offset of a queue that is not read, and `DataLost` for one
         that the queue does not hold; if not `strict`, the nearest one that it holds is taken.
         """
-        for queue in spec.each:
-            if queue not in bounds:
+        bounds = look.found
+        for queue in spec.named():
+            if queue not in bounds and queue not in look.absent:
                 raise errors.OptionInvalid(
                     option, f"names {queue}, which is not among the queues read"
                 )
+        times = spec.times(bounds)
+        at_times = self.look(lambda _: self.reader.offsets_at(times), times)
         found: Offsets = {}
         for queue, held in bounds.items():
-            offset = spec.of(queue, held, partial(self.reader.offset_at, queue))
+            if queue in at_times.absent:
+                raise data_lost(queue, (held.first, held.first), at_times.absent[queue])
+            offset = spec.of(queue, held, lambda _, at=queue: at_times.found[at])  # type: ignore[misc]
             near = min(max(offset, held.first), held.end)
             if near != offset and queue in spec.each:
                 span = (offset, held.first) if offset < held.first else (held.end, offset)
@@ -109,78 +196,45 @@ class ClusterView:
             found[queue] = near
         return found
 
-    def _of_each(
-        self, queues: list[MessageQueue], ask: Callable[[MessageQueue], T]
-    ) -> dict[MessageQueue, T]:
-        """Call `ask` for each queue; a `tolerant` view skips queues of brokers that are down."""
-        found: dict[MessageQueue, T] = {}
-        for queue in queues:
-            broker = queue.broker_name
-            if self._clock() < self._away.get(broker, float("-inf")):
-                continue
-            try:
-                found[queue] = ask(queue)
-            except errors.MQError as error:
-                if not self._tolerant or not error.retryable:
-                    raise
-                logger.warning(
-                    "broker %s does not respond, skipping its queues for %.0f s: %s",
-                    broker,
-                    REST,
-                    error,
-                )
-                self._away[broker] = self._clock() + REST
-        return found
+    def of_group(self, group: str, spec: OffsetSpec, look: Look[Bounds]) -> OffsetSpec:
+        """Return a spec with a group's committed offsets; raises `DataLost` if a broker is lost."""
+        seen = self.look(lambda queues: self.reader.all_committed(group, queues), look.found)
+        if seen.absent:
+            raise absence(seen.absent, {})
+        each = {queue: offset for queue, offset in seen.found.items() if offset is not None}
+        return msgspec.structs.replace(spec, each=each)
+
+    # Queues
 
     @property
     def _patience(self) -> float:
         """Seconds to wait for a name server: only for the first list."""
-        return self._first_patience if self._queues_at is None else 0.0
+        return self._first_patience if self._listed_at is None else 0.0
 
-    def _find(self) -> list[MessageQueue]:
-        if self._topics.assigned:
-            return self._find_assigned(self._topics.assigned)
-        names = self._topics.names
-        if self._topics.pattern is not None:
-            pattern = re.compile(self._topics.pattern)
-            there = self.reader.topics(patience=self._patience)
-            names = tuple(filter(pattern.fullmatch, filter(_of_users, there)))
-        return self._queues_of(names, required=self._topics.pattern is None)
-
-    def _find_assigned(self, assigned: tuple[MessageQueue, ...]) -> list[MessageQueue]:
-        names = tuple(dict.fromkeys(queue.topic for queue in assigned))
-        there = set(self._queues_of(names, required=True))
-        return [queue for queue in assigned if queue in there]
-
-    def _queues_of(self, names: tuple[str, ...], *, required: bool) -> list[MessageQueue]:
-        found: list[MessageQueue] = []
-        missing: errors.MQError | None = None
-        for name in names:
+    def _find(self) -> Listing:
+        by_pattern = self.topics.pattern is not None
+        existing = self.reader.topics(patience=self._patience) if by_pattern else ()
+        queues: list[MessageQueue] = []
+        unrouted: list[str] = []
+        for name in self.topics.topics(existing):
             try:
-                found += self.reader.queues(name, patience=self._patience)
-            except errors.RouteNotFound as error:
-                missing = error
-        if missing is not None and not found and required:
-            raise missing
-        return found
-
-
-def _of_users(topic: str) -> bool:
-    """Return whether a pattern such as `.*` may match: not for retry and dead-letter topics."""
-    return not is_retry_topic(topic) and not is_dead_letter_topic(topic)
+                queues += self.reader.queues(name, patience=self._patience)
+            except errors.RouteNotFound:
+                unrouted.append(name)
+        if self.topics.assigned:
+            there = set(queues)
+            queues = [queue for queue in self.topics.assigned if queue in there]
+        return Listing(tuple(queues), tuple(unrouted))
 
 
 def view_of(options: SourceOptions) -> ClusterView:
-    """Return a view for a source; where data loss is tolerated it does not wait for brokers."""
+    """Return a view for a source."""
     pulling = options.pulling
-    tolerant = not pulling.fail_on_data_loss
-    patience = pulling.reach.retry_timeout
-    client = pulling.reach.client()
-    reader = RecordReader(client, group=pulling.group, patience=0.0 if tolerant else patience)
+    # It never waits: what is absent is waited for by the caller, all of it together.
+    reader = RecordReader(pulling.reach.client(), group=pulling.group, patience=0.0)
     return ClusterView(
         reader,
         options.topics,
         discovery=options.discovery,
-        tolerant=tolerant,
-        patience=patience,
+        patience=pulling.reach.retry_timeout,
     )

@@ -31,6 +31,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.errors import InvalidInput, LedgerUnusable, MQError, RowsNotSent
 from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
+from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.check_backs import TRANSACTION, ledger_check
 from pocketmq.spark.connections import PAUSE, patiently, sender_for
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
@@ -64,6 +65,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         self.plan = plan
         self.how = how
 
+    @in_brief
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
         """Send the rows of one task as half messages. Raises `RowRefused` or `RowsNotSent`."""
         context = TaskContext.get()
@@ -106,6 +108,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         doubtful = tuple(halves.doubtful)
         return Prepared(query, transaction, _write(halves.done), doubtful, began)
 
+    @in_brief
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
         """Record the decision, then end the half messages.
 

@@ -1,7 +1,8 @@
 """Rows as requests: batches for one queue each, encoded without a Python step per row.
 
 Rows that cannot be in a batch (delayed, too large, for a retry topic) are sent alone. Rows with the
-same ordering key keep their order. Uses no connection: yields what to send, in order.
+same ordering key keep their order; rows for any queue become as many requests as there are queues,
+so that a small write fills them all. Uses no connection: yields what to send, in order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.batch import ENTRY_OVERHEAD
 from pocketmq.spark.checked_columns import join, sizes_of
+from pocketmq.spark.pinning import pins
 from pocketmq.spark.rows import Rows
 
 Queues = Callable[[str], Sequence[MessageQueue]]
@@ -25,6 +27,8 @@ Queues = Callable[[str], Sequence[MessageQueue]]
 MOST_ROWS = 32_768
 """Rows encoded together: half of the message ids available per millisecond."""
 MOST_BYTES = 64 << 20
+FEWEST_ROWS = 8
+"""Rows that are not worth two requests, although they leave queues empty."""
 
 _WAIT = b"WAIT\1true\2"
 _DIGITS = np.array([b"%04X" % number for number in range(1 << 16)], "S4")
@@ -60,10 +64,23 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+def one_queue(_: str) -> int:
+    """Return 1: the rows of a topic are not spread."""
+    return 1
+
+
 def pack(
-    rows: Rows, limit: int, take_ids: Callable[[int], IdRange], queues: Queues
+    rows: Rows,
+    limit: int,
+    take_ids: Callable[[int], IdRange],
+    queues: Queues,
+    queue_count: Callable[[str], int] = one_queue,
 ) -> Iterator[Packed | Alone]:
-    """Yield what to send for some rows; no batch has more than `limit` bytes."""
+    """Yield what to send for some rows; no batch has more than `limit` bytes.
+
+    Rows for any queue are spread over `queue_count` of them: producers send each batch to the next
+    queue. Raises `RowRefused` for a row that is pinned to a queue that its topic does not have.
+    """
     rows, targets, bounds = grouped(rows, queues)
     entries = encode(rows, take_ids(len(rows)))
     ends = np.frombuffer(entries.buffers()[1], np.int32)[: len(rows) + 1]
@@ -74,11 +91,14 @@ def pack(
     for (topic, queue), start, stop in zip(targets, bounds, bounds[1:], strict=False):
         if is_retry_topic(topic):
             alone[start:stop] = True
+        most = stop - start
+        if queue is None:
+            most = max(FEWEST_ROWS, -(-most // max(1, queue_count(topic))))
         at = start
         for odd in (*np.flatnonzero(alone[start:stop]) + start, stop):
             while at < odd:
                 cut = int(np.searchsorted(ends, ends[at] + limit, side="right")) - 1
-                cut = min(cut, int(odd))
+                cut = min(cut, int(odd), at + most)
                 body = data.slice(int(ends[at]), int(ends[cut] - ends[at])).to_pybytes()
                 numbers = rows.numbers[at:cut]
                 yield Packed(topic, queue, body, int(numbers[0]), int(numbers[-1]), cut - at)
@@ -96,7 +116,7 @@ def grouped(
 
     Returns the rows, the target of each group, and the bounds of the groups.
     """
-    if rows.ordering is None and rows.topic_codes is None:
+    if rows.ordering is None and rows.topic_codes is None and rows.queue_ids is None:
         return rows, [(rows.topics[0], None)], [0, len(rows)]
     codes = np.zeros(len(rows), np.int64) if rows.topic_codes is None else rows.topic_codes
     places: list[tuple[str, MessageQueue | None]] = []
@@ -105,10 +125,14 @@ def grouped(
         here = np.flatnonzero(codes == code)
         chosen: Sequence[MessageQueue | None] = (None,)
         choice = np.zeros(len(here), np.int64)
-        if rows.ordering is not None:
+        if rows.ordering is not None or rows.queue_ids is not None:
             all_queues = queues(topic)
             chosen = (None, *all_queues)
-            choice = _choices(rows.ordering.take(pa.array(here)), all_queues)
+            if rows.ordering is not None:
+                choice = _choices(rows.ordering.take(pa.array(here)), all_queues)
+            if rows.queue_ids is not None:
+                pinned = pins(rows, here, all_queues)
+                choice = np.where(pinned > 0, pinned, choice)
         place_of[here] = len(places) + choice
         places += [(topic, queue) for queue in chosen]
     order = np.argsort(place_of, kind="stable")

@@ -63,10 +63,15 @@ def pack(
     return tasks
 
 
-def share(backlog: Mapping[MessageQueue, int], limit: int) -> dict[MessageQueue, int]:
+def share(
+    backlog: Mapping[MessageQueue, int], limit: int, turn: int = 0
+) -> dict[MessageQueue, int]:
     """Divide `limit` messages among queues in proportion to their backlog, exactly.
 
-    The remainder goes to the queues that lost most by rounding.
+    The remainder goes to the queues that lost most by rounding. Each queue that has something gets
+    at least one message, at the cost of the largest shares: beside a hot queue a cold one would
+    otherwise wait until the hot one is read. If there are more queues than messages they take
+    turns; `turn` is a number that grows with every division.
     """
     total = sum(backlog.values())
     if total <= limit:
@@ -76,6 +81,19 @@ def share(backlog: Mapping[MessageQueue, int], limit: int) -> dict[MessageQueue,
     by_loss = sorted(backlog, key=lambda queue: -(backlog[queue] * limit % total))
     for queue in by_loss[:left]:
         shares[queue] += 1
+    waiting = [queue for queue, size in backlog.items() if size]
+    if len(waiting) > limit:
+        first = turn * limit % len(waiting)
+        chosen = {waiting[(first + n) % len(waiting)] for n in range(limit)}
+        return {queue: int(queue in chosen) for queue in backlog}
+    starved = [queue for queue in waiting if not shares[queue]]
+    while starved:
+        largest = max(shares, key=lambda queue: shares[queue])
+        given = min(len(starved), max(1, shares[largest] // 2))
+        shares[largest] -= given
+        for queue in starved[:given]:
+            shares[queue] = 1
+        starved = starved[given:]
     return shares
 
 

@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
-from pocketmq.errors import DataLost, MessageMalformed, MessagesCutShort
+from pocketmq.errors import (
+    BrokerNotFound,
+    DataLost,
+    MessageMalformed,
+    MessagesCutShort,
+    RouteNotFound,
+    TransportError,
+)
 from pocketmq.model import OnDamage
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
@@ -79,9 +86,15 @@ def _pulls(
     at, silent_since = wanted.start, None
     while at < wanted.end:
         count = min(pulling.messages, wanted.end - at)
-        pulled = reader.pull(
-            wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
-        )
+        try:
+            pulled = reader.pull(
+                wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
+            )
+        except (TransportError, BrokerNotFound, RouteNotFound) as error:
+            why = f"its broker does not respond for {pulling.reach.retry_timeout:g} s ({error})"
+            lost = data_lost(wanted.queue, (at, wanted.end), why)
+            fail_or_warn(lost, fail=pulling.fail_on_data_loss)
+            return
         if pulled.status is PullStatus.FOUND and pulled.next_offset > at:
             part = QueueRecords(
                 wanted.queue,

@@ -19,10 +19,13 @@ from pocketmq.model import SysFlag, property_names
 from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
+from pocketmq.spark.codecs import use_arrow_codecs
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, repeated, valid_text
 from pocketmq.spark.layout import Layout, QueueRecords, unwrapped
 
 logger = logging.getLogger("pocketmq.spark")
+
+use_arrow_codecs()
 
 BATCH_BYTES = 32 * 1024 * 1024
 """Inflated bytes per batch, unless one body alone has more. Spark holds a few batches."""

@@ -37,6 +37,12 @@ class Rows(msgspec.Struct, frozen=True):
     ordering: pa.Array | None
     delay: npt.NDArray[np.float64] | None
     """Delays in seconds; 0 is none."""
+    queue_ids: pa.Array | None = None
+    """The number of the queue that a row is pinned to; null is any."""
+    brokers: pa.Array | None = None
+    """The broker of that queue; counts only for pinned rows."""
+    partition: int | None = None
+    """The task, for errors."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -58,6 +64,9 @@ class Rows(msgspec.Struct, frozen=True):
             some(self.tags),
             some(self.ordering),
             None if self.delay is None else self.delay[order],
+            some(self.queue_ids),
+            some(self.brokers),
+            self.partition,
         )
 
     def topic_of(self, at: int) -> str:
@@ -87,12 +96,18 @@ def read_rows(
 ) -> Rows:
     """Read a batch whose first row has the number `first`; raises `RowRefused`."""
     try:
-        return _read(batch, columns, topic, first)
+        return _read(batch, columns, topic, first, partition)
     except checked_columns.BadColumn as bad:
         raise RowRefused(first + bad.at, partition, bad.column, bad.reason) from None
 
 
-def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first: int) -> Rows:
+def _read(
+    batch: pa.RecordBatch,
+    columns: SinkColumns,
+    topic: str | None,
+    first: int,
+    partition: int | None,
+) -> Rows:
     def column(place: int) -> pa.Array | None:
         found = None if place < 0 else batch.column(place)
         return None if found is None or found.null_count == len(found) else found
@@ -116,6 +131,9 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
         tags,
         column(columns.ordering_key),
         checked_columns.read_delay(column(columns.delay)),
+        column(columns.queue_id),
+        column(columns.broker_name),
+        partition,
     )
 
 

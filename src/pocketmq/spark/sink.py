@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.errors import MQError, RowsNotSent
 from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.connections import patiently, sender_for
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import read_rows
@@ -54,6 +55,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
 
+    @in_brief
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send the rows of one task. Raises `RowRefused` or `RowsNotSent`."""
         return Written(send_rows(self.plan, iterator))
@@ -68,7 +70,10 @@ def send_rows(plan: SinkPlan, batches: Iterator[pa.RecordBatch]) -> int:
         for whole in batches:
             for batch in slices(whole):
                 rows = read_rows(batch, plan.columns, plan.topic, row, partition)
-                for what in pack(rows, plan.batch_size, sender.take_ids, sends.queues):
+                requests = pack(
+                    rows, plan.batch_size, sender.take_ids, sends.queues, sends.queue_count
+                )
+                for what in requests:
                     sends.send(what)
                 row += batch.num_rows
         sends.finish()
@@ -103,6 +108,13 @@ class TaskSends:
     def queues(self, topic: str) -> Sequence[MessageQueue]:
         """Return the queues of a topic."""
         return patiently(lambda: self._sender.queues(topic), self._patience)
+
+    def queue_count(self, topic: str) -> int:
+        """Return the number of queues of a topic; 1 if it is unknown, or yet to be created."""
+        try:
+            return len(self._sender.queues(topic))
+        except MQError:
+            return 1
 
     def send(self, what: Packed | Alone) -> None:
         """Send in the background; waits while `AHEAD` are pending. Raises `RowsNotSent` for any."""
@@ -164,6 +176,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
 
+    @in_brief
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send the rows of one task. Raises `RowRefused` or `RowsNotSent`."""
         return Written(send_rows(self.plan, iterator))

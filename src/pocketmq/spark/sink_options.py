@@ -26,11 +26,16 @@ _KINDS: dict[str, tuple[tuple[type[types.DataType], ...], str]] = {
     "keys": ((types.StringType, types.ArrayType), "string or array<string>"),
     "properties": ((types.MapType,), "map<string,string>"),
     "orderingKey": ((types.StringType, *_WHOLE), "string or a whole number"),
+    "queueId": (_WHOLE, "a whole number"),
+    "brokerName": ((types.StringType,), "string"),
     "delay": (
         (*_WHOLE, types.FloatType, types.DoubleType, types.DecimalType, types.DayTimeIntervalType),
         "a number of seconds or an interval",
     ),
 }
+
+
+_FIELDS = {"orderingKey": "ordering_key", "queueId": "queue_id", "brokerName": "broker_name"}
 
 
 class SinkColumns(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +48,8 @@ class SinkColumns(msgspec.Struct, frozen=True, kw_only=True):
     properties: int = -1
     ordering_key: int = -1
     delay: int = -1
+    queue_id: int = -1
+    broker_name: int = -1
 
 
 def sink_columns(schema: types.StructType, *, topic_given: bool) -> SinkColumns:
@@ -69,9 +76,7 @@ def sink_columns(schema: types.StructType, *, topic_given: bool) -> SinkColumns:
         found.pop("topic", None)
     elif "topic" not in found:
         raise InvalidInput("no topic: add a column 'topic', or set option 'topic'")
-    if "orderingKey" in found:
-        found["ordering_key"] = found.pop("orderingKey")
-    return SinkColumns(**found)
+    return SinkColumns(**{_FIELDS.get(name, name): place for name, place in found.items()})
 
 
 def _check_type(name: str, kind: types.DataType) -> None:

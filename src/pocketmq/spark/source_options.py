@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,21 +15,15 @@ from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.filter import subscribe
 from pocketmq.spark import option_values as values
-from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place
+from pocketmq.spark.attendance import TopicSelection
+from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place, read_times
+from pocketmq.spark.option_checks import check_future, check_places
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 
 _DEFAULT_DELAY = 900.0
 LARGEST_PULL = 8 << 20
 LARGEST_BODY = 512 << 20
-
-
-class TopicSelection(msgspec.Struct, frozen=True):
-    """Which queues are read; exactly one field is set."""
-
-    names: tuple[str, ...] = ()
-    pattern: str | None = None
-    assigned: tuple[MessageQueue, ...] = ()
 
 
 class PullOptions(msgspec.Struct, frozen=True):
@@ -59,6 +54,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     """The consumer group that a stream commits its progress to, for operators."""
     max_offsets: int | None = None
+    max_bytes: int | None = None
     min_offsets: int | None = None
     max_delay: float = _DEFAULT_DELAY
     min_partitions: int = 1
@@ -134,15 +130,19 @@ KNOWN: dict[str, values.Read] = REACH | {
     "subscribe": _topics,
     "subscribePattern": _pattern,
     "assign": _assigned,
-    "startingOffsets": lambda value: read_place(value, EARLIEST),
+    "startingOffsets": lambda value: read_place(value, EARLIEST, group=True),
     "endingOffsets": lambda value: read_place(value, LATEST),
     "startingTimestamp": values.time_ms,
     "endingTimestamp": values.time_ms,
+    "startingOffsetsByTimestamp": lambda value: read_times(value, EARLIEST),
+    "endingOffsetsByTimestamp": lambda value: read_times(value, LATEST),
+    "startingOffsetsByTimestampStrategy": values.one_of(error="error", latest="latest"),
     "tags": values.text,
     "sql": values.text,
     "groupId": _group,
     "failOnDataLoss": values.flag,
     "maxOffsetsPerTrigger": values.whole(1),
+    "maxBytesPerTrigger": values.size,
     "minOffsetsPerTrigger": values.whole(1),
     "maxTriggerDelay": values.seconds,
     "minPartitions": values.whole(1, 100_000),
@@ -158,27 +158,38 @@ KNOWN: dict[str, values.Read] = REACH | {
 
 _STREAM_ONLY = (
     "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "discoveryInterval",
 )
-_BATCH_ONLY = ("endingOffsets", "endingTimestamp", "pushdown")
+_NO_OPTIONS = (
+    "; there are no options at all: if this is a table that was created with columns of its own, "
+    "create it without, because Spark does not hand its options to Python sources"
+)
+BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
 
 
-def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
-    """Read the options of a batch or a stream. Raises `OptionInvalid`."""
+def source_options(
+    given: Mapping[str, str], *, stream: bool, now_ms: int | None = None
+) -> SourceOptions:
+    """Read the options of a batch or a stream; `now_ms` is the time. Raises `OptionInvalid`."""
     found = values.read_options(given, KNOWN, spark_own=SPARK_OWN)
-    for name in _BATCH_ONLY if stream else _STREAM_ONLY:
+    for name in BATCH_ONLY if stream else _STREAM_ONLY:
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
             raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
     selected = values.alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
-        raise OptionInvalid("subscribe", "is missing; set it, or 'subscribePattern' or 'assign'")
+        hint = "" if found else _NO_OPTIONS
+        raise OptionInvalid(
+            "subscribe", f"is missing; set it, or 'subscribePattern' or 'assign'{hint}"
+        )
     values.together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
-    began, ended = found.get("startingTimestamp"), found.get("endingTimestamp")
-    if began is not None and ended is not None and began > ended:
-        raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
+    starting = _place(found, "starting", LATEST if stream else EARLIEST)
+    ending = _place(found, "ending", LATEST)
+    check_places(found, starting, ending, stream=stream)
+    check_future(found, starting, int(time.time() * 1000) if now_ms is None else now_ms)
     most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise OptionInvalid("minOffsetsPerTrigger", f"is larger than maxOffsetsPerTrigger ({most})")
@@ -187,10 +198,11 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
             found.get("subscribe", ()), found.get("subscribePattern"), found.get("assign", ())
         ),
         pulling=_pulling(found),
-        starting=_place(found, "starting", LATEST if stream else EARLIEST),
-        ending=_place(found, "ending", LATEST),
+        starting=starting,
+        ending=ending,
         group=found.get("groupId"),
         max_offsets=most,
+        max_bytes=found.get("maxBytesPerTrigger"),
         min_offsets=least,
         max_delay=found.get("maxTriggerDelay", _DEFAULT_DELAY),
         min_partitions=found.get("minPartitions", 1),
@@ -201,7 +213,9 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
 
 
 def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
-    given = values.alone(found, f"{which}Offsets", f"{which}Timestamp")
+    given = values.alone(
+        found, f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
+    )
     if given is None:
         return OffsetSpec(default)
     value = found[given]

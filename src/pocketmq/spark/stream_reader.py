@@ -16,25 +16,27 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
-from pocketmq.errors import DataLost
-from pocketmq.model import MessageQueue
+from pocketmq.errors import MQError
 from pocketmq.spark.batch_reader import Task, wanted_rows
+from pocketmq.spark.brief_errors import brief_rows, in_brief
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
-from pocketmq.spark.planning import Range, data_lost, fail_or_warn, pack, share
+from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
+from pocketmq.spark.stream_planning import BatchLimit, limited, turn_of
 from pocketmq.spark.worker_daemon import HUNG_UP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pocketmq.spark.cluster_view import ClusterView
     from pocketmq.spark.progress import ProgressPublisher
+    from pocketmq.spark.stream_queues import StreamQueues
 
 
 IDLE = 1.0
@@ -43,7 +45,6 @@ PACE = 0.05
 """Seconds between two polls of an idle stream."""
 REPORT_AGE = 0.1
 """Maximum age in seconds of the reported ends."""
-_PAUSE = 0.2
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -59,10 +60,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.columns = wanted_columns(schema)
         self.spark_schema = schema
         self._clock = clock
-        self._view_made: ClusterView | None = None
+        self._queues_made: StreamQueues | None = None
         self._progress_made: ProgressPublisher | None = None
         self._initial: dict[str, Any] | None = None
-        self._target: Offsets | None = None  # the end of an AvailableNow run
         self._batch_at: float | None = None  # when the last micro-batch was planned
         self._planned: Offsets = {}  # where the last micro-batch ends
         self._idle_since: float | None = None
@@ -70,11 +70,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave connections out: tasks make their own."""
-        own = {"_view_made": None, "_progress_made": None, "_clock": time.monotonic}
+        own = {"_queues_made": None, "_progress_made": None, "_clock": time.monotonic}
         return self.__dict__ | own
 
     # Start
 
+    @in_brief
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the start of a new query.
 
@@ -82,24 +83,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         change, so it is cached; across runs `@begin` of the next offset counts (see `offsets`).
         """
         if self._initial is None:
-            bounds = self._view.bounds()
-            strict = self.options.pulling.fail_on_data_loss
-            starting = self.options.starting
-            begin = self._view.offsets_at(starting, bounds, "startingOffsets", strict=strict)
-            self._initial = StreamOffset(begin, fresh=True).to_json()
+            self._initial = StreamOffset(self._queues.begin(), fresh=True).to_json()
         return self._initial
 
     # Planning
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit of one micro-batch."""
-        most = self.options.max_offsets
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        rows, size = self.options.max_offsets, self.options.max_bytes
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
+    @in_brief
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Record the current ends: an AvailableNow run reads no further."""
-        self._target = dict(self._view.ends(fresh=True))
+        self._queues.stop_here()
 
+    @in_brief
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the next micro-batch; `start` itself if there is nothing to read.
 
@@ -111,29 +112,44 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planned = before.queues
             self._publish(before.queues)
         self._pace()
-        ends = self._ends(before.queues)
-        begin = self._begin(before, ends)
+        ends, begin, since = self._queues.next(before)
         positions = before.queues | begin
         waiting = {queue: max(0, end - positions[queue]) for queue, end in ends.items()}
         if not self._worth(sum(waiting.values())):
             waiting = {}
-        elif isinstance(limit, ReadMaxRows):
-            waiting = share(waiting, limit.max_rows)
+        elif any(waiting.values()):
+            waiting = self._limited(waiting, positions, limit)
         self._asked_at = now = self._clock()
         if not any(waiting.values()) and not begin:
             self._idle_since = now if self._idle_since is None else self._idle_since
             return start
         self._idle_since, self._batch_at = None, now
         self._planned = {queue: at + waiting.get(queue, 0) for queue, at in positions.items()}
-        return StreamOffset(self._planned, begin).to_json()
+        return StreamOffset(self._planned, begin, since=since).to_json()
+
+    def _limited(self, waiting: Offsets, positions: Offsets, limit: ReadLimit) -> Offsets:
+        """Return the number of messages to read of each queue."""
+        if isinstance(limit, ReadMaxRows):
+            within = BatchLimit(limit.max_rows, self.options.max_bytes)
+        elif isinstance(limit, ReadMaxBytes):
+            within = BatchLimit(size=limit.max_bytes)
+        else:
+            return waiting
+        sizes = {} if within.size is None else self._queues.sizes(waiting, positions)
+        rows = sum(waiting.values()) if within.rows is None else within.rows
+        return limited(waiting, within, sizes, turn_of(positions, rows))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """Return the ends of the queues, and the lag that the planned micro-batch leaves."""
-        ends = self._view.ends(age=REPORT_AGE)
+        try:
+            ends = self._queues.latest(age=REPORT_AGE)
+        except MQError:  # for display only; the next plan raises what has to be raised
+            return None
         left = lag(ends, self._planned)
         total = {"total": sum(left.values()), "max": max(left.values(), default=0)}
         return nested(ends) | {"@lag": total}
 
+    @in_brief
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the tasks of a micro-batch; pure, so that a restart gets the same rows."""
         before, after = StreamOffset.from_json(start), StreamOffset.from_json(end)
@@ -154,7 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         assert isinstance(partition, Task)
         wanted = wanted_rows(self.options, self.columns, self.spark_schema)
-        return read_ranges(partition.ranges, wanted, self.options.pulling)
+        return brief_rows(read_ranges(partition.ranges, wanted, self.options.pulling))
 
     # Progress
 
@@ -174,8 +190,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._progress_made is not None:
             self._progress_made.close()
-        if self._view_made is not None:
-            self._view_made.reader.close()
+        if self._queues_made is not None:
+            self._queues_made.close()
         if isinstance(sys.exc_info()[1], HUNG_UP):
             os._exit(0)
 
@@ -191,38 +207,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # The cluster
 
     @property
-    def _view(self) -> "ClusterView":
-        if self._view_made is None:
-            from pocketmq.spark.cluster_view import view_of
+    def _queues(self) -> "StreamQueues":
+        if self._queues_made is None:
+            from pocketmq.spark.stream_queues import StreamQueues
 
-            self._view_made = view_of(self.options)
-        return self._view_made
-
-    def _ends(self, known: Offsets) -> Offsets:
-        """Return the ends of the queues that can be read now.
-
-        Waits for missing queues: a broker may be restarting, a slave may be behind. Raises
-        `DataLost` for a queue that stays missing, unless the stream tolerates data loss.
-        """
-        deadline = self._clock() + self.options.reach.retry_timeout
-        ends = self._target or self._view.ends()
-        strict = self.options.pulling.fail_on_data_loss
-        while True:
-            missing = [queue for queue in known if queue not in ends] if strict else []
-            behind = [queue for queue, end in ends.items() if known.get(queue, end) > end]
-            if not missing and not behind:
-                break
-            if self._clock() > deadline:
-                if missing:
-                    raise _vanished(missing[0], known[missing[0]])
-                break
-            time.sleep(_PAUSE)
-            ends = self._view.ends(fresh=True)
-        if self._target is None:
-            return ends
-        # Queues created since then belong to another run, even if they were waited for.
-        kept = {queue: known.get(queue, 0) for queue in ends if queue not in self._target}
-        return self._target | kept
+            self._queues_made = StreamQueues(self.options, self._clock)
+        return self._queues_made
 
     def _pace(self) -> None:
         """Slow down polling, once a stream has been idle for a while.
@@ -234,37 +224,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._idle_since is not None and now - self._idle_since > IDLE:
             time.sleep(max(0.0, self._asked_at + PACE - now))
 
-    def _begin(self, before: StreamOffset, ends: Offsets) -> Offsets:
-        """Return the start of queues that are new, or were recreated with fewer messages."""
-        if before.fresh:
-            new = {queue: self._view.first(queue) for queue in ends if queue not in before.queues}
-            return before.queues | new
-        begin: Offsets = {}
-        for queue, end in ends.items():
-            at = before.queues.get(queue)
-            if at is None:
-                begin[queue] = self._view.first(queue)
-            elif at > end:
-                begin[queue] = self._shrunk(queue, at, end)
-        return begin
-
-    def _shrunk(self, queue: MessageQueue, at: int, end: int) -> int:
-        why = f"it ends at {end} now, as if the topic had been recreated"
-        lost = data_lost(queue, (at, at), why)
-        fail_or_warn(lost, fail=self.options.pulling.fail_on_data_loss)
-        return self._view.first(queue)
-
     def _worth(self, waiting: int) -> bool:
         """Return whether there is enough for a micro-batch, or it has waited long enough."""
         least = self.options.min_offsets
-        if least is None or waiting >= least or self._target is not None or self._batch_at is None:
+        if least is None or waiting >= least or self._queues.stops or self._batch_at is None:
             return True
         return self._clock() - self._batch_at >= self.options.max_delay
-
-
-def _vanished(queue: MessageQueue, at: int) -> DataLost:
-    why = "its topic or broker is no longer registered with the name server"
-    return data_lost(queue, (at, at), why)
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:

@@ -12,6 +12,7 @@ from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.requests import offsets as rows
 
+_TRIES = 5
 _OFFSET_OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 
 
@@ -31,6 +32,31 @@ def end_offset(queue: MessageQueue) -> Question[int]:
     )
     answer = yield from ask(queue, rows.GET_MAX_OFFSET, header)
     return answer.header().offset
+
+
+def first_stored(queue: MessageQueue) -> Question[int]:
+    """Return when a queue's first message was stored, in milliseconds; -1 if it has none."""
+    header = rows.GetEarliestStoreTimeRequest(
+        topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+    )
+    answer = yield from ask(queue, rows.GET_EARLIEST_MSG_STORETIME, header)
+    return answer.header().timestamp
+
+
+def first_message(queue: MessageQueue) -> Question[tuple[int, int]]:
+    """Return the first offset that a queue still holds, and when that message was stored.
+
+    The broker may delete messages between two requests, so both are asked for until they agree;
+    the time is -1 if the queue is empty, or they never do.
+    """
+    first = yield from first_offset(queue)
+    for _ in range(_TRIES):
+        stored = yield from first_stored(queue)
+        again = yield from first_offset(queue)
+        if again == first:
+            return first, stored
+        first = again
+    return first, -1
 
 
 def bounds(queue: MessageQueue) -> Question[tuple[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.requests import key_values
 
 
@@ -41,9 +41,11 @@ def put(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def get(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Return a value."""
+    """Return a value; a namespace of its own shows the queues of departed brokers."""
     header = request.header(key_values.GetKVConfigRequest)
     value = state.key_values.get(header.namespace, header.key)
+    if header.namespace == key_values.DEPARTED_NAMESPACE:
+        value = state.table.departures.of(header.key, state.clock())
     if value is None:
         remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
         raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
@@ -60,6 +62,9 @@ def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
 def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Return all values of a namespace."""
     namespace = request.header(key_values.GetKVListRequest).namespace
+    if namespace == key_values.DEPARTED_NAMESPACE:
+        table = key_values.KVTable(table=state.table.departures.all(state.clock()))
+        return request.reply(SUCCESS, body=encode_body(table))
     body = state.key_values.encoded(namespace)
     if body is None:
         remark = f"No config item, Namespace: {namespace}"

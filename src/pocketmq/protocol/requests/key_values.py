@@ -5,6 +5,9 @@ from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import NAME_SERVER, NoHeader, json_of, request
 
+DEPARTED_NAMESPACE = "POCKETMQ_DEPARTED"
+"""Shows, by topic, the readable queues of brokers that have left: `broker-a:4;broker-b:4`."""
+
 
 class KVTable(WireValue, frozen=True, kw_only=True):
     """Names and values: configuration of a name server, or a broker's runtime figures."""
