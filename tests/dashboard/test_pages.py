@@ -117,7 +117,7 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     page = viewer.page
     page.get_by_label("Topic").fill("orders")
     page.get_by_label("Search by").select_option("key")
-    page.get_by_label("Id or key").fill("A17")
+    page.get_by_label("Id, key or text").fill("A17")
     page.get_by_role("button", name="Search").press("Enter")
     page.wait_for_url("**/messages?topic=orders&by=key&value=A17*")
     viewer.live()

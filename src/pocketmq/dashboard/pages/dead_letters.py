@@ -4,20 +4,27 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.browsing.content_filter import LONGEST, ContentFilter
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.message import told_resent
-from pocketmq.dashboard.pages.messages import message_table
+from pocketmq.dashboard.pages.message_browser import MessageBrowser
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import action_button, button, confirm, note, perform, visitor
+from pocketmq.dashboard.parts import (
+    action_button,
+    button,
+    card,
+    confirm,
+    field,
+    note,
+    perform,
+    visitor,
+)
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.errors import MQError, RouteNotFound
-from pocketmq.protocol import ReceivedMessage
+from pocketmq.model.names import dead_letter_topic
 
 Row = tuple[str, TopicStatus | None]
-LIMIT = 64
-"""Dead letters shown per queue."""
 _SHOWN = 5
 
 
@@ -42,40 +49,44 @@ def add_pages(desk: Desk) -> None:
         path = (("Dead letters", "/dead-letters"), (group, link_to("groups", group)))
         title = f"Dead letters of {group}"
         with frame(desk, request, title, here="/dead-letters", path=path):
-            letters = _Letters(desk, request, group)
-            await letters.look()
+            wanted = _show_filter(request, group)
+            await _Letters(desk, request, group, wanted).browser.newest()
+
+
+def _show_filter(request: Request, group: str) -> ContentFilter:
+    """Show the form of the filter, and return the filter; one that is too long is left out."""
+    text = request.query_params.get("text", "").strip()
+    with card(), ui.element("form").classes("pm-form") as form:
+        action = link_to("dead-letters", group)
+        form.props.update({"action": action, "method": "get", "role": "search"})
+        field("Contains", "text", text, maxlength=str(LONGEST))
+        button("Filter", primary=True, kind="submit")
+    return ContentFilter.of(text[:LONGEST])
 
 
 class _Letters:
     """The open page of one group."""
 
-    def __init__(self, desk: Desk, request: Request, group: str) -> None:
+    def __init__(self, desk: Desk, request: Request, group: str, wanted: ContentFilter) -> None:
         self._desk = desk
-        self._group = group
         self._who = visitor(request)
-        self._letters: list[ReceivedMessage] = []
         with ui.element("div").classes("pm-buttons"):
             action_button(desk, "Resend selected", self._resend)
-            button("Refresh", self.look)
-        self._note = note("")
-        self._table = message_table(f"Dead letters of {group}", selectable=True)
-
-    async def look(self) -> None:
-        """Read the oldest dead letters."""
-        text = ""
-        try:
-            self._letters = (await self._desk.admin.messages.dead_letters(self._group)).messages
-        except RouteNotFound:
-            self._letters, text = [], f"Group {self._group} has no dead letters."
-        except MQError as error:
-            text = f"Cannot read dead letters: {error}"
-        if len(self._letters) >= LIMIT:
-            text = f"Showing the oldest {LIMIT} of each queue."
-        self._note.set_text(text)
-        self._table.show(self._letters)
+        self.browser = MessageBrowser(
+            desk.admin,
+            dead_letter_topic(group),
+            f"Dead letters of {group}",
+            wanted=wanted,
+            selectable=True,
+            absent=f"Group {group} has no dead letters.",
+        )
 
     async def _resend(self) -> None:
-        chosen = [each for each in self._letters if each.offset_message_id in self._table.selected]
+        chosen = [
+            each
+            for each in self.browser.messages
+            if each.offset_message_id in self.browser.table.selected
+        ]
         if not chosen:
             ui.notify("Select messages first.", type="warning")
             return

@@ -12,7 +12,7 @@ from pocketmq.admin.tracks import Track, TrackKind
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, as_hex, as_json, as_text, link_to, moment, size
 from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.pages.messages import body_of
+from pocketmq.dashboard.pages.message_table import body_of
 from pocketmq.dashboard.parts import (
     action_button,
     button,
