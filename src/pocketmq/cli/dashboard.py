@@ -58,6 +58,11 @@ _GRACE = 10.0
     metavar="TOPIC",
     help="Topic that members publish their history to, for metrics of hand-overs.",
 )
+@click.option(
+    "--no-sampling",
+    is_flag=True,
+    help="Poll the cluster only while a page is open; charts then have no past.",
+)
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
 @servers.logging_options
@@ -70,6 +75,7 @@ def command(
     password_file: Path | None,
     names: tuple[str, ...],
     events_topic: str | None,
+    no_sampling: bool,
     with_parent: bool,
     **given: Any,
 ) -> None:
@@ -88,6 +94,7 @@ def command(
         password=_password(password_file),
         allow_actions=allow_actions,
         names=names,
+        sampling=not no_sampling,
         events_topic=events_topic,
     )
     log = set_up_logging(servers.log_settings(given))

@@ -154,11 +154,14 @@ class LivePage:
 
     def _unknown(self) -> str:
         lines = []
-        for poller in {id(part[0]): part[0] for part in self._parts}.values():
-            if poller.problem is not None:
-                since = time.strftime("%H:%M:%S", time.localtime(poller.at))
-                shown = f" Showing data from {since}." if poller.at else ""
-                stop = "" if poller.problem.endswith(("?", ".")) else "."
-                lines.append(f"No response: {poller.problem}{stop}{shown}")
+        pollers = list({id(part[0]): part[0] for part in self._parts}.values())
+        # One trouble stops many queries; it is named once, with the oldest data shown.
+        for problem in dict.fromkeys(each.problem for each in pollers if each.problem is not None):
+            oldest = min(each.at for each in pollers if each.problem == problem)
+            since = time.strftime("%H:%M:%S", time.localtime(oldest))
+            shown = f" Showing data from {since}." if oldest else ""
+            stop = "" if problem.endswith(("?", ".")) else "."
+            lines.append(f"No response: {problem}{stop}{shown}")
+        for poller in pollers:
             lines += [f"No response from {name}." for name in self._missing.get(id(poller), ())]
         return "\n".join(dict.fromkeys(lines))

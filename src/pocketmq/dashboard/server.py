@@ -3,10 +3,14 @@
 The web library takes a second to import, so it is imported only after everything else worked.
 """
 
+import asyncio
 import socket
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pocketmq.admin.admin import Admin
+from pocketmq.dashboard.assignment.snapshots import poller_of
+from pocketmq.dashboard.sampling import Job, Sampler, WatchedGroups
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import CannotStart
@@ -24,6 +28,8 @@ class Dashboard:
         self._admin = admin
         self._settings = settings
         self._views = Views(admin, settings.events_topic)
+        self._sampler = Sampler(self._samples)
+        self._watched = WatchedGroups()
         self._serving: Serving | None = None
 
     async def start(self) -> str:
@@ -36,6 +42,8 @@ class Dashboard:
             await self._admin.start()
             self._serving = self._prepare()
             await self._serving.start(listening)
+            if self._settings.sampling:
+                self._sampler.start()
         except BaseException:
             listening.close()
             raise
@@ -47,8 +55,20 @@ class Dashboard:
         """Stop. Harmless before `start`."""
         if self._serving is not None:
             await self._serving.stop()
+        await self._sampler.close()
         await self._views.close()
         await self._admin.close()
+
+    def _samples(self) -> Iterator[Job]:
+        """Yield what to sample in a round: rates, lags, and the assignment of groups."""
+        views = self._views
+        yield views.cluster().sample
+        yield views.groups().sample
+        yield views.figures().sample
+        known = views.groups().value
+        groups = [each.group for each in known.groups if each.members] if known else []
+        for group in self._watched.now(groups, asyncio.get_running_loop().time()):
+            yield poller_of(views.pollers, self._admin, group).sample
 
     def _prepare(self) -> "Serving":
         from pocketmq.dashboard.app import Serving, build

@@ -20,9 +20,10 @@ from pocketmq.admin.overview import Glance
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
-from pocketmq.dashboard.charts import Rate, Rates
+from pocketmq.dashboard.broker_roll import BrokerRoll
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
+from pocketmq.dashboard.recording import Recorder
 from pocketmq.errors import MQError
 from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
 from pocketmq.model import names as topic_names
@@ -31,10 +32,11 @@ from pocketmq.protocol.requests.groups import ProducerInfo
 
 PATIENCE = 2.0
 """Seconds for a member to report its hand-overs to a monitor."""
+UNLISTED = "no name server lists it"
 
 
 class BrokerView(msgspec.Struct, frozen=True):
-    """A broker and its status; None if it did not respond, with the reason."""
+    """A broker and its status; None if it did not respond, and what is wrong with it."""
 
     place: ServerPlace
     status: BrokerStatus | None
@@ -87,8 +89,15 @@ class Views:
     def __init__(self, admin: Admin, events_topic: str | None = None) -> None:
         self._admin = admin
         self._events = None if events_topic is None else EventReader(admin, events_topic)
+        self._roll = BrokerRoll()
         self.pollers = Pollers()
-        self.rates = Rates()
+        self.rates = Recorder()
+        """Messages per second of the cluster: `in` and `out`."""
+        self.topic_rates = Recorder()
+        """Messages per second into each topic."""
+        self.group_lags = Recorder()
+        self.group_rates = Recorder()
+        """Messages per second that each group consumes."""
 
     def cluster(self) -> Poller[tuple[BrokerView, ...]]:
         """Poll all brokers, including slaves."""
@@ -141,10 +150,21 @@ class Views:
         await self.pollers.close()
 
     async def _cluster(self) -> tuple[BrokerView, ...]:
-        told = await self._admin.brokers.status()
-        views = [BrokerView(each.place, each.value) for each in told]
+        try:
+            listed = await self._admin.brokers.all()
+        except MQError:  # brokers can do without name servers for a while
+            listed = None
+        places = self._roll.call(listed, asyncio.get_running_loop().time())
+        if listed is None and not places:
+            places = await self._admin.brokers.all()
+        told = await self._admin.brokers.status_at(places)
+        here = set(places if listed is None else listed)
+        views = [
+            BrokerView(each.place, each.value, None if each.place in here else UNLISTED)
+            for each in told
+        ]
         views += [BrokerView(each.place, None, str(each.error)) for each in told.missing]
-        self.rates.add(_rate(views))
+        self.rates.add(time.time(), _rate(views))
         return tuple(sorted(views, key=lambda view: (view.place.broker, view.place.broker_id)))
 
     async def _topics(self) -> TopicsView:
@@ -160,7 +180,13 @@ class Views:
         return TopicsView(sorted({*names, *configs}), configs, frozenset(own), named(told.missing))
 
     async def _figures(self) -> dict[str, TopicStatus | None]:
-        return await self._statuses(await self._admin.topics.names())
+        found = await self._statuses(await self._admin.topics.names())
+        rates = {
+            topic: None if status is None or status.missing else status.put_tps
+            for topic, status in found.items()
+        }
+        self.topic_rates.add(time.time(), rates)
+        return found
 
     async def _dead_letters(self) -> dict[str, TopicStatus | None]:
         names = filter(topic_names.is_dead_letter_topic, await self._admin.topics.names())
@@ -181,7 +207,16 @@ class Views:
             for name in names - topic_names.SYSTEM_GROUPS
             if not topic_names.is_system_group(name)
         )
-        return GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+        view = GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+        at = time.time()
+        known = {each.group: each.progress for each in view.groups}
+        self.group_lags.add(
+            at, {group: None if each is None else max(0, each.lag) for group, each in known.items()}
+        )
+        self.group_rates.add(
+            at, {group: None if each is None else each.consume_tps for group, each in known.items()}
+        )
+        return view
 
     async def _balances(self) -> dict[str, StickyStory]:
         known = self.groups().value or await self._groups()
@@ -249,12 +284,12 @@ def named(missing: Iterable[Missing]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(each) for each in missing))
 
 
-def _rate(brokers: list[BrokerView]) -> Rate:
+def _rate(brokers: list[BrokerView]) -> dict[str, float | None]:
     """Sum the rates of all masters; None if one of them did not respond."""
     masters = [view.status for view in brokers if view.place.is_master]
     into = [None if status is None else status.put_tps for status in masters]
     out = [None if status is None else status.get_tps for status in masters]
-    return Rate(time.time(), _sum(into), _sum(out))
+    return {"in": _sum(into), "out": _sum(out)}
 
 
 def _sum(parts: list[float | None]) -> float | None:

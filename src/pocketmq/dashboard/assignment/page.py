@@ -51,12 +51,7 @@ async def show(desk: Desk, request: Request, group: str) -> None:
 
 def poller_of(desk: Desk, group: str) -> Poller[snapshots.GroupSnapshot]:
     """Return the one poller of a group that all viewers share."""
-    return desk.views.pollers.of(
-        ("assignment", group),
-        snapshots.SnapshotTaker(desk.admin, group).take,
-        snapshots.INTERVAL,
-        snapshots.RESTS,
-    )
+    return snapshots.poller_of(desk.views.pollers, desk.admin, group)
 
 
 class _Page:
@@ -267,9 +262,9 @@ def _timeline(snapshot: snapshots.GroupSnapshot) -> dict[str, Any]:
         "top": [
             {"name": queue_name(queue), "points": series} for queue, series in snapshot.top_lags
         ],
+        "unobserved": [span for span in snapshot.unobserved if span[1] >= first],
         "pauses": [span for span in snapshot.open_spans if span[1] >= first],
-        "nothing": f"No rebalance since {_clock(snapshot.began)}, when this page was opened. "
-        "Keep it open to see the next one.",
+        "nothing": f"No rebalance since {_clock(snapshot.began)}, when observation began.",
     }
 
 

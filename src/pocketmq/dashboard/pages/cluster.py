@@ -1,15 +1,14 @@
 """The first page: the brokers, and the cluster in a few numbers."""
 
-import time
-
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.charts import SPAN, rate_chart
+from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.parts import Tiles, card
+from pocketmq.dashboard.parts import Tiles
+from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
 
@@ -39,9 +38,11 @@ def _show(desk: Desk) -> None:
         ("members", "Consumers", "/clients"),
         ("lag", "Lag", "/groups"),
     )
-    with card("Messages per second, last 10 minutes"):
-        chart = ui.echart({}).classes("pm-chart")
-        chart.props["role"], chart.props["aria-label"] = "img", "Messages in and out per second"
+
+    def rates(since: float) -> dict[str, Points]:
+        return {name: views.rates.since(name, since) for name in ("in", "out")}
+
+    chart = ChartCard("Messages per second", rates, " /s")
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
@@ -54,11 +55,9 @@ def _show(desk: Desk) -> None:
         tiles.show(
             "brokers", count(len(brokers)), f"{silent} not responding" if silent else "", bad=silent
         )
-        now = time.time()
-        points = views.rates.since(now - SPAN)
-        tiles.show("in", rate(points[-1].into if points else None))
-        tiles.show("out", rate(points[-1].out if points else None))
-        chart.options.update(rate_chart(points, now))
+        for name, points in rates(0.0).items():
+            tiles.show(name, rate(points[-1][1] if points else None))
+        chart.show()
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:
@@ -91,9 +90,12 @@ def _role(view: BrokerView) -> str:
     return "master" if view.place.is_master else f"slave {view.place.broker_id}"
 
 
-def _state(view: BrokerView) -> Cell:
+def state_of(view: BrokerView) -> Cell:
+    """Return the state of a broker."""
     if view.status is None:
         return Cell("no response", tone="bad", hint=view.problem)
+    if view.problem is not None:
+        return Cell("not listed", tone="bad", hint=view.problem)
     if view.status.active is False:
         return Cell("inactive", tone="warn")
     return Cell("up", tone="good")
@@ -115,7 +117,7 @@ def _oldest(view: BrokerView) -> Cell:
 
 _COLUMNS = [
     Column[BrokerView]("Broker", lambda v: Cell(v.place.broker), lambda v: v.place.broker),
-    Column[BrokerView]("State", _state, lambda v: v.status is None),
+    Column[BrokerView]("State", state_of, lambda v: v.status is None or v.problem is not None),
     Column[BrokerView]("Cluster", lambda v: Cell(v.place.cluster), lambda v: v.place.cluster),
     Column[BrokerView]("Role", lambda v: Cell(_role(v)), lambda v: v.place.broker_id),
     Column[BrokerView]("Address", lambda v: Cell(v.place.address, tone="mono")),

@@ -10,6 +10,7 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.admin.sticky_story import StickyStory
+from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
@@ -34,6 +35,7 @@ from pocketmq.dashboard.parts import (
     perform,
     visitor,
 )
+from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_balance import BalanceMode
@@ -75,6 +77,11 @@ class _Group:
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
             action_button(desk, "Reset offsets", self._reset)
             action_button(desk, "Rebalance now", self._rebalance)
+        with ui.element("div").classes("pm-columns"):
+            with ui.element("div"):
+                self._lag_chart = ChartCard("Lag", self._lags)
+            with ui.element("div"):
+                self._rate_chart = ChartCard("Messages out per second", self._rates, " /s")
         with card("Problems") as self._box:
             ui.label("…")
         with card("Hand-over") as self._handover:
@@ -94,6 +101,17 @@ class _Group:
         self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
         self._live.show(desk.views.group(group), self._show)
         self._live.show(desk.views.group_configs(), self._show_settings)
+        self._live.show(desk.views.groups(), lambda _: self._draw())
+
+    def _lags(self, since: float) -> dict[str, Points]:
+        return {"lag": self._desk.views.group_lags.since(self._group, since)}
+
+    def _rates(self, since: float) -> dict[str, Points]:
+        return {"out": self._desk.views.group_rates.since(self._group, since)}
+
+    def _draw(self) -> None:
+        self._lag_chart.show()
+        self._rate_chart.show()
 
     def _show(self, view: GroupView) -> None:
         facts, told = view.facts, view.explanation

@@ -3,11 +3,13 @@
 from fastapi import Request
 from nicegui import ui
 
+from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import Tiles, note
+from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
 from pocketmq.model import MessageQueue, Permission, TopicConfig
@@ -48,6 +50,7 @@ class _Topic:
             ui.link("View messages", f"/messages?topic={link_to(topic)[1:]}&by=time").classes(
                 "pm-button"
             )
+        self._chart = ChartCard("Messages in per second", self._rates, " /s")
         heading("Groups")
         self._consumers = LiveTable[Consumer](
             "Groups", _CONSUMER_COLUMNS, key=lambda row: row[0], sorted_by=2, descending=True,
@@ -67,6 +70,10 @@ class _Topic:
         self._live.show(views.topic(topic), self._show)
         self._live.show(views.groups(), self._show_groups)
         self._live.show(views.topics(), self._show_settings)
+        self._live.show(views.figures(), lambda _: self._chart.show())
+
+    def _rates(self, since: float) -> dict[str, Points]:
+        return {"in": self._desk.views.topic_rates.since(self._topic, since)}
 
     def _show(self, view: TopicView) -> None:
         self._view = view

@@ -1,0 +1,56 @@
+"""What pages are given about a real cluster, whole and in pieces."""
+
+from pocketmq import aio
+from pocketmq.dashboard.assignment.snapshots import poller_of
+from pocketmq.dashboard.pages.cluster import state_of
+from pocketmq.dashboard.server import Dashboard
+from pocketmq.dashboard.settings import DashboardSettings
+from pocketmq.dashboard.views import BrokerView, Views
+from pocketmq.embedded.aio import Cluster
+
+
+def states(views: Views) -> dict[str, tuple[str, str | None]]:
+    brokers: tuple[BrokerView, ...] = views.cluster().value or ()
+    return {each.place.broker: (state_of(each).text, state_of(each).tone) for each in brokers}
+
+
+async def test_a_broker_that_is_down_is_red_and_so_are_all_when_nothing_responds() -> None:
+    async with Cluster(brokers=2) as cluster, aio.Admin(cluster.address, timeout=2.0) as admin:
+        views = Views(admin)
+        await views.cluster().sample()
+        assert states(views) == dict.fromkeys(("broker-0", "broker-1"), ("up", "good"))
+        await cluster.kill("broker-0")
+        await views.cluster().sample()
+        assert states(views) == {"broker-0": ("no response", "bad"), "broker-1": ("up", "good")}
+        await cluster.stop()
+        await views.cluster().sample()
+        assert states(views) == dict.fromkeys(("broker-0", "broker-1"), ("no response", "bad"))
+        points = views.rates.since("in", 0.0)
+        assert [value is None for _, value in points] == [False, True, True]
+        await views.close()
+
+
+async def _ignore(_: object) -> None:
+    pass
+
+
+async def test_rates_lags_and_assignments_are_sampled_though_no_page_is_open() -> None:
+    async with Cluster() as cluster:
+        await cluster.create_topic("orders", queues=2)
+        consumer = aio.PushConsumer(cluster.address, group="billing")
+        consumer.subscribe("orders", "*", _ignore)
+        async with consumer:
+            dashboard = Dashboard(aio.Admin(cluster.address), DashboardSettings(port=0))
+            await dashboard._admin.start()
+            try:
+                for job in dashboard._samples():
+                    await job()
+                views = dashboard._views
+                assert [value for _, value in views.group_lags.since("billing", 0.0)] == [0]
+                assert len(views.topic_rates.since("orders", 0.0)) == 1
+                assert len(views.rates.since("in", 0.0)) == 1
+                snapshot = poller_of(views.pollers, dashboard._admin, "billing").value
+                assert snapshot is not None
+                assert len(snapshot.moment.members) == 1
+            finally:
+                await dashboard.stop()
