@@ -14,11 +14,12 @@ def stored(
     queue: int = 0,
     broker: str = "broker-a",
     sys_flag: int = 0,
+    topic: str = "T",
     **properties: str,
 ) -> ReceivedMessage:
-    """Give a message of topic T."""
+    """Give a message, of topic T if not told otherwise."""
     record = Record(
-        topic=b"T",
+        topic=topic.encode(),
         body=body,
         queue_id=queue,
         queue_offset=offset,

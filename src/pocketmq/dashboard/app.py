@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.export_page import add_export
 from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
     clients,
@@ -72,6 +73,7 @@ def build(desk: Desk) -> App:
         text = await asyncio.to_thread(metrics_text, await _known(desk))
         return Response(text, media_type=CONTENT_TYPE)
 
+    add_export(outer, desk)
     ui.run_with(
         outer,
         title="PocketMQ",

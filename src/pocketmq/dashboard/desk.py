@@ -12,6 +12,7 @@ from typing import TypeVar
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import Resent
 from pocketmq.admin.offsets import ResetResult
+from pocketmq.dashboard.actions.sending import SendActions
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import InvalidInput, MQError
@@ -33,6 +34,7 @@ class Actions:
         self._admin = admin
         self._views = views
         self.allowed = allowed
+        self.sending = SendActions(admin, self._do)
 
     async def create_topic(self, who: str, topic: str, queues: int) -> int:
         """Create a topic; return the number of brokers that have it. Raises `NameInvalid`, too."""
@@ -74,7 +76,14 @@ class Actions:
 
         return await self._do(who, f"rebalance group {group!r}", rebalance)
 
-    async def _do(self, who: str, what: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def _do(
+        self,
+        who: str,
+        what: str,
+        work: Callable[[], Awaitable[T]],
+        result: Callable[[T], str] | None = None,
+        /,
+    ) -> T:
         if not self.allowed:
             logger.warning('action refused: user=%s action="%s"; %s', who, what, HOW_TO_ALLOW)
             raise InvalidInput(f"actions are off: {HOW_TO_ALLOW}")
@@ -83,7 +92,8 @@ class Actions:
         except MQError as error:
             logger.warning('action failed: user=%s action="%s" error="%s"', who, what, error)
             raise
-        logger.info('action done: user=%s action="%s"', who, what)
+        told = "" if result is None else f' result="{result(done)}"'
+        logger.info('action done: user=%s action="%s"%s', who, what, told)
         self._views.pollers.hurry()
         return done
 

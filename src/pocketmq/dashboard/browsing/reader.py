@@ -4,7 +4,7 @@ Joins no group and commits nothing. A queue whose broker does not respond is lef
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
@@ -114,6 +114,25 @@ class TopicReader:
                 break
             missing += await self._feed(merge, parts)
         return BrowsedPage(found, merge.rest(), scanned, tuple(dict.fromkeys(missing)))
+
+    async def oldest_first(
+        self, position: Position, wanted: ContentFilter
+    ) -> AsyncIterator[list[ReceivedMessage]]:
+        """Yield the messages of a position that pass the filter, queue by queue.
+
+        Raises the error of a broker that does not respond.
+        """
+        for queue, (first, end) in position.items():
+            offset = first
+            while offset < end:
+                page = await self._admin.messages.page(queue, offset)
+                found = [each for each in page.messages if each.queue_offset < end]
+                found = [each for each in found if wanted.matches(each)]
+                if found:
+                    yield found
+                if page.next_offset <= offset:
+                    break
+                offset = page.next_offset
 
     async def newer(self, ends: dict[MessageQueue, int]) -> TailStep:
         """Return what was stored at or after these offsets, oldest first.

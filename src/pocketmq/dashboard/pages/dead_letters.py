@@ -4,8 +4,11 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.actions.sending import BulkResent
 from pocketmq.dashboard.browsing.content_filter import LONGEST, ContentFilter
+from pocketmq.dashboard.browsing.reader import TopicReader
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.message import told_resent
@@ -22,6 +25,7 @@ from pocketmq.dashboard.parts import (
     visitor,
 )
 from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.errors import MQError
 from pocketmq.model.names import dead_letter_topic
 
 Row = tuple[str, TopicStatus | None]
@@ -70,15 +74,24 @@ class _Letters:
     def __init__(self, desk: Desk, request: Request, group: str, wanted: ContentFilter) -> None:
         self._desk = desk
         self._who = visitor(request)
+        self._topic = dead_letter_topic(group)
+        self._wanted = wanted
+        self._going: BulkResent | None = None
+        self._stop = False
         with ui.element("div").classes("pm-buttons"):
             action_button(desk, "Resend selected", self._resend)
+            action_button(desk, "Resend all", self._resend_all)
+            self._stop_button = button("Stop resending", self._stop_now)
+            self._stop_button.set_visibility(False)
+            self._progress = note("").props("role=status")
         self.browser = MessageBrowser(
             desk.admin,
-            dead_letter_topic(group),
+            self._topic,
             f"Dead letters of {group}",
             wanted=wanted,
             selectable=True,
             absent=f"Group {group} has no dead letters.",
+            exported=lambda form: link_to_export(form, self._topic, wanted.text),
         )
 
     async def _resend(self) -> None:
@@ -99,6 +112,47 @@ class _Letters:
         ]
         if await confirm(f"Resend {len(chosen)} messages?", consequences, "Resend"):
             await perform(self._desk.actions.resend(self._who, chosen), told_resent)
+
+    def _stop_now(self) -> None:
+        self._stop = True
+
+    async def _resend_all(self) -> None:
+        """Resend what is there now, or of it what passes the filter, oldest first."""
+        if self._going is not None:
+            return
+        reader = TopicReader(self._desk.admin, self._topic)
+        try:
+            position = (await reader.bounds()).position
+        except MQError as error:
+            ui.notify(str(error), type="negative")
+            return
+        total = count(sum(end - first for first, end in position.values()))
+        text = self._wanted.text
+        which = f"those of {total} dead letters that contain {text!r}" if text else f"all {total}"
+        consequences = [
+            f"Copies of {which} are sent to their original topics, oldest first.",
+            "Every group of those topics receives the copies, also if it consumed the originals.",
+            "The dead letters are kept: resending them again sends further copies.",
+        ]
+        if not await confirm("Resend all dead letters?", consequences, "Resend all"):
+            return
+        what = f"resend {which} of topic {self._topic!r}"
+        batches = reader.oldest_first(position, self._wanted)
+        self._going, self._stop = BulkResent(), False
+        self._stop_button.set_visibility(True)
+        try:
+            sending = self._desk.actions.sending
+            work = sending.resend_all(self._who, what, batches, self._went_on)
+            await perform(work, lambda done: f"{done}.")
+        finally:
+            self._going = None
+            self._stop_button.set_visibility(False)
+
+    def _went_on(self, done: BulkResent) -> bool:
+        """Show the progress, and return whether to go on."""
+        self._going = done
+        self._progress.set_text(f"{done}.")
+        return not self._stop
 
 
 def _last(status: TopicStatus | None) -> int | None:

@@ -1,6 +1,6 @@
 """Messages of a topic on a page: newest first, older ones on request, new ones as they come."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from nicegui import ui
 
@@ -26,7 +26,10 @@ _LIVE = "Live: new messages appear at the top."
 
 
 class MessageBrowser:
-    """The messages of a topic on one open page. Await `newest` once it is made."""
+    """The messages of a topic on one open page. Await `newest` once it is made.
+
+    `exported` returns the address of the same messages as a file of a format.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class MessageBrowser:
         times: tuple[int, int | None] = (0, None),
         selectable: bool = False,
         absent: str = "",
+        exported: Callable[[str], str],
     ) -> None:
         self._reader = TopicReader(admin, topic)
         self._wanted = wanted
@@ -55,6 +59,8 @@ class MessageBrowser:
             self._newer_button = button("Newer", self._newer)
             self._older_button = button("Older", self._go_older)
             self._follow_button = button("Follow live", self._follow)
+            for form, name in (("csv", "Export CSV"), ("jsonl", "Export JSON lines")):
+                ui.link(name, exported(form)).classes("pm-button").props("download")
         with ui.element("div").classes("pm-warning").props("role=alert") as self._box:
             self._warning = ui.label("").classes("pm-warning-text")
         self._note = note("").props("role=status")

@@ -1,7 +1,6 @@
 """Searching messages: a form whose result has a URL of its own."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
 import msgspec
 from fastapi import Request
@@ -10,7 +9,9 @@ from nicegui import ui
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, FoundMessages
 from pocketmq.dashboard.browsing.content_filter import ContentFilter
+from pocketmq.dashboard.browsing.time_fields import time_ms
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.frame import frame, prepare
 from pocketmq.dashboard.pages.message_browser import MessageBrowser
 from pocketmq.dashboard.pages.message_table import message_table
@@ -46,7 +47,7 @@ class MessageSearch(msgspec.Struct, frozen=True):
         if any(len(text) > _LONGEST for text in fields.values()):
             raise InvalidInput(f"search terms may have at most {_LONGEST} characters")
         way = fields["by"] if fields["by"] in WAYS else "time"
-        begin, end = (_time_ms(query.get(name, "").strip()) for name in ("from", "to"))
+        begin, end = (time_ms(query.get(name, "")) for name in ("from", "to"))
         return cls(fields["topic"], way, fields["value"], begin, end)
 
     @property
@@ -68,15 +69,6 @@ async def look(admin: Admin, search: MessageSearch) -> FoundMessages:
     return await admin.messages.by_key(
         search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
     )
-
-
-def _time_ms(text: str) -> int:
-    if not text:
-        return 0
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"{text!r} is not a time; use for example 2026-01-31T12:00") from None
 
 
 def add_pages(desk: Desk) -> None:
@@ -102,9 +94,13 @@ def add_pages(desk: Desk) -> None:
             elif search.wanted and not problem:
                 label = f"Messages of {search.topic}"
                 wanted = ContentFilter.of(search.value)
+                begin, end = (request.query_params.get(name, "") for name in ("from", "to"))
                 browser = MessageBrowser(
-                    desk.admin, search.topic, label, wanted=wanted, times=search.times
-                )
+                    desk.admin, search.topic, label, wanted=wanted, times=search.times,
+                    exported=lambda form: link_to_export(
+                        form, search.topic, search.value, begin, end
+                    ),
+                )  # fmt: skip
                 await browser.newest()
 
 

@@ -7,8 +7,9 @@ from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import Tiles, note
+from pocketmq.dashboard.parts import Tiles, action_button, note, visitor
 from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
@@ -28,14 +29,15 @@ def add_pages(desk: Desk) -> None:
         poller = desk.views.topic(topic)
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
-            _Topic(desk, topic)
+            _Topic(desk, request, topic)
 
 
 class _Topic:
     """The open page."""
 
-    def __init__(self, desk: Desk, topic: str) -> None:
+    def __init__(self, desk: Desk, request: Request, topic: str) -> None:
         self._desk = desk
+        self._who = visitor(request)
         self._topic = topic
         self._live = LivePage()
         self._view: TopicView | None = None
@@ -50,6 +52,7 @@ class _Topic:
             ui.link("View messages", f"/messages?topic={link_to(topic)[1:]}&by=time").classes(
                 "pm-button"
             )
+            action_button(desk, "Send message", lambda: write_and_send(desk, self._who, topic))
         self._chart = ChartCard("Messages in per second", self._rates, " /s")
         heading("Groups")
         self._consumers = LiveTable[Consumer](
