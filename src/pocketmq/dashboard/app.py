@@ -30,6 +30,7 @@ from pocketmq.dashboard.pages import (
     groups,
     message,
     messages,
+    missing,
     topic,
     topics,
 )
@@ -40,6 +41,7 @@ from pocketmq.errors import CannotStart
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
+    missing,
 )  # fmt: skip
 T = TypeVar("T")
 

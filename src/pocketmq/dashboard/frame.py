@@ -60,6 +60,7 @@ def frame(
         with ui.link(target="/").classes("pm-brand").props('aria-label="PocketMQ"'):
             ui.element("span").classes("pm-logo").props("aria-hidden=true")
             ui.label("PocketMQ")
+        ui.label(cluster_name(desk)).classes("pm-cluster").props('aria-label="Cluster shown"')
         with ui.element("nav").classes("pm-nav").props("aria-label=Pages"):
             for target, name in PAGES:
                 link = ui.link(name, target).classes("pm-nav-link")
@@ -78,6 +79,14 @@ def frame(
     with ui.context.client.layout, ui.element("footer").classes("pm-footer"):
         ui.label(f"PocketMQ {__version__}, {native.description}")
     ui.skip_link("Skip to content", target=main)
+
+
+def cluster_name(desk: Desk) -> str:
+    """Return which cluster is shown: its name, or names, and where its name servers are."""
+    brokers = desk.views.cluster().value or ()
+    names = sorted({view.place.cluster for view in brokers if view.place.cluster})
+    addresses = ", ".join(desk.admin.name_servers.addresses)
+    return " · ".join(filter(None, (", ".join(names), addresses)))
 
 
 def heading(text: str, level: int = 2) -> ui.element:

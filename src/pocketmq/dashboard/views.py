@@ -15,6 +15,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.sticky_story import StickyStory
@@ -24,6 +25,7 @@ from pocketmq.dashboard.broker_roll import BrokerRoll
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.dashboard.recording import Recorder
+from pocketmq.dashboard.settling import Settling
 from pocketmq.errors import MQError
 from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
 from pocketmq.model import names as topic_names
@@ -81,6 +83,8 @@ class GroupView(msgspec.Struct, frozen=True):
 
     facts: GroupFacts
     explanation: Explanation
+    passing: tuple[GroupFinding, ...] = ()
+    """Findings that are normal for now, since the group has just changed."""
 
 
 class Views:
@@ -143,7 +147,8 @@ class Views:
 
     def group(self, name: str) -> Poller[GroupView]:
         """Poll one group, including its members."""
-        return self.pollers.of(("group", name), lambda: self._group(name))
+        settling = Settling()
+        return self.pollers.of(("group", name), lambda: self._group(name, settling))
 
     async def close(self) -> None:
         """Stop polling."""
@@ -274,9 +279,13 @@ class Views:
         except MQError:
             return None
 
-    async def _group(self, name: str) -> GroupView:
+    async def _group(self, name: str, settling: Settling) -> GroupView:
         facts = await self._admin.balance.facts(name)
-        return GroupView(facts, explain(facts))
+        told = explain(facts)
+        shape = (frozenset(facts.members()), tuple(facts.queues.items()))
+        now = asyncio.get_running_loop().time()
+        lasting, passing = settling.sort(told.findings, shape, now)
+        return GroupView(facts, msgspec.structs.replace(told, findings=lasting), passing)
 
 
 def named(missing: Iterable[Missing]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.polling import Poller
+from pocketmq.dashboard.settling import passing_text
 from pocketmq.errors import MQError
 from pocketmq.model.group_balance import BalanceMode
 
@@ -60,7 +61,7 @@ class _Page:
     def __init__(self, poller: Poller[snapshots.GroupSnapshot]) -> None:
         self._poller = poller
         self._events: list[Event] = []
-        self._found: tuple[GroupFinding, ...] | None = None
+        self._found: tuple[tuple[GroupFinding, ...], str] | None = None
         self._told: tuple[Rebalance, dict[str, Any]] | None = None
         live = LivePage()
         self._standing = ui.label("Loading …").classes("as-standing")
@@ -170,7 +171,8 @@ class _Page:
         unowned = sum(held == () for held in now.owners.values()) if now.shared else 0
         unknown = sum(held is None for held in now.owners.values())
         note = f"{count(unknown)} unknown" if unknown else ""
-        tiles.show("open", count(unowned) if now.shared else "–", note, bad=unowned)
+        wrong = 0 if snapshot.passing else unowned
+        tiles.show("open", count(unowned) if now.shared else "–", note, bad=wrong)
         tiles.show("lag", lag_text(snapshot))
         last = snapshot.rebalances[-1] if snapshot.rebalances else None
         if last is None:
@@ -186,12 +188,15 @@ class _Page:
             self._mode.set_text(text)
 
     def _show_findings(self, snapshot: snapshots.GroupSnapshot) -> None:
-        if snapshot.findings == self._found:
+        passing = passing_text(snapshot.passing)
+        if (snapshot.findings, passing) == self._found:
             return
-        self._found = snapshot.findings
+        self._found = snapshot.findings, passing
         self._findings.clear()
         with self._findings:
-            if not snapshot.findings:
+            if passing:
+                ui.label(passing).classes("pm-note")
+            elif not snapshot.findings:
                 ui.label("No problems found.").classes("pm-note")
             for title, seen, cure in grouped(snapshot.findings):
                 with ui.element("article").classes("as-finding"):

@@ -24,6 +24,7 @@ from pocketmq.dashboard.assignment.observed import ObservedHistory
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
 from pocketmq.dashboard.assignment.timeline_text import TimelineText
 from pocketmq.dashboard.polling import Poller, Pollers
+from pocketmq.dashboard.settling import Settling
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.names import is_retry_topic
 
@@ -53,6 +54,8 @@ class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     moment: GroupObservation
     queue_map: QueueMapData
     findings: tuple[GroupFinding, ...]
+    passing: tuple[GroupFinding, ...] = ()
+    """Findings that are normal for now, since the group has just changed."""
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
     """The rebalances as the browser shows them."""
@@ -80,6 +83,7 @@ class SnapshotTaker:
         self._lags = Lags()
         self._seats = Seats()
         self._timeline_text = TimelineText()
+        self._settling = Settling()
         self._last: GroupSnapshot | None = None
 
     async def take(self) -> GroupSnapshot:
@@ -110,6 +114,8 @@ class SnapshotTaker:
         if self._history.observe(now) and self._last is not None:
             self._lags.lose_sight(self._last.at)
         self._lags.add(at, now.lags, list(now.owners))
+        shape = (now.members, frozenset(now.owners))
+        lasting, passing = self._settling.sort(honest(story.findings, now, facts.silent), shape, at)
         lags, rebalances = self._lags, self._history.entries()
         timeline, open_spans = self._timeline_text.rows(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
@@ -119,7 +125,8 @@ class SnapshotTaker:
             story=story,
             moment=now,
             queue_map=live_map(story, now, self._history.current, self._seats.take(now.members)),
-            findings=tuple(honest(story.findings, now, facts.silent)),
+            findings=lasting,
+            passing=passing,
             rebalances=rebalances,
             timeline=timeline,
             open_spans=open_spans,

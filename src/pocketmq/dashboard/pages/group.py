@@ -25,6 +25,7 @@ from pocketmq.dashboard.pages.group_tables import (
     member_rows,
     queue_rows,
 )
+from pocketmq.dashboard.pages.missing import is_missing, show_missing
 from pocketmq.dashboard.parts import (
     Tiles,
     action_button,
@@ -36,6 +37,7 @@ from pocketmq.dashboard.parts import (
     visitor,
 )
 from pocketmq.dashboard.recording import Points
+from pocketmq.dashboard.settling import passing_text
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_balance import BalanceMode
@@ -48,9 +50,13 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/groups/{group}")
     async def group_page(request: Request, group: str) -> None:
-        await prepare(desk.views.group(group), desk.views.group_configs())
+        poller = desk.views.group(group)
+        await prepare(poller, desk.views.group_configs())
         with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):
-            _Group(desk, request, group)
+            if is_missing(poller):
+                show_missing(poller, "All groups", "/groups")
+            else:
+                _Group(desk, request, group)
 
 
 class _Group:
@@ -61,7 +67,7 @@ class _Group:
         self._group = group
         self._who = visitor(request)
         self._live = LivePage()
-        self._findings: tuple[GroupFinding, ...] | None = None
+        self._findings: tuple[tuple[GroupFinding, ...], str] | None = None
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
             ("members", "Members", None),
@@ -131,9 +137,10 @@ class _Group:
         self._show_handover(told.sticky)
         self._members.show(member_rows(facts))
         self._queues.show(queue_rows(view))
-        if told.findings != self._findings:
-            self._findings = told.findings
-            _show_findings(self._box, told.findings)
+        shown = told.findings, passing_text(view.passing)
+        if shown != self._findings:
+            self._findings = shown
+            _show_findings(self._box, *shown)
 
     def _show_handover(self, story: StickyStory | None) -> None:
         told = [] if story is None else mode_words(story)
@@ -182,10 +189,12 @@ def _model(view: GroupView) -> str:
     return NEVER if model is None else model.value.lower().replace("_", " ")
 
 
-def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...]) -> None:
+def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...], passing: str) -> None:
     box.clear()
     with box:
-        if not findings:
+        if passing:
+            note(passing)
+        elif not findings:
             ui.label("No problems: every queue is assigned as the strategy says.").classes("pm-ok")
         for finding in findings:
             with ui.element("div").classes("pm-finding"):

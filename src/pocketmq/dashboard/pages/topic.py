@@ -7,6 +7,7 @@ from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.missing import is_missing, show_missing
 from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import Tiles, action_button, note, visitor
@@ -29,7 +30,10 @@ def add_pages(desk: Desk) -> None:
         poller = desk.views.topic(topic)
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
-            _Topic(desk, request, topic)
+            if is_missing(poller):
+                show_missing(poller, "All topics", "/topics")
+            else:
+                _Topic(desk, request, topic)
 
 
 class _Topic:

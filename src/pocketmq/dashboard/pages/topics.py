@@ -10,7 +10,8 @@ from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import action_button, button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
-from pocketmq.model.names import is_dead_letter_topic, is_retry_topic, is_system_topic
+from pocketmq.errors import NameInvalid
+from pocketmq.model.names import check_topic, is_dead_letter_topic, is_retry_topic, is_system_topic
 
 
 def add_pages(desk: Desk) -> None:
@@ -120,8 +121,16 @@ class _Topics:
             name = ui.input("Name").props("autofocus outlined dense maxlength=127")
             queues = ui.number("Queues on each broker", value=8, min=1, max=1024, precision=0)
             queues.props("outlined dense")
+            problem = ui.label("").classes("pm-bad").props("role=alert")
+
+            def check() -> None:
+                wrong = self._wrong_with(str(name.value or "").strip())
+                problem.set_text(wrong)
+                if not wrong:
+                    dialog.submit(True)
+
             with ui.element("div").classes("pm-buttons"):
-                button("Continue", lambda: dialog.submit(True), primary=True)
+                button("Continue", check, primary=True)
                 button("Cancel", lambda: dialog.submit(False))
         wanted = await dialog
         topic, number = str(name.value or "").strip(), int(queues.value or 0)
@@ -136,6 +145,14 @@ class _Topics:
         if await confirm(f"Create topic {topic}?", consequences, "Create"):
             work = self._desk.actions.create_topic(self._who, topic, number)
             await perform(work, lambda brokers: f"Topic {topic} created on {brokers} brokers.")
+
+    def _wrong_with(self, topic: str) -> str:
+        """Return why a topic cannot be created under this name, empty if it can."""
+        try:
+            check_topic(topic)
+        except NameInvalid as error:
+            return str(error)
+        return f"topic {topic!r} exists already" if topic in self._view.names else ""
 
 
 def kind(topic: str) -> str:
