@@ -39,8 +39,11 @@ def topics(shop: Shop) -> list[str]:
 def test_actions_are_off_unless_allowed(viewer: Viewer) -> None:
     for path, buttons in {
         "/topics": ["Create topic"],
-        "/groups/billing": ["Reset offsets", "Rebalance now"],
-        "/dead-letters/mailing": ["Resend selected"],
+        "/topics/orders": ["Send message", "Change settings", "Delete topic"],
+        "/groups": ["Create group"],
+        "/groups/billing": ["Reset offsets", "Rebalance now", "Change settings", "Delete group"],
+        "/dead-letters/mailing": ["Resend selected", "Resend all"],
+        "/access": ["Create user", "Change user", "Delete user", "Delete rule"],
     }.items():
         viewer.open(path)
         for name in buttons:

@@ -20,6 +20,7 @@ PAGES = {
     "messages": ("/messages?topic=orders&by=time", "Messages"),
     "dead-letters": ("/dead-letters", "Dead letters"),
     "letters": ("/dead-letters/mailing", "Dead letters of mailing"),
+    "access": ("/access", "Access"),
 }
 
 
@@ -262,12 +263,12 @@ def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(viewer: Viewer)
         return shown
 
     walk = []
-    for _ in range(10):
+    for _ in range(11):
         keyboard.press("Tab")
         walk.append(focused())
     assert walk == [
         "Skip to content", "PocketMQ", "Cluster", "Topics", "Groups", "Clients", "Messages",
-        "Dead letters", "Switch between light and dark", "Search Topics",
+        "Dead letters", "Access", "Switch between light and dark", "Search Topics",
     ]  # fmt: skip
     keyboard.type("orders")
     viewer.wait_for_rows("Topics", lambda rows: [row[0] for row in rows] == ["orders"])

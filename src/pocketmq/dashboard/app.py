@@ -23,6 +23,9 @@ from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.export_page import add_export
 from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
+    access,
+    broker,
+    client,
     clients,
     cluster,
     dead_letters,
@@ -41,7 +44,7 @@ from pocketmq.errors import CannotStart
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
-    missing,
+    missing, broker, client, access,
 )  # fmt: skip
 T = TypeVar("T")
 

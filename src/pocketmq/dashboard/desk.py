@@ -12,6 +12,8 @@ from typing import TypeVar
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import Resent
 from pocketmq.admin.offsets import ResetResult
+from pocketmq.dashboard.actions.access import AccessActions
+from pocketmq.dashboard.actions.changing import MOST_QUEUES, ChangeActions
 from pocketmq.dashboard.actions.sending import SendActions
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
@@ -24,7 +26,6 @@ logger = logging.getLogger("pocketmq.dashboard.actions")
 T = TypeVar("T")
 
 HOW_TO_ALLOW = "start the dashboard with --allow-actions"
-MOST_QUEUES = 1024
 
 
 class Actions:
@@ -35,6 +36,8 @@ class Actions:
         self._views = views
         self.allowed = allowed
         self.sending = SendActions(admin, self._do)
+        self.changing = ChangeActions(admin, self._do)
+        self.access = AccessActions(admin, self._do)
 
     async def create_topic(self, who: str, topic: str, queues: int) -> int:
         """Create a topic; return the number of brokers that have it. Raises `NameInvalid`, too."""

@@ -25,6 +25,7 @@ PAGES = (
     ("/clients", "Clients"),
     ("/messages", "Messages"),
     ("/dead-letters", "Dead letters"),
+    ("/access", "Access"),
 )
 THEME_COOKIE = "pocketmq_theme"
 _THEMES = {"dark": True, "light": False}

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -21,15 +22,17 @@ from pocketmq.admin.overview import Glance
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
+from pocketmq.dashboard.access_view import AccessView, read_access
 from pocketmq.dashboard.broker_roll import BrokerRoll
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.dashboard.recording import Recorder
 from pocketmq.dashboard.settling import Settling
-from pocketmq.errors import MQError
+from pocketmq.errors import Absent, MQError
 from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
 from pocketmq.model import names as topic_names
 from pocketmq.model.group_balance import handover_version
+from pocketmq.protocol.requests.client_calls import RunningInfo
 from pocketmq.protocol.requests.groups import ProducerInfo
 
 PATIENCE = 2.0
@@ -43,6 +46,14 @@ class BrokerView(msgspec.Struct, frozen=True):
     place: ServerPlace
     status: BrokerStatus | None
     problem: str | None = None
+
+
+class BrokerDetail(msgspec.Struct, frozen=True):
+    """The settings and figures of one broker, by RocketMQ's names."""
+
+    broker: str
+    settings: dict[str, str]
+    figures: dict[str, str]
 
 
 class TopicsView(msgspec.Struct, frozen=True):
@@ -145,6 +156,19 @@ class Views:
         """Poll one topic."""
         return self.pollers.of(("topic", name), lambda: self._topic(name))
 
+    def broker(self, address: str) -> Poller[BrokerDetail]:
+        """Poll one broker of the cluster; no other address is asked."""
+        return self.pollers.of(("broker", address), lambda: self._broker(address))
+
+    def member(self, group: str, client: str) -> Poller[RunningInfo]:
+        """Poll one member of a group."""
+        ask = partial(self._admin.groups.running_info, group, client, patience=PATIENCE)
+        return self.pollers.of(("member", group, client), ask)
+
+    def access(self) -> Poller[AccessView]:
+        """Poll users and rules."""
+        return self.pollers.of(("access",), partial(read_access, self._admin))
+
     def group(self, name: str) -> Poller[GroupView]:
         """Poll one group, including its members."""
         settling = Settling()
@@ -171,6 +195,15 @@ class Views:
         views += [BrokerView(each.place, None, str(each.error)) for each in told.missing]
         self.rates.add(time.time(), _rate(views))
         return tuple(sorted(views, key=lambda view: (view.place.broker, view.place.broker_id)))
+
+    async def _broker(self, address: str) -> BrokerDetail:
+        place = next((p for p in await self._admin.brokers.all() if p.address == address), None)
+        if place is None:
+            raise Absent("broker", address, "in this cluster")
+        settings, status = await asyncio.gather(
+            self._admin.brokers.config(address=address), self._admin.brokers.status_at([place])
+        )
+        return BrokerDetail(place.broker, settings.all()[0], status.all()[0].figures)
 
     async def _topics(self) -> TopicsView:
         names, told = await asyncio.gather(self._admin.topics.names(), self._admin.topics.configs())

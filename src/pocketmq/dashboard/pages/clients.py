@@ -9,6 +9,7 @@ from nicegui import ui
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.client import link_to_member
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.table import Cell, Column, LiveTable
@@ -126,6 +127,9 @@ _CONSUMER_COLUMNS = [
         "Group", lambda row: Cell(row[0], href=link_to("groups", row[0])), lambda row: row[0]
     ),
     *_client_columns(_member, lambda row: row[1].client_addr),
+    Column[Consumer](
+        "", lambda row: Cell("Details", href=link_to_member(row[0], row[1].client_id or ""))
+    ),
 ]
 _PRODUCER_COLUMNS = [
     Column[Producer]("Group", lambda row: Cell(row[0]), lambda row: row[0]),

@@ -5,7 +5,7 @@ from nicegui import ui
 
 from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.recording import Points
@@ -86,6 +86,10 @@ def _total(parts: list[int | None], *, unknown: bool) -> str:
     return f"≥ {count(sum(known))}" if known else UNKNOWN
 
 
+def _name(view: BrokerView) -> Cell:
+    return Cell(view.place.broker, href=link_to("brokers", view.place.address))
+
+
 def _role(view: BrokerView) -> str:
     return "master" if view.place.is_master else f"slave {view.place.broker_id}"
 
@@ -116,7 +120,7 @@ def _oldest(view: BrokerView) -> Cell:
 
 
 _COLUMNS = [
-    Column[BrokerView]("Broker", lambda v: Cell(v.place.broker), lambda v: v.place.broker),
+    Column[BrokerView]("Broker", _name, lambda v: v.place.broker),
     Column[BrokerView]("State", state_of, lambda v: v.status is None or v.problem is not None),
     Column[BrokerView]("Cluster", lambda v: Cell(v.place.cluster), lambda v: v.place.cluster),
     Column[BrokerView]("Role", lambda v: Cell(_role(v)), lambda v: v.place.broker_id),

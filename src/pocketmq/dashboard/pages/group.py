@@ -15,6 +15,7 @@ from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
+from pocketmq.dashboard.pages.change_dialogs import change_group, delete_group
 from pocketmq.dashboard.pages.group_tables import (
     MEMBER_COLUMNS,
     QUEUE_COLUMNS,
@@ -69,6 +70,7 @@ class _Group:
         self._live = LivePage()
         self._findings: tuple[tuple[GroupFinding, ...], str] | None = None
         self._facts: GroupFacts | None = None
+        self._configs: list[Setting] = []
         self._tiles = Tiles(
             ("members", "Members", None),
             ("lag", "Lag", None),
@@ -83,6 +85,8 @@ class _Group:
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
             action_button(desk, "Reset offsets", self._reset)
             action_button(desk, "Rebalance now", self._rebalance)
+            action_button(desk, "Change settings", self._change)
+            action_button(desk, "Delete group", self._delete)
         with ui.element("div").classes("pm-columns"):
             with ui.element("div"):
                 self._lag_chart = ChartCard("Lag", self._lags)
@@ -159,7 +163,18 @@ class _Group:
                             ui.label(text).classes("pm-inline")
 
     def _show_settings(self, configs: dict[str, dict[str, GroupConfig]]) -> None:
-        self._settings.show(sorted(configs.get(self._group, {}).items()))
+        self._configs = sorted(configs.get(self._group, {}).items())
+        self._settings.show(self._configs)
+
+    async def _change(self) -> None:
+        if not self._configs:
+            ui.notify("The settings are not known yet.", type="warning")
+            return
+        await change_group(self._desk, self._who, self._group, self._configs[0][1])
+
+    async def _delete(self) -> None:
+        members = UNKNOWN if self._facts is None else count(len(self._facts.members()))
+        await delete_group(self._desk, self._who, self._group, members)
 
     async def _rebalance(self) -> None:
         consequences = [

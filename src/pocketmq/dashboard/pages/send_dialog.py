@@ -1,21 +1,33 @@
 """A dialog that writes a message, shows what will happen, and sends it."""
 
-from nicegui import ui
+from typing import Any
 
 from pocketmq.dashboard.actions.sending import written_message
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.formatting import size
-from pocketmq.dashboard.frame import heading
-from pocketmq.dashboard.parts import button, confirm, perform
-from pocketmq.errors import InvalidInput
+from pocketmq.dashboard.parts import confirm, perform
 from pocketmq.model import Message
 
-_LONGEST_BODY = 256 * 1024
+_FIELDS = {
+    "body": FormField("Body", long=True, longest=256 * 1024),
+    "tag": FormField("Tag"),
+    "keys": FormField("Keys, separated by blanks"),
+    "properties": FormField(
+        "Properties, such as region=eu, one in a line", long=True, longest=8192
+    ),
+}
 
 
 async def write_and_send(desk: Desk, who: str, topic: str) -> None:
     """Ask for a message to a topic, then for confirmation, then send it."""
-    message = await _written(topic)
+
+    def checked(given: dict[str, Any]) -> Message:
+        return written_message(
+            topic, given["tag"], given["keys"], given["properties"], given["body"]
+        )
+
+    message = await fill_in(f"New message to {topic}", _FIELDS, checked)
     if message is None:
         return
     consequences = [
@@ -25,33 +37,3 @@ async def write_and_send(desk: Desk, who: str, topic: str) -> None:
     if await confirm(f"Send a message to {topic}?", consequences, "Send"):
         work = desk.actions.sending.send(who, message)
         await perform(work, lambda receipt: f"Sent: {receipt.message_id}.")
-
-
-async def _written(topic: str) -> Message | None:
-    """Return the message that was written; None if the dialog was left."""
-    with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
-        heading(f"New message to {topic}")
-        body = ui.textarea("Body").props(f"outlined dense autogrow maxlength={_LONGEST_BODY}")
-        tag = ui.input("Tag").props("outlined dense maxlength=255")
-        keys = ui.input("Keys, separated by blanks").props("outlined dense maxlength=1024")
-        properties = ui.textarea("Properties, such as region=eu, one in a line")
-        properties.props("outlined dense autogrow maxlength=8192")
-        problem = ui.label("").classes("pm-bad").props("role=alert")
-        made: list[Message] = []
-
-        def check() -> None:
-            given = (each.value or "" for each in (tag, keys, properties, body))
-            try:
-                made.append(written_message(topic, *map(str, given)))
-            except InvalidInput as error:
-                problem.set_text(str(error))
-                return
-            dialog.submit(True)
-
-        with ui.element("div").classes("pm-buttons"):
-            button("Continue", check, primary=True)
-            button("Cancel", lambda: dialog.submit(False))
-    wanted = await dialog
-    if not dialog.is_deleted:
-        dialog.delete()
-    return made[-1] if wanted and made else None

@@ -7,6 +7,7 @@ from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
 from pocketmq.dashboard.pages.missing import is_missing, show_missing
 from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
@@ -46,6 +47,7 @@ class _Topic:
         self._live = LivePage()
         self._view: TopicView | None = None
         self._groups: GroupsView | None = None
+        self._configs: list[tuple[str, TopicConfig]] = []
         self._tiles = Tiles(
             ("queues", "Queues", None),
             ("messages", "Messages stored", None),
@@ -57,6 +59,8 @@ class _Topic:
                 "pm-button"
             )
             action_button(desk, "Send message", lambda: write_and_send(desk, self._who, topic))
+            action_button(desk, "Change settings", self._change)
+            action_button(desk, "Delete topic", self._delete)
         self._chart = ChartCard("Messages in per second", self._rates, " /s")
         heading("Groups")
         self._consumers = LiveTable[Consumer](
@@ -78,6 +82,17 @@ class _Topic:
         self._live.show(views.groups(), self._show_groups)
         self._live.show(views.topics(), self._show_settings)
         self._live.show(views.figures(), lambda _: self._chart.show())
+
+    async def _change(self) -> None:
+        configs = self._configs
+        if not configs:
+            ui.notify("The settings are not known yet.", type="warning")
+            return
+        await change_topic(self._desk, self._who, self._topic, configs[0][1])
+
+    async def _delete(self) -> None:
+        held = count(messages_in(None if self._view is None else self._view.status))
+        await delete_topic(self._desk, self._who, self._topic, held)
 
     def _rates(self, since: float) -> dict[str, Points]:
         return {"in": self._desk.views.topic_rates.since(self._topic, since)}
@@ -119,7 +134,8 @@ class _Topic:
 
     def _show_settings(self, view: TopicsView) -> None:
         self._live.missing(self._desk.views.topics(), view.missing)
-        self._settings.show(sorted(view.configs.get(self._topic, {}).items()))
+        self._configs = sorted(view.configs.get(self._topic, {}).items())
+        self._settings.show(self._configs)
 
 
 def permission(bits: int) -> str:
