@@ -16,7 +16,7 @@ from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.requests.access import User
 
-GUARDED = {
+GUARDED: dict[str, str | bool] = {
     "authenticationEnabled": True,
     "authorizationEnabled": True,
     "initAuthenticationUser": '{"username":"root","password":"root-secret"}',

@@ -16,7 +16,7 @@ from pocketmq.dashboard.browsing.content_filter import ContentFilter
 from pocketmq.dashboard.browsing.export import COLUMNS, csv_text, harmless, json_lines
 from pocketmq.dashboard.browsing.reader import TopicReader
 from pocketmq.dashboard.browsing.time_fields import time_ms
-from pocketmq.dashboard.desk import Actions, Desk
+from pocketmq.dashboard.desk import Actions, Desk, Desks
 from pocketmq.dashboard.export_page import add_export, link_to_export
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
@@ -134,7 +134,7 @@ async def test_a_topic_is_loaded_as_a_file(monkeypatch: pytest.MonkeyPatch) -> N
         for number in range(450):
             await producer.send(aio.Message("orders", b"number %d" % number))
         app = FastAPI()
-        add_export(app, desk_of(admin))
+        add_export(app, Desks(desk_of(admin)))
         status, headers, body = await fetched(app, link_to_export("jsonl", "orders"))
         assert (status, headers["content-disposition"]) == (
             200,

@@ -40,7 +40,7 @@ def test_messages_come_newest_first_page_by_page_and_live(viewer: Viewer, shop: 
     shop.producer.send(mq.Message("stream", b"the very newest"))
     viewer.wait_for_rows(table, lambda rows: rows[0][4] == "the very newest")
     viewer.keep("messages-live")
-    viewer.open("/messages?topic=stream&by=time&value=NUMBER+11+")
+    viewer.open("/messages?topic=stream&by=time&value=NUMBER+11+<")
     assert bodies(viewer, table) == ["number 11 <b>"]
 
 
@@ -48,7 +48,8 @@ def test_dead_letters_come_newest_first_and_are_filtered(viewer: Viewer, shop: S
     table = "Dead letters of mailing"
     viewer.open("/dead-letters/mailing")
     assert sorted(bodies(viewer, table, 5)) == ["first letter", "second letter"]
-    assert bodies(viewer, table, 5)[0] == "second letter"
+    times = [row[1] for row in viewer.rows(table)]
+    assert times == sorted(times, reverse=True)
     with mq.Admin(shop.address) as admin:
         assert len(admin.topics.status(dead_letter_topic("mailing")).queues) == 2
     viewer.page.get_by_label("Contains").fill("FIRST")

@@ -3,9 +3,9 @@
 from pocketmq import aio
 from pocketmq.dashboard.assignment.snapshots import poller_of
 from pocketmq.dashboard.pages.cluster import state_of
-from pocketmq.dashboard.server import Dashboard
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import BrokerView, Views
+from pocketmq.dashboard.watch import ClusterWatch
 from pocketmq.embedded.aio import Cluster
 
 
@@ -40,17 +40,17 @@ async def test_rates_lags_and_assignments_are_sampled_though_no_page_is_open() -
         consumer = aio.PushConsumer(cluster.address, group="billing")
         consumer.subscribe("orders", "*", _ignore)
         async with consumer:
-            dashboard = Dashboard(aio.Admin(cluster.address), DashboardSettings(port=0))
-            await dashboard._admin.start()
+            watch = ClusterWatch(aio.Admin(cluster.address), DashboardSettings())
+            await watch.admin.start()
             try:
-                for job in dashboard._samples():
+                for job in watch.samples():
                     await job()
-                views = dashboard._views
+                views = watch.views
                 assert [value for _, value in views.group_lags.since("billing", 0.0)] == [0]
                 assert len(views.topic_rates.since("orders", 0.0)) == 1
                 assert len(views.rates.since("in", 0.0)) == 1
-                snapshot = poller_of(views.pollers, dashboard._admin, "billing").value
+                snapshot = poller_of(views.pollers, watch.admin, "billing").value
                 assert snapshot is not None
                 assert len(snapshot.moment.members) == 1
             finally:
-                await dashboard.stop()
+                await watch.close()

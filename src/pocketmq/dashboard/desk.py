@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fastapi import Request
+
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import Resent
 from pocketmq.admin.offsets import ResetResult
@@ -25,6 +27,9 @@ logger = logging.getLogger("pocketmq.dashboard.actions")
 
 T = TypeVar("T")
 
+CLUSTER = "cluster"
+"""The field of an address that names a cluster."""
+CLUSTER_COOKIE = "pocketmq_cluster"
 HOW_TO_ALLOW = "start the dashboard with --allow-actions"
 
 
@@ -103,9 +108,29 @@ class Actions:
 
 @dataclass(frozen=True)
 class Desk:
-    """What pages share: one for a dashboard, used by all browsers."""
+    """What pages share: one for each cluster, used by all browsers."""
 
     admin: Admin
     views: Views
     actions: Actions
     settings: DashboardSettings
+    name: str = ""
+    """What the cluster is called here; empty for the one that the dashboard was started for."""
+    names: tuple[str, ...] = ("",)
+    """The names of all clusters that the dashboard shows."""
+
+
+class Desks:
+    """The desks of all clusters; a browser says which one it wants."""
+
+    def __init__(self, *desks: Desk) -> None:
+        self.first = desks[0]
+        self._desks = {desk.name: desk for desk in desks}
+
+    def of(self, request: Request) -> Desk:
+        """Return the desk that an address names, else the one chosen in the header, or the first.
+
+        A page keeps the desk it was made with, whatever is chosen in other windows.
+        """
+        name = request.query_params.get(CLUSTER, request.cookies.get(CLUSTER_COOKIE, ""))
+        return self._desks.get(name, self.first)

@@ -13,7 +13,7 @@ from pocketmq.dashboard.browsing.export import MEDIA_TYPES, csv_text, json_lines
 from pocketmq.dashboard.browsing.newest_first import Position
 from pocketmq.dashboard.browsing.reader import TopicReader
 from pocketmq.dashboard.browsing.time_fields import time_ms
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import CLUSTER, Desks
 from pocketmq.dashboard.parts import visitor
 from pocketmq.errors import InvalidInput, MQError, RouteNotFound
 
@@ -25,18 +25,21 @@ MOST = 100_000
 _PAGE = 200
 
 
-def link_to_export(form: str, topic: str, text: str = "", begin: str = "", end: str = "") -> str:
+def link_to_export(
+    form: str, topic: str, text: str = "", begin: str = "", end: str = "", *, cluster: str = ""
+) -> str:
     """Return the address of a file; times are texts of a form."""
     query = {"format": form, "topic": topic, "text": text, "from": begin, "to": end}
+    query[CLUSTER] = cluster
     return f"{PATH}?{urlencode({name: value for name, value in query.items() if value})}"
 
 
-def add_export(app: FastAPI, desk: Desk) -> None:
+def add_export(app: FastAPI, desks: Desks) -> None:
     """Add the address that files are loaded from."""
 
     @app.get(PATH, response_class=Response)
     async def export(request: Request) -> Response:
-        query = request.query_params
+        desk, query = desks.of(request), request.query_params
         form, topic = query.get("format", ""), query.get("topic", "")
         if form not in MEDIA_TYPES:
             return PlainTextResponse(f"the format must be one of {', '.join(MEDIA_TYPES)}", 400)

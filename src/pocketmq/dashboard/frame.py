@@ -17,6 +17,7 @@ from nicegui import ui
 from pocketmq import __version__, native
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.polling import Poller
+from pocketmq.errors import MQError
 
 PAGES = (
     ("/", "Cluster"),
@@ -34,6 +35,11 @@ _SWITCH = """() => {
   setDark(dark);
   document.cookie = `pocketmq_theme=${dark ? "dark" : "light"}; path=/; max-age=31536000; samesite=strict`;
 }"""  # noqa: E501
+_CHOOSE = """(event) => {
+  const name = encodeURIComponent(event.target.value);
+  document.cookie = `pocketmq_cluster=${name}; path=/; max-age=31536000; samesite=strict`;
+  location.href = "/";
+}"""
 _LOGOUT = """() => {
   const form = document.createElement("form");
   form.method = "post";
@@ -62,6 +68,8 @@ def frame(
             ui.element("span").classes("pm-logo").props("aria-hidden=true")
             ui.label("PocketMQ")
         ui.label(cluster_name(desk)).classes("pm-cluster").props('aria-label="Cluster shown"')
+        if len(desk.names) > 1:
+            _cluster_choice(desk)
         with ui.element("nav").classes("pm-nav").props("aria-label=Pages"):
             for target, name in PAGES:
                 link = ui.link(name, target).classes("pm-nav-link")
@@ -86,8 +94,23 @@ def cluster_name(desk: Desk) -> str:
     """Return which cluster is shown: its name, or names, and where its name servers are."""
     brokers = desk.views.cluster().value or ()
     names = sorted({view.place.cluster for view in brokers if view.place.cluster})
-    addresses = ", ".join(desk.admin.name_servers.addresses)
-    return " · ".join(filter(None, (", ".join(names), addresses)))
+    try:
+        addresses = ", ".join(desk.admin.name_servers.addresses)
+    except MQError:  # it could not be reached yet
+        addresses = ""
+    return " · ".join(filter(None, (desk.name, ", ".join(names), addresses)))
+
+
+def _cluster_choice(desk: Desk) -> None:
+    with ui.element("select").classes("pm-input") as made:
+        for name in desk.names:
+            with ui.element("option") as option:
+                ui.label(name or "first cluster").classes("pm-inline")
+            option.props["value"] = name
+            if name == desk.name:
+                option.props["selected"] = True
+    made.props["aria-label"] = "Choose a cluster"
+    made.on("change", js_handler=_CHOOSE)
 
 
 def heading(text: str, level: int = 2) -> ui.element:

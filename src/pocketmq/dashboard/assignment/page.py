@@ -17,7 +17,7 @@ from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timelin
 from pocketmq.dashboard.assignment.experiment import Trial, try_events
 from pocketmq.dashboard.assignment.summary_text import grouped, lag_text, standing, trial_result
 from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
@@ -32,11 +32,12 @@ _TICK = 0.25
 """Seconds between two checks for a new snapshot."""
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups/{group}/assignment")
     async def assignment(group: str, request: Request) -> None:
+        desk = desks.of(request)
         await show(desk, request, group)
 
 

@@ -7,7 +7,7 @@ from nicegui import ui
 
 from pocketmq.dashboard.access_view import AccessView, RuleRow, UserRow
 from pocketmq.dashboard.actions.access import DECISIONS, USER_STATES, USER_TYPES, RuleChange
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import action_button, confirm, note, perform, visitor
@@ -18,11 +18,12 @@ from pocketmq.protocol.requests.access import User
 _EVERYWHERE = "It takes effect on every broker at once."
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/access")
     async def access(request: Request) -> None:
+        desk = desks.of(request)
         poller = desk.views.access()
         await prepare(poller)
         with frame(desk, request, "Access", here="/access"):

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.missing import is_missing, show_missing
@@ -19,11 +19,12 @@ Pair = tuple[str, str]
 _SECRET = re.compile("password|secret|token|credential|accesskey|authenticationuser")
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/brokers/{address}")
     async def broker(request: Request, address: str) -> None:
+        desk = desks.of(request)
         poller = desk.views.broker(address)
         await prepare(poller)
         title = f"Broker {poller.value.broker}" if poller.value is not None else f"Broker {address}"

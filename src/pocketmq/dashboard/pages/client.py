@@ -3,7 +3,7 @@
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.missing import is_missing, show_missing
@@ -18,19 +18,20 @@ Status = tuple[str, ConsumeStatus]
 _LONGEST_STACK = 256 * 1024
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
-    @ui.page("/groups/{group}/members/{client}")
-    async def member(request: Request, group: str, client: str) -> None:
-        poller = desk.views.member(group, client)
+    @ui.page("/groups/{group}/members/{member_id}")  # the library has a use for `client`
+    async def member(request: Request, group: str, member_id: str) -> None:
+        desk = desks.of(request)
+        poller = desk.views.member(group, member_id)
         await prepare(poller)
         path = (("Groups", "/groups"), (group, link_to("groups", group)))
-        with frame(desk, request, client, here="/clients", path=path):
+        with frame(desk, request, member_id, here="/clients", path=path):
             if is_missing(poller):
                 show_missing(poller, "All clients", "/clients")
             else:
-                _Member(desk, group, client)
+                _Member(desk, group, member_id)
 
 
 def link_to_member(group: str, client: str) -> str:

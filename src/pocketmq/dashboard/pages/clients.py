@@ -6,7 +6,7 @@ from typing import TypeVar
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.client import link_to_member
@@ -22,11 +22,12 @@ Producer = tuple[str, ProducerInfo, tuple[str, ...]]
 Row = TypeVar("Row")
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/clients")
     async def clients(request: Request) -> None:
+        desk = desks.of(request)
         await prepare(desk.views.groups(), desk.views.producers())
         with frame(desk, request, "Clients", here="/clients"):
             _show(desk)

@@ -4,7 +4,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.chart_card import ChartCard
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import Tiles
@@ -15,11 +15,12 @@ from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
 _FULL = 0.85
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/")
     async def cluster(request: Request) -> None:
+        desk = desks.of(request)
         views = desk.views
         views.groups().want()  # they take longer; their tiles are filled when they arrive
         await prepare(views.cluster(), views.topics())

@@ -7,7 +7,7 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.actions.sending import BulkResent
 from pocketmq.dashboard.browsing.content_filter import LONGEST, ContentFilter
 from pocketmq.dashboard.browsing.reader import TopicReader
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, prepare
@@ -32,11 +32,12 @@ Row = tuple[str, TopicStatus | None]
 _SHOWN = 5
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the pages."""
 
     @ui.page("/dead-letters")
     async def dead_letters(request: Request) -> None:
+        desk = desks.of(request)
         poller = desk.views.dead_letters()
         await prepare(poller)
         with frame(desk, request, "Dead letters", here="/dead-letters"):
@@ -50,6 +51,7 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/dead-letters/{group}", response_timeout=20)
     async def letters_of(request: Request, group: str) -> None:
+        desk = desks.of(request)
         path = (("Dead letters", "/dead-letters"), (group, link_to("groups", group)))
         title = f"Dead letters of {group}"
         with frame(desk, request, title, here="/dead-letters", path=path):
@@ -91,7 +93,7 @@ class _Letters:
             wanted=wanted,
             selectable=True,
             absent=f"Group {group} has no dead letters.",
-            exported=lambda form: link_to_export(form, self._topic, wanted.text),
+            exported=lambda form: link_to_export(form, self._topic, wanted.text, cluster=desk.name),
         )
 
     async def _resend(self) -> None:

@@ -11,7 +11,7 @@ from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.dashboard.chart_card import ChartCard
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
@@ -46,11 +46,12 @@ from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups/{group}")
     async def group_page(request: Request, group: str) -> None:
+        desk = desks.of(request)
         poller = desk.views.group(group)
         await prepare(poller, desk.views.group_configs())
         with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):

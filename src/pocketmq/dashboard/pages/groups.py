@@ -4,7 +4,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.overview import Glance
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, rate
 from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.change_dialogs import create_group
@@ -14,11 +14,12 @@ from pocketmq.dashboard.views import GroupsView
 from pocketmq.protocol.peers import version_name
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups")
     async def groups(request: Request) -> None:
+        desk = desks.of(request)
         poller = desk.views.groups()
         await prepare(poller)
         who = visitor(request)

@@ -10,7 +10,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, FoundMessages
 from pocketmq.dashboard.browsing.content_filter import ContentFilter
 from pocketmq.dashboard.browsing.time_fields import time_ms
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.frame import frame, prepare
 from pocketmq.dashboard.pages.message_browser import MessageBrowser
@@ -71,11 +71,12 @@ async def look(admin: Admin, search: MessageSearch) -> FoundMessages:
     )
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/messages", response_timeout=20)
     async def messages(request: Request) -> None:
+        desk = desks.of(request)
         await prepare(desk.views.topics())
         problem, found, search = "", None, MessageSearch()
         try:
@@ -98,7 +99,7 @@ def add_pages(desk: Desk) -> None:
                 browser = MessageBrowser(
                     desk.admin, search.topic, label, wanted=wanted, times=search.times,
                     exported=lambda form: link_to_export(
-                        form, search.topic, search.value, begin, end
+                        form, search.topic, search.value, begin, end, cluster=desk.name
                     ),
                 )  # fmt: skip
                 await browser.newest()

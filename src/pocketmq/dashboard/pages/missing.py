@@ -8,7 +8,7 @@ from nicegui import app as pages
 from nicegui.page import page
 from starlette.responses import PlainTextResponse, Response
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desks
 from pocketmq.dashboard.frame import TICK, frame
 from pocketmq.dashboard.parts import note
 from pocketmq.dashboard.polling import Poller
@@ -17,11 +17,12 @@ _LIBRARY = "/_nicegui"
 _LONGEST = 200
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page for all addresses without one."""
 
     @pages.exception_handler(404)
     async def missing(request: Request, _: Exception) -> Response:
+        desk = desks.of(request)
         path = request.url.path
         if path.startswith(_LIBRARY):
             return PlainTextResponse("not found", 404)

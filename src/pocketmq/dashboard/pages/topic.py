@@ -4,7 +4,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.chart_card import ChartCard
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
@@ -23,11 +23,12 @@ Consumer = tuple[str, int | None, int | None]
 """Group, members, lag in this topic."""
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/topics/{topic}")
     async def topic_page(request: Request, topic: str) -> None:
+        desk = desks.of(request)
         poller = desk.views.topic(topic)
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):

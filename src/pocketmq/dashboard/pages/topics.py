@@ -7,7 +7,7 @@ from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.actions.changing import TopicChange
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, prepare
@@ -18,11 +18,12 @@ from pocketmq.errors import InvalidInput
 from pocketmq.model.names import check_topic, is_dead_letter_topic, is_retry_topic, is_system_topic
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/topics")
     async def topics(request: Request) -> None:
+        desk = desks.of(request)
         desk.views.figures().want()  # they take longer than names
         await prepare(desk.views.topics())
         with frame(desk, request, "Topics", here="/topics"):
