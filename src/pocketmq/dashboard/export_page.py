@@ -37,7 +37,6 @@ def link_to_export(
 def add_export(app: FastAPI, desks: Desks) -> None:
     """Add the address that files are loaded from."""
 
-    @app.get(PATH, response_class=Response)
     async def export(request: Request) -> Response:
         desk, query = desks.of(request), request.query_params
         form, topic = query.get("format", ""), query.get("topic", "")
@@ -61,6 +60,8 @@ def add_export(app: FastAPI, desks: Desks) -> None:
         lines = _lines(reader, bounds.position, wanted, form)
         logger.info("messages exported: user=%s topic=%r format=%s", visitor(request), topic, form)
         return StreamingResponse(lines, media_type=MEDIA_TYPES[form], headers=headers)
+
+    app.add_api_route(PATH, export, response_class=Response)
 
 
 async def _lines(

@@ -88,13 +88,13 @@ class _Group:
             action_button(desk, "Rebalance now", self._rebalance)
             action_button(desk, "Change settings", self._change)
             action_button(desk, "Delete group", self._delete)
+        with card("Problems") as self._box:
+            ui.label("…")
         with ui.element("div").classes("pm-columns"):
             with ui.element("div"):
                 self._lag_chart = ChartCard("Lag", self._lags)
             with ui.element("div"):
                 self._rate_chart = ChartCard("Messages out per second", self._rates, " /s")
-        with card("Problems") as self._box:
-            ui.label("…")
         with card("Hand-over") as self._handover:
             pass
         self._told: list[str] | None = None
