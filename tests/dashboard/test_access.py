@@ -27,13 +27,13 @@ BOTH = ("broker-0", "broker-1")
 
 
 @asynccontextmanager
-async def guarded() -> AsyncIterator[tuple[Actions, Views]]:
+async def guarded() -> AsyncIterator[tuple[Actions, Views, Cluster]]:
     async with (
         Cluster(brokers=2, config=GUARDED) as cluster,
         aio.Admin(cluster.address, credentials=ROOT) as admin,
     ):
         views = Views(admin)
-        yield Actions(admin, views, allowed=True), views
+        yield Actions(admin, views, allowed=True), views, cluster
         await views.close()
 
 
@@ -49,7 +49,7 @@ async def test_users_and_rules_are_made_changed_and_deleted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "pocketmq.dashboard.actions")
-    async with guarded() as (actions, views):
+    async with guarded() as (actions, views, cluster):
         act = actions.access
         alice = User(username="alice", password="her secret", user_type="Normal")
         assert await act.create_user("me", alice) == 2
@@ -60,8 +60,16 @@ async def test_users_and_rules_are_made_changed_and_deleted(
         )
         assert await act.change_user("me", changed) == 2
         assert UserRow("alice", "Super", "disable", BOTH) in (await seen(views)).users
+        enabled = User(username="alice", password="", user_type="Super", user_status="enable")
+        assert await act.change_user("me", enabled) == 2
+        alice_now = aio.Credentials(access_key="alice", secret_key="new secret")
+        async with aio.Admin(cluster.address, credentials=alice_now) as her:
+            assert len((await her.access.users()).all()) == 2, "the password has stayed"
         rule = RuleChange("User:alice", ["Topic:orders"], ["Pub"], "Allow", [])
         assert await act.put_rule("me", rule) == 2
+        rule = RuleChange("User:alice", ["Topic:other"], ["Sub"], "Allow", [])
+        assert await act.put_rule("me", rule) == 2
+        assert await act.delete_rule("me", "User:alice", "Topic:other") == 2
         rule = RuleChange("User:alice", ["Topic:orders"], ["Pub", "Sub"], "Deny", ["10.0.0.1"])
         assert await act.put_rule("me", rule) == 2
         assert (await seen(views)).rules == [
@@ -80,7 +88,7 @@ async def test_users_and_rules_are_made_changed_and_deleted(
 
 
 async def test_a_broker_shows_its_settings_but_no_secret_and_no_other_address_is_asked() -> None:
-    async with guarded() as (_, views):
+    async with guarded() as (_, views, _):
         await views.cluster().sample()
         brokers = views.cluster().value or ()
         poller = views.broker(brokers[0].place.address)

@@ -139,10 +139,13 @@ async def test_a_broker_that_is_down_is_named_and_the_others_are_read() -> None:
 
 
 def test_a_filter_looks_into_everything_an_application_sets() -> None:
-    message = stored(b'{"city": "Z\xc3\xbcrich"}', TAGS="paid", KEYS="A1 B2", region="eu")
+    message = stored(
+        b'{"city": "Z\xc3\xbcrich"}', TAGS="paid", KEYS="A1 B2", region="eu",
+        UNIQ_KEY="7F", WAIT="true",
+    )  # fmt: skip
     for text in ("zürich", "ZÜRICH", "paid", "b2", "region=EU", "EU", "  city "):
         assert ContentFilter.of(text).matches(message), text
-    for text in ("bern", "region=us", "WAIT", "MIN_OFFSET"):
+    for text in ("bern", "region=us", "WAIT", "MIN_OFFSET", "TAGS=paid", "UNIQ_KEY"):
         assert not ContentFilter.of(text).matches(message), text
     with pytest.raises(InvalidInput, match="at most 1024"):
         ContentFilter.of("x" * (LONGEST + 1))

@@ -11,7 +11,7 @@ from pocketmq.dashboard.actions.changing import ChangeActions, GroupChange, Topi
 from pocketmq.dashboard.desk import Actions
 from pocketmq.dashboard.views import Views
 from pocketmq.embedded.aio import Cluster
-from pocketmq.errors import Absent, InvalidInput, MQError, RouteNotFound
+from pocketmq.errors import Absent, InvalidInput, RouteNotFound
 from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.model.names import dead_letter_topic
 
@@ -58,6 +58,14 @@ async def test_a_group_is_made_changed_and_deleted(caplog: pytest.LogCaptureFixt
             assert (config.retry_max_times, config.consume_enable) == (9, False)
             assert (config.consume_broadcast_enable, config.consume_message_orderly) == (True, True)
             assert (config.retry_queue_nums, config.consume_timeout_minute) == (5, 7)
+        await admin.topics.create(TopicConfig(topic_name="orders", read_queue_nums=1))
+        (queue, *_) = (await admin.topics.route("orders")).subscribe_queues("orders")
+        await admin.offsets.commit("billing", queue, 5)
+        assert (await admin.groups.progress("billing", "orders")).queues[queue].consumer_offset == 5
+        assert await act.delete_group("me", "billing") == 2
+        await act.create_group("me", "billing", change)
+        progress = await admin.groups.progress("billing", "orders")
+        assert 5 not in {each.consumer_offset for each in progress.queues.values()}
         assert await act.delete_group("me", "billing") == 2
         assert (await admin.groups.config("billing")).answers == ()
         assert dead_letter_topic("billing") not in await admin.topics.names()
@@ -93,12 +101,13 @@ async def test_nothing_is_changed_where_actions_are_off_or_brokers_need_it() -> 
                 await work
     async with changing() as (act, _):
         for work in (
+            act.delete_topic("me", "rmq_sys_nothing"),
             act.delete_topic("me", "SCHEDULE_TOPIC_XXXX"),
             act.change_topic("me", "rmq_sys_wheel_timer", TopicChange(6, 2, 4)),
             act.delete_group("me", "CID_RMQ_SYS_TRANS"),
             act.change_group("me", "TOOLS_CONSUMER", group),
         ):
-            with pytest.raises(MQError, match="system"):
+            with pytest.raises(InvalidInput, match=r"is a system .*; it cannot be changed here"):
                 await work
 
 

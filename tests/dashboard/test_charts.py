@@ -75,3 +75,6 @@ def test_of_too_many_names_the_ones_not_seen_for_longest_go() -> None:
     assert recorder.since("new", 0.0) == [(3.0, 3.0)]
     assert len(recorder.since("kept", 0.0)) == 2
     assert recorder.since("never", 0.0) == []
+    recorder.add(20.0, {"kept": None, "new": 0.0})
+    assert recorder.since("kept", 20.0) == [(20.0, None)]
+    assert recorder.since("new", 20.0) == [(20.0, 0.0)]

@@ -164,6 +164,21 @@ async def test_a_topic_is_loaded_as_a_file(monkeypatch: pytest.MonkeyPatch) -> N
         assert status == 503
 
 
+async def test_there_is_no_file_that_lacks_a_broker() -> None:
+    async with (
+        Cluster(brokers=2, faults=True) as cluster,
+        aio.Admin(cluster.address, timeout=0.5) as admin,
+    ):
+        await cluster.create_topic("orders", queues=1)
+        app = FastAPI()
+        add_export(app, Desks(desk_of(admin)))
+        assert (await fetched(app, link_to_export("csv", "orders")))[0] == 200
+        await cluster.partition("broker-0")
+        status, _, body = await fetched(app, link_to_export("csv", "orders"))
+        await cluster.heal("broker-0")
+        assert (status, b"No response from broker-0" in body) == (503, True)
+
+
 async def test_messages_are_sent_and_resent_in_bulk() -> None:
     async with Cluster() as cluster, aio.Admin(cluster.address) as admin:
         await cluster.create_topic("orders", queues=2)

@@ -1,16 +1,21 @@
 """What pages are given about a real cluster, whole and in pieces."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
 from pocketmq import aio
 from pocketmq.dashboard.assignment.snapshots import poller_of
 from pocketmq.dashboard.pages.cluster import state_of
 from pocketmq.dashboard.settings import DashboardSettings
-from pocketmq.dashboard.views import BrokerView, Views
+from pocketmq.dashboard.views import Views, silenced
 from pocketmq.dashboard.watch import ClusterWatch
 from pocketmq.embedded.aio import Cluster
 
 
 def states(views: Views) -> dict[str, tuple[str, str | None]]:
-    brokers: tuple[BrokerView, ...] = views.cluster().value or ()
+    poller = views.cluster()
+    brokers = silenced(poller.value or (), poller.problem)
     return {each.place.broker: (state_of(each).text, state_of(each).tone) for each in brokers}
 
 
@@ -24,9 +29,60 @@ async def test_a_broker_that_is_down_is_red_and_so_are_all_when_nothing_responds
         assert states(views) == {"broker-0": ("no response", "bad"), "broker-1": ("up", "good")}
         await cluster.stop()
         await views.cluster().sample()
+        assert "no name server answers" in (views.cluster().problem or "")
         assert states(views) == dict.fromkeys(("broker-0", "broker-1"), ("no response", "bad"))
         points = views.rates.since("in", 0.0)
         assert [value is None for _, value in points] == [False, True, True]
+        await views.close()
+
+
+@asynccontextmanager
+async def forwarded(address: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
+    """Give another address of a server, and a function that cuts it off."""
+    host, port = address.split(":")
+    open_ends: list[asyncio.StreamWriter] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(1 << 16):
+                target.write(data)
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(host, int(port))
+        open_ends.extend((writer, back))
+        tasks.update({asyncio.create_task(pass_on(reader, back))})
+        await pass_on(there, writer)
+
+    server = await asyncio.start_server(meet, "127.0.0.1", 0)
+
+    def cut() -> None:
+        server.close()
+        for each in open_ends:
+            each.transport.abort()
+
+    own = server.sockets[0].getsockname()
+    try:
+        yield f"{own[0]}:{own[1]}", cut
+    finally:
+        cut()
+        await asyncio.gather(*tasks)
+
+
+async def test_brokers_that_respond_are_up_though_no_name_server_does() -> None:
+    async with (
+        Cluster() as cluster,
+        forwarded(cluster.address) as (address, cut),
+        aio.Admin(address, timeout=2.0) as admin,
+    ):
+        views = Views(admin)
+        await views.cluster().sample()
+        cut()
+        await views.cluster().sample()
+        assert states(views) == {"broker-0": ("up", "good")}
+        assert views.cluster().problem is None
+        await views.topics().sample()
+        assert "no name server answers" in (views.topics().problem or "")
         await views.close()
 
 

@@ -179,14 +179,16 @@ class Views:
         await self.pollers.close()
 
     async def _cluster(self) -> tuple[BrokerView, ...]:
+        listed, trouble = None, None
         try:
             listed = await self._admin.brokers.all()
-        except MQError:  # brokers can do without name servers for a while
-            listed = None
+        except MQError as error:  # brokers can do without name servers for a while
+            trouble = error
         places = self._roll.call(listed, asyncio.get_running_loop().time())
-        if listed is None and not places:
-            places = await self._admin.brokers.all()
         told = await self._admin.brokers.status_at(places)
+        if trouble is not None and not told.answers:
+            self.rates.add(time.time(), {"in": None, "out": None})
+            raise trouble
         here = set(places if listed is None else listed)
         views = [
             BrokerView(each.place, each.value, None if each.place in here else UNLISTED)
@@ -319,6 +321,13 @@ class Views:
         now = asyncio.get_running_loop().time()
         lasting, passing = settling.sort(told.findings, shape, now)
         return GroupView(facts, msgspec.structs.replace(told, findings=lasting), passing)
+
+
+def silenced(brokers: tuple[BrokerView, ...], problem: str | None) -> tuple[BrokerView, ...]:
+    """Return brokers as they are when nothing in the cluster responds: none of them does."""
+    if problem is None:
+        return brokers
+    return tuple(BrokerView(each.place, None, problem) for each in brokers)
 
 
 def named(missing: Iterable[Missing]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
+from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView, silenced
 
 _FULL = 0.85
 
@@ -50,7 +50,8 @@ def _show(desk: Desk) -> None:
         empty="No broker is registered with the name server.",
     )  # fmt: skip
 
-    def show_brokers(brokers: tuple[BrokerView, ...]) -> None:
+    def show_brokers(last: tuple[BrokerView, ...]) -> None:
+        brokers = silenced(last, views.cluster().problem)
         told = [view.status for view in brokers if view.status is not None]
         silent = len(brokers) - len(told)
         tiles.show(
