@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pocketmq.dashboard.charts import line_chart, unobserved
+from pocketmq.dashboard.charts import line_chart, thinned, unobserved
 from pocketmq.dashboard.recording import KEPT, STEP, Points, RecordedFigure, Recorder
 
 
@@ -44,6 +44,24 @@ def test_while_nobody_looks_there_is_a_gap_that_says_so() -> None:
 def test_samples_that_come_as_they_should_leave_nothing_unobserved() -> None:
     assert unobserved([float(at) for at in range(0, 600, 10)], 0.0, 600.0) == []
     assert unobserved([], 0.0, 600.0) == [(0.0, 600.0)]
+
+
+def test_a_long_time_is_drawn_with_few_points_that_keep_peaks_and_unknowns() -> None:
+    points: Points = [(float(at), 1.0) for at in range(0, 6 * 3600, 10)]
+    points[777] = (7770.0, 99.0)
+    points[1234] = (12340.0, None)
+    few = thinned(points, 6 * 3600.0)
+    assert len(few) <= 410
+    assert {(7770.0, 99.0), (12340.0, None), points[-1]} <= set(few)
+    assert [at for at, _ in few] == sorted(at for at, _ in few)
+    assert thinned(points[:60], 600.0) == points[:60]
+    assert thinned([], 600.0) == []
+    chart = line_chart({"in": points}, 6 * 3600.0, 6 * 3600.0)
+    unknown = [at for at, value in chart["series"][0]["data"] if value is None]
+    assert unknown == [12_340_000], "thinning makes no gaps"
+    with_gap = points[:800] + points[850:]
+    chart = line_chart({"in": with_gap}, 6 * 3600.0, 6 * 3600.0)
+    assert next(at for at, value in chart["series"][0]["data"] if value is None) == 8_499_999
 
 
 def test_points_are_some_seconds_apart_and_the_newest_is_always_there() -> None:

@@ -155,6 +155,7 @@ async def test_a_topic_is_loaded_as_a_file(monkeypatch: pytest.MonkeyPatch) -> N
             (link_to_export("csv", 'no"\r\nwhere'), 404, b"there is no topic"),
             (link_to_export("csv", "orders", begin="tomorrow"), 400, b"not a time"),
             (link_to_export("csv", "orders", "x" * 2000), 400, b"at most 1024"),
+            (link_to_export("csv", "orders", cluster="other"), 404, b"no such cluster"),
         ):
             status, _, body = await fetched(app, target)
             assert status == wanted

@@ -19,7 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
 from pocketmq.dashboard.assignment import page as assignment
-from pocketmq.dashboard.desk import CLUSTER, Desk, Desks
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.export_page import add_export
 from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
@@ -75,8 +75,9 @@ def build(desks: Desks) -> App:
 
     @outer.get(METRICS_PATH, response_class=Response)
     async def metrics(request: Request) -> Response:
-        named = request.query_params.get(CLUSTER) is not None
-        desk = desks.of(request) if named else desks.first
+        desk = desks.named_by(request)
+        if desk is None:
+            return Response("there is no such cluster here", 404, media_type="text/plain")
         text = await asyncio.to_thread(metrics_text, await _known(desk))
         return Response(text, media_type=CONTENT_TYPE)
 

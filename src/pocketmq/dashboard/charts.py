@@ -17,6 +17,8 @@ GAP = 60.0
 _COLOURS = ("#5969e6", "#2f9e62")
 _GREY = "#8b92a8"
 """Lines and text that are readable on light and on dark ground."""
+_POINTS = 400
+"""Parts that a line is drawn in."""
 _NOT_OBSERVED = "not observed"
 
 
@@ -27,7 +29,8 @@ def line_chart(
     labels = {"color": _GREY}
     begin = now - span
     series = [
-        _line(name, _broken(points), number) for number, (name, points) in enumerate(lines.items())
+        _line(name, _drawn(points, span), number)
+        for number, (name, points) in enumerate(lines.items())
     ]
     times = sorted({at for points in lines.values() for at, _ in points})
     if series:
@@ -62,6 +65,24 @@ def unobserved(times: list[float], begin: float, now: float) -> list[tuple[float
     return [(since, until) for since, until in pairwise(edges) if until - since > GAP]
 
 
+def thinned(points: Points, span: float) -> Points:
+    """Return few enough points to be sent often: the peak of each part, and what is unknown."""
+    width = span / _POINTS
+    kept: Points = []
+    part: float | None = None
+    for at, value in points:
+        if part is not None and at // width == part and (value is None) == (kept[-1][1] is None):
+            known = kept[-1][1]
+            if value is not None and known is not None and value >= known:
+                kept[-1] = (at, value)
+            continue
+        kept.append((at, value))
+        part = at // width
+    if points and kept[-1] != points[-1]:
+        kept.append(points[-1])
+    return kept
+
+
 def _shaded(spans: list[tuple[float, float]]) -> dict[str, Any]:
     return {
         "silent": True,
@@ -87,16 +108,22 @@ def _line(name: str, data: list[list[float | None]], number: int) -> dict[str, A
     }
 
 
-def _broken(points: Points) -> list[list[float | None]]:
+def _drawn(points: Points, span: float) -> list[list[float | None]]:
     """Return points as ECharts takes them: None, which breaks the line, where nothing is known."""
-    data: list[list[float | None]] = []
-    last: float | None = None
+    return [
+        [_ms(at), None if value is None else round(value, 1)]
+        for at, value in thinned(broken(points), span)
+    ]
+
+
+def broken(points: Points) -> Points:
+    """Return points with an unknown one at the end of each gap, which no line may cross."""
+    marked: Points = []
     for at, value in points:
-        if last is not None and at - last > GAP:
-            data.append([_ms(at) - 1, None])
-        data.append([_ms(at), None if value is None else round(value, 1)])
-        last = at
-    return data
+        if marked and at - marked[-1][0] > GAP:
+            marked.append((at - 0.001, None))
+        marked.append((at, value))
+    return marked
 
 
 def _tooltip(unit: str) -> str:
@@ -105,4 +132,4 @@ def _tooltip(unit: str) -> str:
 
 
 def _ms(seconds: float) -> int:
-    return int(seconds * 1000)
+    return round(seconds * 1000)

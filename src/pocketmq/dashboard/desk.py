@@ -134,3 +134,7 @@ class Desks:
         """
         name = request.query_params.get(CLUSTER, request.cookies.get(CLUSTER_COOKIE, ""))
         return self._desks.get(name, self.first)
+
+    def named_by(self, request: Request) -> Desk | None:
+        """Return the desk that an address names, the first if it names none; None if unknown."""
+        return self._desks.get(request.query_params.get(CLUSTER, ""))

@@ -30,15 +30,18 @@ def link_to_export(
 ) -> str:
     """Return the address of a file; times are texts of a form."""
     query = {"format": form, "topic": topic, "text": text, "from": begin, "to": end}
-    query[CLUSTER] = cluster
-    return f"{PATH}?{urlencode({name: value for name, value in query.items() if value})}"
+    given = {name: value for name, value in query.items() if value}
+    # Also if it is empty: the first cluster, whatever has been chosen in another window.
+    return f"{PATH}?{urlencode({**given, CLUSTER: cluster})}"
 
 
 def add_export(app: FastAPI, desks: Desks) -> None:
     """Add the address that files are loaded from."""
 
     async def export(request: Request) -> Response:
-        desk, query = desks.of(request), request.query_params
+        desk, query = desks.named_by(request), request.query_params
+        if desk is None:
+            return PlainTextResponse("there is no such cluster here", 404)
         form, topic = query.get("format", ""), query.get("topic", "")
         if form not in MEDIA_TYPES:
             return PlainTextResponse(f"the format must be one of {', '.join(MEDIA_TYPES)}", 400)

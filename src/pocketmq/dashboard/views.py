@@ -304,6 +304,8 @@ class Views:
     async def _topic(self, name: str) -> TopicView:
         route = await self._admin.topics.route(name)
         status, told = await asyncio.gather(self._status(name), self._admin.topics.consumers(name))
+        rate = None if status is None or status.missing else status.put_tps
+        self.topic_rates.add(time.time(), {name: rate})
         groups = tuple(sorted({group for names in told.values() for group in names}))
         missing = (*(status.missing if status is not None else ()), *told.missing)
         return TopicView(route, status, groups, named(missing))
@@ -316,11 +318,20 @@ class Views:
 
     async def _group(self, name: str, settling: Settling) -> GroupView:
         facts = await self._admin.balance.facts(name)
+        self.group_lags.add(time.time(), {name: _lag(facts)})
         told = explain(facts)
         shape = (frozenset(facts.members()), tuple(facts.queues.items()))
         now = asyncio.get_running_loop().time()
         lasting, passing = settling.sort(told.findings, shape, now)
         return GroupView(facts, msgspec.structs.replace(told, findings=lasting), passing)
+
+
+def _lag(facts: GroupFacts) -> int | None:
+    """Return the lag of a group, None if a broker did not respond."""
+    if facts.unseen_brokers:
+        return None
+    behind = (each.broker_offset - each.consumer_offset for each in facts.progress.values())
+    return max(0, sum(behind))
 
 
 def silenced(brokers: tuple[BrokerView, ...], problem: str | None) -> tuple[BrokerView, ...]:

@@ -112,7 +112,8 @@ class _Group:
         self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
         self._live.show(desk.views.group(group), self._show)
         self._live.show(desk.views.group_configs(), self._show_settings)
-        self._live.show(desk.views.groups(), lambda _: self._draw())
+        if not desk.settings.sampling:  # else the rate is sampled
+            self._live.show(desk.views.groups(), lambda _: None)
 
     def _lags(self, since: float) -> dict[str, Points]:
         return {"lag": self._desk.views.group_lags.since(self._group, since)}
@@ -127,6 +128,7 @@ class _Group:
     def _show(self, view: GroupView) -> None:
         facts, told = view.facts, view.explanation
         self._facts = facts
+        self._draw()
         self._live.missing(
             self._desk.views.group(self._group),
             [f"{broker}: {reason}" for broker, reason in sorted(facts.unseen_brokers.items())],

@@ -82,7 +82,6 @@ class _Topic:
         self._live.show(views.topic(topic), self._show)
         self._live.show(views.groups(), self._show_groups)
         self._live.show(views.topics(), self._show_settings)
-        self._live.show(views.figures(), lambda _: self._chart.show())
 
     async def _change(self) -> None:
         configs = self._configs
@@ -100,6 +99,7 @@ class _Topic:
 
     def _show(self, view: TopicView) -> None:
         self._view = view
+        self._chart.show()
         self._live.missing(self._desk.views.topic(self._topic), view.missing)
         status = view.status
         self._tiles.show("queues", count(len(view.route.subscribe_queues(self._topic))))
