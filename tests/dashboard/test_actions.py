@@ -39,8 +39,11 @@ def topics(shop: Shop) -> list[str]:
 def test_actions_are_off_unless_allowed(viewer: Viewer) -> None:
     for path, buttons in {
         "/topics": ["Create topic"],
-        "/groups/billing": ["Reset offsets", "Rebalance now"],
-        "/dead-letters/mailing": ["Resend selected"],
+        "/topics/orders": ["Send message", "Change settings", "Delete topic"],
+        "/groups": ["Create group"],
+        "/groups/billing": ["Reset offsets", "Rebalance now", "Change settings", "Delete group"],
+        "/dead-letters/mailing": ["Resend selected", "Resend all"],
+        "/access": ["Create user", "Change user", "Delete user", "Delete rule"],
     }.items():
         viewer.open(path)
         for name in buttons:
@@ -100,11 +103,13 @@ def test_nothing_is_done_when_one_thinks_better_of_it(
     ("name", "told"),
     [("no good name", "allowed are letters, digits"), ("orders", "topic 'orders' exists already")],
 )
-def test_what_cannot_be_made_is_told(actor: Viewer, name: str, told: str) -> None:
+def test_what_cannot_be_made_is_told_before_one_is_asked(
+    actor: Viewer, name: str, told: str
+) -> None:
     actor.open("/topics")
     fill_in_a_topic(actor, name)
-    actor.page.get_by_role("button", name="Create", exact=True).click()
     actor.page.get_by_text(told).wait_for()
+    assert actor.page.get_by_role("button", name="Create", exact=True).count() == 0
 
 
 def test_a_group_is_reset_and_consumes_again(
@@ -159,3 +164,48 @@ def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -
     actor.page.get_by_role("button", name="Rebalance", exact=True).click()
     actor.page.get_by_text("2 brokers notified the members.").wait_for()
     assert "action=\"rebalance group 'billing'" in acting.errors()
+
+
+def test_a_message_is_written_and_sent(actor: Viewer, acting: DashboardProcess, shop: Shop) -> None:
+    shop.cluster.create_topic("written", queues=1)
+    actor.open("/topics/written")
+    page = actor.page
+    page.get_by_role("button", name="Send message").click()
+    page.get_by_label("Body").fill("<b>by hand</b>")
+    page.get_by_label("Tag").fill("paid")
+    page.get_by_label("Keys").fill("H1")
+    page.get_by_label("Properties").fill("region")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_text("'region' is not a property; write name=value").wait_for()
+    page.get_by_label("Properties").fill("region=eu")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_text("Send a message to written?").wait_for()
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_text("Sent: ").wait_for()
+    with mq.Admin(shop.address) as admin:
+        (message,) = admin.messages.by_key("written", "H1").messages
+    assert (message.body, message.tag) == (b"<b>by hand</b>", "paid")
+    assert message.user_properties["region"] == "eu"
+    assert "action=\"send 14 bytes to topic 'written'\"" in acting.errors()
+    assert "by hand" not in acting.errors()
+
+
+def test_dead_letters_are_resent_and_exported_by_what_they_contain(
+    actor: Viewer, acting: DashboardProcess, shop: Shop
+) -> None:
+    actor.open("/dead-letters/mailing?text=second")
+    actor.page.get_by_role("button", name="Resend all").click()
+    actor.page.get_by_text("Resend all dead letters?").wait_for()
+    assert "those of 2 dead letters that contain 'second'" in dialog_text(actor)
+    actor.page.get_by_role("button", name="Resend all", exact=True).last.click()
+    actor.page.get_by_role("alert").get_by_text("1 sent.").wait_for()
+    with mq.Admin(shop.address) as admin:
+        wait_for(lambda: len(admin.messages.by_key("letters", "L1").messages) == 2, "the copy")
+    done = r"action=\"resend those of 2 dead letters that contain 'second' .*result=\"1 sent\""
+    assert re.search(done, acting.errors())
+    with actor.page.expect_download() as waiting:
+        actor.page.get_by_role("link", name="Export JSON lines").click()
+    file = waiting.value
+    assert file.suggested_filename == "_DLQ_mailing.jsonl"
+    (line,) = Path(file.path()).read_text().splitlines()
+    assert '"body":"second letter"' in line

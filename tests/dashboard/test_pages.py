@@ -20,6 +20,7 @@ PAGES = {
     "messages": ("/messages?topic=orders&by=time", "Messages"),
     "dead-letters": ("/dead-letters", "Dead letters"),
     "letters": ("/dead-letters/mailing", "Dead letters of mailing"),
+    "access": ("/access", "Access"),
 }
 
 
@@ -117,7 +118,7 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     page = viewer.page
     page.get_by_label("Topic").fill("orders")
     page.get_by_label("Search by").select_option("key")
-    page.get_by_label("Id or key").fill("A17")
+    page.get_by_label("Id, key or text").fill("A17")
     page.get_by_role("button", name="Search").press("Enter")
     page.wait_for_url("**/messages?topic=orders&by=key&value=A17*")
     viewer.live()
@@ -157,6 +158,39 @@ def test_a_message_is_found_by_its_id_and_by_time(viewer: Viewer, shop: Shop, by
 def test_what_cannot_be_found_is_told(viewer: Viewer, query: str, told: str) -> None:
     viewer.open(f"/messages?{query}")
     assert told in viewer.page.get_by_role("alert").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "told"),
+    [
+        ("/nowhere/<b>", "Page not found", "There is no page /nowhere/"),
+        ("/groups/nobody", "nobody", "no broker has it"),
+        ("/topics/nowhere", "nowhere", "nowhere"),
+    ],
+)
+def test_what_is_not_there_is_told_in_the_frame_of_all_pages(
+    viewer: Viewer, path: str, title: str, told: str
+) -> None:
+    viewer.open(path)
+    assert viewer.page.locator("h1").inner_text() == title
+    assert told in viewer.page.locator("main").inner_text()
+    assert viewer.page.locator("main button").count() == 0, "there is nothing to act on"
+    viewer.page.get_by_role("link", name="Groups").first.click()
+    viewer.live()
+    viewer.complaints = [each for each in viewer.complaints if "404" not in each]
+
+
+def test_every_page_names_the_cluster_and_charts_have_a_past(viewer: Viewer, shop: Shop) -> None:
+    viewer.open("/")
+    shown = viewer.page.get_by_label("Cluster shown")
+    assert shown.inner_text() == f"DefaultCluster · {shop.address}"
+    hours = viewer.page.get_by_role("button", name="6 h")
+    hours.click()
+    viewer.page.locator("button[aria-pressed=true]", has_text="6 h").wait_for()
+    assert viewer.page.locator(".pm-chart canvas").count() == 1
+    viewer.keep("cluster-6h")
+    viewer.open("/groups/billing")
+    viewer.page.wait_for_function("() => document.querySelectorAll('.pm-chart canvas').length == 2")
 
 
 def test_dead_letters_are_listed_by_group(viewer: Viewer) -> None:
@@ -229,12 +263,12 @@ def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(viewer: Viewer)
         return shown
 
     walk = []
-    for _ in range(10):
+    for _ in range(11):
         keyboard.press("Tab")
         walk.append(focused())
     assert walk == [
         "Skip to content", "PocketMQ", "Cluster", "Topics", "Groups", "Clients", "Messages",
-        "Dead letters", "Switch between light and dark", "Search Topics",
+        "Dead letters", "Access", "Switch between light and dark", "Search Topics",
     ]  # fmt: skip
     keyboard.type("orders")
     viewer.wait_for_rows("Topics", lambda rows: [row[0] for row in rows] == ["orders"])

@@ -164,6 +164,15 @@ def test_lines_are_thinned_and_keep_their_newest_point() -> None:
     assert thinned(series[:240]) == series[:240]
 
 
+def test_a_thinned_line_is_broken_where_the_lag_was_unknown() -> None:
+    """Else it would be drawn straight across the time in which nobody looked."""
+    for lost in range(1, 998):
+        series: Series = [(float(at), None if at == lost else at) for at in range(1000)]
+        assert (float(lost), None) in thinned(series)
+    unknown: Series = [(float(at), None) for at in range(1000)]
+    assert len(thinned(unknown)) <= 240
+
+
 # Words
 
 
@@ -276,6 +285,8 @@ def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
 def test_pauses_that_overlap_are_one_span() -> None:
     going = msgspec.structs.replace(ENTRY.pauses[0], began=30, ended=None)
     assert timeline_text.open_spans([*ENTRY.pauses, going], 33) == [(10, 14), (30, 33)]
+    far_apart = QueuePause(QUEUES[2], "c2", "c1", 40, 60, 3, 30)
+    assert timeline_text.open_spans([far_apart], 99) == [(40, 43)], "as far as it was seen"
 
 
 def test_what_has_not_changed_is_told_as_before() -> None:

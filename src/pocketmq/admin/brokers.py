@@ -78,7 +78,10 @@ class Brokers:
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[BrokerStatus]:
         """Return the status of brokers, slaves too. Raises what `all` does."""
-        places = await self.targets(cluster, address, slaves=True)
+        return await self.status_at(await self.targets(cluster, address, slaves=True))
+
+    async def status_at(self, places: list[ServerPlace]) -> Gathered[BrokerStatus]:
+        """Return the status of these brokers, whether or not a name server lists them now."""
         tables = await self._wire.read_each(places, rows.GET_BROKER_RUNTIME_INFO)
         return tables.map(lambda table: status_of(table.table))
 

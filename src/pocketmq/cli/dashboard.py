@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
@@ -29,6 +30,7 @@ logger = logging.getLogger("pocketmq.cluster")
 
 PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"  # noqa: S105 - a name, not a secret
 _LONGEST_FILE = 4096
+_NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 _PATIENCE = 30.0
 """Seconds for a child to start."""
 _GRACE = 10.0
@@ -58,6 +60,18 @@ _GRACE = 10.0
     metavar="TOPIC",
     help="Topic that members publish their history to, for metrics of hand-overs.",
 )
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME=HOST:PORT",
+    help="Another cluster to show, by its name servers; repeatable.",
+)
+@click.option(
+    "--no-sampling",
+    is_flag=True,
+    help="Poll the cluster only while a page is open; charts then have no past.",
+)
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
 @servers.logging_options
@@ -70,6 +84,8 @@ def command(
     password_file: Path | None,
     names: tuple[str, ...],
     events_topic: str | None,
+    clusters: tuple[str, ...],
+    no_sampling: bool,
     with_parent: bool,
     **given: Any,
 ) -> None:
@@ -88,13 +104,29 @@ def command(
         password=_password(password_file),
         allow_actions=allow_actions,
         names=names,
+        sampling=not no_sampling,
         events_topic=events_topic,
     )
     log = set_up_logging(servers.log_settings(given))
     if with_parent:
         die_with_parent()
     lifeline = 0 if with_parent else None
-    loops.run(_serve(namesrv, Entry.taken_from(given), settings, log, lifeline))
+    addresses = {"": namesrv, **_others(clusters)}
+    loops.run(_serve(addresses, Entry.taken_from(given), settings, log, lifeline))
+
+
+def _others(clusters: tuple[str, ...]) -> dict[str, str]:
+    """Return the name servers of further clusters by name."""
+    found: dict[str, str] = {}
+    for text in clusters:
+        name, equals, addresses = text.partition("=")
+        if not (equals and addresses and _NAME.fullmatch(name)) or name in found:
+            raise click.BadParameter(
+                f"{text!r} is not NAME=HOST:PORT with a new name of letters, digits, _ and -",
+                param_hint="--cluster",
+            )
+        found[name] = addresses
+    return found
 
 
 def _password(file: Path | None) -> str | None:
@@ -110,7 +142,7 @@ def _password(file: Path | None) -> str | None:
 
 
 async def _serve(
-    namesrv: str,
+    addresses: dict[str, str],
     entry: Entry,
     settings: "DashboardSettings",
     log: StderrLines,
@@ -120,8 +152,11 @@ async def _serve(
     from pocketmq.dashboard.server import Dashboard
     from pocketmq.embedded.stopping import serve_until_asked
 
-    admin = Admin(namesrv, credentials=entry.credentials, tls=entry.tls)
-    dashboard = Dashboard(admin, settings)
+    admins = {
+        name: Admin(each, credentials=entry.credentials, tls=entry.tls)
+        for name, each in addresses.items()
+    }
+    dashboard = Dashboard(admins.pop(""), settings, admins)
 
     # Until it serves, a problem is reported once: as the error the command exits with.
     client_log = logging.getLogger("pocketmq.client")

@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from nicegui import app as pages
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
 from pocketmq.dashboard.assignment import page as assignment
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
+from pocketmq.dashboard.export_page import add_export
 from pocketmq.dashboard.metrics import CONTENT_TYPE, ClusterFigures, metrics_text
 from pocketmq.dashboard.pages import (
+    access,
+    broker,
+    client,
     clients,
     cluster,
     dead_letters,
@@ -29,6 +33,7 @@ from pocketmq.dashboard.pages import (
     groups,
     message,
     messages,
+    missing,
     topic,
     topics,
 )
@@ -39,6 +44,7 @@ from pocketmq.errors import CannotStart
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
+    missing, broker, client, access,
 )  # fmt: skip
 T = TypeVar("T")
 
@@ -56,7 +62,7 @@ _ICON = (
 )
 
 
-def build(desk: Desk) -> App:
+def build(desks: Desks) -> App:
     """Return the pages as an ASGI application."""
     logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns about every missing page
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -65,13 +71,17 @@ def build(desk: Desk) -> App:
     pages.add_static_file(local_file=HERE / "style.css", url_path="/style.css")
     ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
     for module in _PAGES:
-        module.add_pages(desk)
+        module.add_pages(desks)
 
     @outer.get(METRICS_PATH, response_class=Response)
-    async def metrics() -> Response:
+    async def metrics(request: Request) -> Response:
+        desk = desks.named_by(request)
+        if desk is None:
+            return Response("there is no such cluster here", 404, media_type="text/plain")
         text = await asyncio.to_thread(metrics_text, await _known(desk))
         return Response(text, media_type=CONTENT_TYPE)
 
+    add_export(outer, desks)
     ui.run_with(
         outer,
         title="PocketMQ",

@@ -1,61 +1,48 @@
-"""Message rates over the last minutes, as a chart. Pure: values in, options of ECharts out.
+"""Figures over time as a chart. Pure: values in, options of ECharts out.
 
-NiceGUI's `ui.echart` draws it, in the browser, from the library's own wheel.
+NiceGUI's `ui.echart` draws it, in the browser, from the library's own wheel. What was not observed
+is shaded and says so; a line is never drawn across it.
 """
 
-from collections import deque
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
-import msgspec
+from pocketmq.dashboard.recording import Points
 
-SPAN = 600.0
-"""Seconds that are drawn."""
-MOST = 600
-"""Points that are kept."""
-_GAP = 15.0
-"""Seconds without a point after which the line is broken: no page was open to poll for."""
-_COLOURS = {"in": "#5969e6", "out": "#2f9e62"}
+SPANS = {"10 min": 600.0, "1 h": 3600.0, "6 h": 6 * 3600.0}
+"""Seconds that can be drawn, by what a button says."""
+GAP = 60.0
+"""Seconds without a point after which nothing was observed; samples come every ten seconds."""
+_COLOURS = ("#5969e6", "#2f9e62")
 _GREY = "#8b92a8"
 """Lines and text that are readable on light and on dark ground."""
-_TOOLTIP = "value => value == null ? '?' : value.toLocaleString('en') + ' /s'"
+_POINTS = 400
+"""Parts that a line is drawn in."""
+_NOT_OBSERVED = "not observed"
 
 
-class Rate(msgspec.Struct, frozen=True):
-    """Messages per second at a time, in seconds since 1970; None if not all brokers responded."""
-
-    at: float
-    into: float | None
-    out: float | None
-
-
-class Rates:
-    """The most recent rates, oldest first."""
-
-    def __init__(self) -> None:
-        self._points: deque[Rate] = deque(maxlen=MOST)
-
-    def add(self, rate: Rate) -> None:
-        """Append a rate; times ascend."""
-        self._points.append(rate)
-
-    def since(self, begin: float) -> list[Rate]:
-        """Return those at or after a time."""
-        return [point for point in self._points if point.at >= begin]
-
-
-def rate_chart(points: list[Rate], now: float) -> dict[str, Any]:
-    """Return the options of a chart of both rates up to `now`."""
-    into = _series([(each.at, each.into) for each in points])
-    out = _series([(each.at, each.out) for each in points])
+def line_chart(
+    lines: Mapping[str, Points], now: float, span: float, unit: str = ""
+) -> dict[str, Any]:
+    """Return the options of a chart of one or two lines up to `now`."""
     labels = {"color": _GREY}
+    begin = now - span
+    series = [
+        _line(name, _drawn(points, span), number)
+        for number, (name, points) in enumerate(lines.items())
+    ]
+    times = sorted({at for points in lines.values() for at, _ in points})
+    if series:
+        series[0]["markArea"] = _shaded(unobserved(times, begin, now))
     return {
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 32, "bottom": 4, "containLabel": True},
         "legend": {"left": 0, "top": 0, "itemWidth": 18, "textStyle": labels},
-        "tooltip": {"trigger": "axis", ":valueFormatter": _TOOLTIP},
+        "tooltip": {"trigger": "axis", ":valueFormatter": _tooltip(unit)},
         "xAxis": {
             "type": "time",
-            "min": _ms(now - SPAN),
+            "min": _ms(begin),
             "max": _ms(now),
             "axisLabel": labels | {"hideOverlap": True},
             "axisLine": {"lineStyle": labels},
@@ -68,36 +55,81 @@ def rate_chart(points: list[Rate], now: float) -> dict[str, Any]:
             "axisLabel": labels,
             "splitLine": {"lineStyle": {"color": _GREY, "opacity": 0.25}},
         },
-        "series": [
-            _line("in", into, {"width": 2}),
-            _line("out", out, {"width": 2, "type": "dashed"}),
+        "series": series,
+    }
+
+
+def unobserved(times: list[float], begin: float, now: float) -> list[tuple[float, float]]:
+    """Return the spans between `begin` and `now` in which nothing was observed."""
+    edges = [begin, *times, now]
+    return [(since, until) for since, until in pairwise(edges) if until - since > GAP]
+
+
+def thinned(points: Points, span: float) -> Points:
+    """Return few enough points to be sent often: the peak of each part, and what is unknown."""
+    width = span / _POINTS
+    kept: Points = []
+    part: float | None = None
+    for at, value in points:
+        if part is not None and at // width == part and (value is None) == (kept[-1][1] is None):
+            known = kept[-1][1]
+            if value is not None and known is not None and value >= known:
+                kept[-1] = (at, value)
+            continue
+        kept.append((at, value))
+        part = at // width
+    if points and kept[-1] != points[-1]:
+        kept.append(points[-1])
+    return kept
+
+
+def _shaded(spans: list[tuple[float, float]]) -> dict[str, Any]:
+    return {
+        "silent": True,
+        "itemStyle": {"color": _GREY, "opacity": 0.12},
+        "label": {"color": _GREY, "position": "inside"},
+        "data": [
+            [{"name": _NOT_OBSERVED, "xAxis": _ms(since)}, {"xAxis": _ms(until)}]
+            for since, until in spans
         ],
     }
 
 
-def _line(name: str, data: list[list[float | None]], style: dict[str, Any]) -> dict[str, Any]:
-    colour = _COLOURS[name]
+def _line(name: str, data: list[list[float | None]], number: int) -> dict[str, Any]:
+    colour = _COLOURS[number % len(_COLOURS)]
+    style = {"width": 2, "color": colour, "type": "dashed" if number else "solid"}
     return {
         "type": "line",
         "name": name,
         "data": data,
         "showSymbol": False,
         "color": colour,
-        "lineStyle": style | {"color": colour},
+        "lineStyle": style,
     }
 
 
-def _series(points: list[tuple[float, float | None]]) -> list[list[float | None]]:
+def _drawn(points: Points, span: float) -> list[list[float | None]]:
     """Return points as ECharts takes them: None, which breaks the line, where nothing is known."""
-    data: list[list[float | None]] = []
-    last: float | None = None
+    return [
+        [_ms(at), None if value is None else round(value, 1)]
+        for at, value in thinned(broken(points), span)
+    ]
+
+
+def broken(points: Points) -> Points:
+    """Return points with an unknown one at the end of each gap, which no line may cross."""
+    marked: Points = []
     for at, value in points:
-        if last is not None and at - last > _GAP:
-            data.append([_ms(at) - 1, None])
-        data.append([_ms(at), None if value is None else round(value, 1)])
-        last = at
-    return data
+        if marked and at - marked[-1][0] > GAP:
+            marked.append((at - 0.001, None))
+        marked.append((at, value))
+    return marked
+
+
+def _tooltip(unit: str) -> str:
+    """Return a function of the browser; the unit is the dashboard's own text."""
+    return f"value => value == null ? '?' : value.toLocaleString('en') + '{unit}'"
 
 
 def _ms(seconds: float) -> int:
-    return int(seconds * 1000)
+    return round(seconds * 1000)

@@ -9,9 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fastapi import Request
+
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import Resent
 from pocketmq.admin.offsets import ResetResult
+from pocketmq.dashboard.actions.access import AccessActions
+from pocketmq.dashboard.actions.changing import MOST_QUEUES, ChangeActions
+from pocketmq.dashboard.actions.sending import SendActions
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import InvalidInput, MQError
@@ -22,8 +27,10 @@ logger = logging.getLogger("pocketmq.dashboard.actions")
 
 T = TypeVar("T")
 
+CLUSTER = "cluster"
+"""The field of an address that names a cluster."""
+CLUSTER_COOKIE = "pocketmq_cluster"
 HOW_TO_ALLOW = "start the dashboard with --allow-actions"
-MOST_QUEUES = 1024
 
 
 class Actions:
@@ -33,6 +40,9 @@ class Actions:
         self._admin = admin
         self._views = views
         self.allowed = allowed
+        self.sending = SendActions(admin, self._do)
+        self.changing = ChangeActions(admin, self._do)
+        self.access = AccessActions(admin, self._do)
 
     async def create_topic(self, who: str, topic: str, queues: int) -> int:
         """Create a topic; return the number of brokers that have it. Raises `NameInvalid`, too."""
@@ -74,7 +84,14 @@ class Actions:
 
         return await self._do(who, f"rebalance group {group!r}", rebalance)
 
-    async def _do(self, who: str, what: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def _do(
+        self,
+        who: str,
+        what: str,
+        work: Callable[[], Awaitable[T]],
+        result: Callable[[T], str] | None = None,
+        /,
+    ) -> T:
         if not self.allowed:
             logger.warning('action refused: user=%s action="%s"; %s', who, what, HOW_TO_ALLOW)
             raise InvalidInput(f"actions are off: {HOW_TO_ALLOW}")
@@ -83,16 +100,41 @@ class Actions:
         except MQError as error:
             logger.warning('action failed: user=%s action="%s" error="%s"', who, what, error)
             raise
-        logger.info('action done: user=%s action="%s"', who, what)
+        told = "" if result is None else f' result="{result(done)}"'
+        logger.info('action done: user=%s action="%s"%s', who, what, told)
         self._views.pollers.hurry()
         return done
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What pages share: one for a dashboard, used by all browsers."""
+    """What pages share: one for each cluster, used by all browsers."""
 
     admin: Admin
     views: Views
     actions: Actions
     settings: DashboardSettings
+    name: str = ""
+    """What the cluster is called here; empty for the one that the dashboard was started for."""
+    names: tuple[str, ...] = ("",)
+    """The names of all clusters that the dashboard shows."""
+
+
+class Desks:
+    """The desks of all clusters; a browser says which one it wants."""
+
+    def __init__(self, *desks: Desk) -> None:
+        self.first = desks[0]
+        self._desks = {desk.name: desk for desk in desks}
+
+    def of(self, request: Request) -> Desk:
+        """Return the desk that an address names, else the one chosen in the header, or the first.
+
+        A page keeps the desk it was made with, whatever is chosen in other windows.
+        """
+        name = request.query_params.get(CLUSTER, request.cookies.get(CLUSTER_COOKIE, ""))
+        return self._desks.get(name, self.first)
+
+    def named_by(self, request: Request) -> Desk | None:
+        """Return the desk that an address names, the first if it names none; None if unknown."""
+        return self._desks.get(request.query_params.get(CLUSTER, ""))

@@ -17,6 +17,7 @@ from nicegui import ui
 from pocketmq import __version__, native
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.polling import Poller
+from pocketmq.errors import MQError
 
 PAGES = (
     ("/", "Cluster"),
@@ -25,6 +26,7 @@ PAGES = (
     ("/clients", "Clients"),
     ("/messages", "Messages"),
     ("/dead-letters", "Dead letters"),
+    ("/access", "Access"),
 )
 THEME_COOKIE = "pocketmq_theme"
 _THEMES = {"dark": True, "light": False}
@@ -33,6 +35,11 @@ _SWITCH = """() => {
   setDark(dark);
   document.cookie = `pocketmq_theme=${dark ? "dark" : "light"}; path=/; max-age=31536000; samesite=strict`;
 }"""  # noqa: E501
+_CHOOSE = """(event) => {
+  const name = encodeURIComponent(event.target.value);
+  document.cookie = `pocketmq_cluster=${name}; path=/; max-age=31536000; samesite=strict`;
+  location.href = "/";
+}"""
 _LOGOUT = """() => {
   const form = document.createElement("form");
   form.method = "post";
@@ -60,6 +67,9 @@ def frame(
         with ui.link(target="/").classes("pm-brand").props('aria-label="PocketMQ"'):
             ui.element("span").classes("pm-logo").props("aria-hidden=true")
             ui.label("PocketMQ")
+        ui.label(cluster_name(desk)).classes("pm-cluster").props('aria-label="Cluster shown"')
+        if len(desk.names) > 1:
+            _cluster_choice(desk)
         with ui.element("nav").classes("pm-nav").props("aria-label=Pages"):
             for target, name in PAGES:
                 link = ui.link(name, target).classes("pm-nav-link")
@@ -78,6 +88,29 @@ def frame(
     with ui.context.client.layout, ui.element("footer").classes("pm-footer"):
         ui.label(f"PocketMQ {__version__}, {native.description}")
     ui.skip_link("Skip to content", target=main)
+
+
+def cluster_name(desk: Desk) -> str:
+    """Return which cluster is shown: its name, or names, and where its name servers are."""
+    brokers = desk.views.cluster().value or ()
+    names = sorted({view.place.cluster for view in brokers if view.place.cluster})
+    try:
+        addresses = ", ".join(desk.admin.name_servers.addresses)
+    except MQError:  # it could not be reached yet
+        addresses = ""
+    return " · ".join(filter(None, (desk.name, ", ".join(names), addresses)))
+
+
+def _cluster_choice(desk: Desk) -> None:
+    with ui.element("select").classes("pm-input") as made:
+        for name in desk.names:
+            with ui.element("option") as option:
+                ui.label(name or "first cluster").classes("pm-inline")
+            option.props["value"] = name
+            if name == desk.name:
+                option.props["selected"] = True
+    made.props["aria-label"] = "Choose a cluster"
+    made.on("change", js_handler=_CHOOSE)
 
 
 def heading(text: str, level: int = 2) -> ui.element:
@@ -154,11 +187,14 @@ class LivePage:
 
     def _unknown(self) -> str:
         lines = []
-        for poller in {id(part[0]): part[0] for part in self._parts}.values():
-            if poller.problem is not None:
-                since = time.strftime("%H:%M:%S", time.localtime(poller.at))
-                shown = f" Showing data from {since}." if poller.at else ""
-                stop = "" if poller.problem.endswith(("?", ".")) else "."
-                lines.append(f"No response: {poller.problem}{stop}{shown}")
+        pollers = list({id(part[0]): part[0] for part in self._parts}.values())
+        # One trouble stops many queries; it is named once, with the oldest data shown.
+        for problem in dict.fromkeys(each.problem for each in pollers if each.problem is not None):
+            oldest = min(each.at for each in pollers if each.problem == problem)
+            since = time.strftime("%H:%M:%S", time.localtime(oldest))
+            shown = f" Showing data from {since}." if oldest else ""
+            stop = "" if problem.endswith(("?", ".")) else "."
+            lines.append(f"No response: {problem}{stop}{shown}")
+        for poller in pollers:
             lines += [f"No response from {name}." for name in self._missing.get(id(poller), ())]
         return "\n".join(dict.fromkeys(lines))

@@ -115,16 +115,25 @@ def visitor(request: Request) -> str:
     return address if session is None else f"{address} (session {session})"
 
 
-async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
-    """Ask for confirmation, listing the consequences."""
+async def confirm(title: str, consequences: Iterable[str], do: str, typed: str = "") -> bool:
+    """Ask for confirmation, listing the consequences; `typed` must be typed to confirm."""
     with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
         heading(title)
         with ui.element("ul"):
             for line in consequences:
                 with ui.element("li"):
                     ui.label(line).classes("pm-inline")
+        if typed:
+            name = ui.input(f"Type {typed} to confirm").props("outlined dense autocomplete=off")
+
+        def agree() -> None:
+            if not typed or str(name.value or "").strip() == typed:
+                dialog.submit(True)
+            else:
+                ui.notify(f"Type {typed} to confirm.", type="warning")
+
         with ui.element("div").classes("pm-buttons"):
-            button(do, lambda: dialog.submit(True), primary=True)
+            button(do, agree, primary=True)
             button("Cancel", lambda: dialog.submit(False))
     try:
         return bool(await dialog)

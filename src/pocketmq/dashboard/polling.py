@@ -52,12 +52,21 @@ class Poller(Generic[T]):
         self.version = 0
         """The number of polls."""
         self.wanted_at = 0.0
+        self.used_at = 0.0
+        """The loop's time when a page or the sampler last used it."""
+        self._polling = asyncio.Lock()
 
     def want(self) -> None:
         """Keep polling; to be repeated as long as a page is open."""
-        self.wanted_at = _now()
+        self.wanted_at = self.used_at = _now()
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def sample(self) -> None:
+        """Poll once, unless a page makes it poll anyway."""
+        self.used_at = _now()
+        if self._task is None or self._task.done():
+            await self._poll()
 
     def hurry(self) -> None:
         """Poll now: something was changed."""
@@ -92,6 +101,10 @@ class Poller(Generic[T]):
                 await asyncio.wait_for(self._hurry.wait(), pause)
 
     async def _poll(self) -> None:
+        async with self._polling:  # never two queries at once
+            await self._poll_alone()
+
+    async def _poll_alone(self) -> None:
         try:
             self.value = await self._query()
             self.problem = None
@@ -124,7 +137,7 @@ class Pollers:
         if poller is None:
             self._drop_forgotten()
             poller = self._pollers[key] = cast("Poller[object]", Poller(query, interval, rests))
-            poller.want()
+            poller.used_at = _now()
         return cast("Poller[T]", poller)
 
     def hurry(self) -> None:
@@ -138,7 +151,7 @@ class Pollers:
 
     def _drop_forgotten(self) -> None:
         limit = _now() - FORGOTTEN_AFTER
-        for key in [key for key, poller in self._pollers.items() if poller.wanted_at < limit]:
+        for key in [key for key, poller in self._pollers.items() if poller.used_at < limit]:
             del self._pollers[key]
 
 

@@ -4,11 +4,13 @@ The web library takes a second to import, so it is imported only after everythin
 """
 
 import socket
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pocketmq.admin.admin import Admin
 from pocketmq.dashboard.settings import DashboardSettings
-from pocketmq.dashboard.views import Views
+from pocketmq.dashboard.watch import ClusterWatch
 from pocketmq.errors import CannotStart
 
 if TYPE_CHECKING:
@@ -18,12 +20,20 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not
 
 
 class Dashboard:
-    """Serves one cluster. One per process, since the web library has one global app."""
+    """Serves one cluster, and others by name. One per process: the web library has one global app.
 
-    def __init__(self, admin: Admin, settings: DashboardSettings) -> None:
-        self._admin = admin
+    The first cluster must be reachable at the start; the others are shown once they are.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        settings: DashboardSettings,
+        others: Mapping[str, Admin] = MappingProxyType({}),
+    ) -> None:
         self._settings = settings
-        self._views = Views(admin, settings.events_topic)
+        self._watch = ClusterWatch(admin, settings)
+        self._others = {name: ClusterWatch(each, settings) for name, each in others.items()}
         self._serving: Serving | None = None
 
     async def start(self) -> str:
@@ -33,9 +43,12 @@ class Dashboard:
         """
         listening = _listen(self._settings.host, self._settings.port)
         try:
-            await self._admin.start()
+            await self._watch.admin.start()
             self._serving = self._prepare()
             await self._serving.start(listening)
+            self._watch.start_sampling()
+            for name, watch in self._others.items():
+                watch.start_when_reachable(name)
         except BaseException:
             listening.close()
             raise
@@ -47,17 +60,28 @@ class Dashboard:
         """Stop. Harmless before `start`."""
         if self._serving is not None:
             await self._serving.stop()
-        await self._views.close()
-        await self._admin.close()
+        for watch in (self._watch, *self._others.values()):
+            await watch.close()
 
     def _prepare(self) -> "Serving":
         from pocketmq.dashboard.app import Serving, build
-        from pocketmq.dashboard.desk import Actions, Desk
+        from pocketmq.dashboard.desk import Actions, Desk, Desks
         from pocketmq.dashboard.security.guard import Guard
 
-        actions = Actions(self._admin, self._views, allowed=self._settings.allow_actions)
-        app = build(Desk(self._admin, self._views, actions, self._settings))
-        return Serving(Guard(app, self._settings))
+        watches = {"": self._watch, **self._others}
+        allowed, names = self._settings.allow_actions, tuple(watches)
+        desks = [
+            Desk(
+                watch.admin,
+                watch.views,
+                Actions(watch.admin, watch.views, allowed=allowed),
+                self._settings,
+                name,
+                names,
+            )
+            for name, watch in watches.items()
+        ]
+        return Serving(Guard(build(Desks(*desks)), self._settings))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -22,6 +22,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pages may change the cluster."""
     names: tuple[str, ...] = ()
     """Further host names that browsers may use, such as the name of this machine."""
+    sampling: bool = True
+    """Whether to poll the cluster now and then while no page is open, for charts and history."""
     events_topic: str | None = None
     """The topic that members publish their history to, for metrics of hand-overs."""
 
@@ -39,7 +41,7 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"DashboardSettings(host={self.host!r}, port={self.port}, password={shown!r}, "
             f"allow_actions={self.allow_actions}, names={self.names!r}, "
-            f"events_topic={self.events_topic!r})"
+            f"sampling={self.sampling}, events_topic={self.events_topic!r})"
         )
 
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -15,30 +16,44 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
-from pocketmq.dashboard.charts import Rate, Rates
+from pocketmq.dashboard.access_view import AccessView, read_access
+from pocketmq.dashboard.broker_roll import BrokerRoll
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
-from pocketmq.errors import MQError
+from pocketmq.dashboard.recording import Recorder
+from pocketmq.dashboard.settling import Settling
+from pocketmq.errors import Absent, MQError
 from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
 from pocketmq.model import names as topic_names
 from pocketmq.model.group_balance import handover_version
+from pocketmq.protocol.requests.client_calls import RunningInfo
 from pocketmq.protocol.requests.groups import ProducerInfo
 
 PATIENCE = 2.0
 """Seconds for a member to report its hand-overs to a monitor."""
+UNLISTED = "no name server lists it"
 
 
 class BrokerView(msgspec.Struct, frozen=True):
-    """A broker and its status; None if it did not respond, with the reason."""
+    """A broker and its status; None if it did not respond, and what is wrong with it."""
 
     place: ServerPlace
     status: BrokerStatus | None
     problem: str | None = None
+
+
+class BrokerDetail(msgspec.Struct, frozen=True):
+    """The settings and figures of one broker, by RocketMQ's names."""
+
+    broker: str
+    settings: dict[str, str]
+    figures: dict[str, str]
 
 
 class TopicsView(msgspec.Struct, frozen=True):
@@ -79,6 +94,8 @@ class GroupView(msgspec.Struct, frozen=True):
 
     facts: GroupFacts
     explanation: Explanation
+    passing: tuple[GroupFinding, ...] = ()
+    """Findings that are normal for now, since the group has just changed."""
 
 
 class Views:
@@ -87,8 +104,15 @@ class Views:
     def __init__(self, admin: Admin, events_topic: str | None = None) -> None:
         self._admin = admin
         self._events = None if events_topic is None else EventReader(admin, events_topic)
+        self._roll = BrokerRoll()
         self.pollers = Pollers()
-        self.rates = Rates()
+        self.rates = Recorder()
+        """Messages per second of the cluster: `in` and `out`."""
+        self.topic_rates = Recorder()
+        """Messages per second into each topic."""
+        self.group_lags = Recorder()
+        self.group_rates = Recorder()
+        """Messages per second that each group consumes."""
 
     def cluster(self) -> Poller[tuple[BrokerView, ...]]:
         """Poll all brokers, including slaves."""
@@ -132,20 +156,56 @@ class Views:
         """Poll one topic."""
         return self.pollers.of(("topic", name), lambda: self._topic(name))
 
+    def broker(self, address: str) -> Poller[BrokerDetail]:
+        """Poll one broker of the cluster; no other address is asked."""
+        return self.pollers.of(("broker", address), lambda: self._broker(address))
+
+    def member(self, group: str, client: str) -> Poller[RunningInfo]:
+        """Poll one member of a group."""
+        ask = partial(self._admin.groups.running_info, group, client, patience=PATIENCE)
+        return self.pollers.of(("member", group, client), ask)
+
+    def access(self) -> Poller[AccessView]:
+        """Poll users and rules."""
+        return self.pollers.of(("access",), partial(read_access, self._admin))
+
     def group(self, name: str) -> Poller[GroupView]:
         """Poll one group, including its members."""
-        return self.pollers.of(("group", name), lambda: self._group(name))
+        settling = Settling()
+        return self.pollers.of(("group", name), lambda: self._group(name, settling))
 
     async def close(self) -> None:
         """Stop polling."""
         await self.pollers.close()
 
     async def _cluster(self) -> tuple[BrokerView, ...]:
-        told = await self._admin.brokers.status()
-        views = [BrokerView(each.place, each.value) for each in told]
+        listed, trouble = None, None
+        try:
+            listed = await self._admin.brokers.all()
+        except MQError as error:  # brokers can do without name servers for a while
+            trouble = error
+        places = self._roll.call(listed, asyncio.get_running_loop().time())
+        told = await self._admin.brokers.status_at(places)
+        if trouble is not None and not told.answers:
+            self.rates.add(time.time(), {"in": None, "out": None})
+            raise trouble
+        here = set(places if listed is None else listed)
+        views = [
+            BrokerView(each.place, each.value, None if each.place in here else UNLISTED)
+            for each in told
+        ]
         views += [BrokerView(each.place, None, str(each.error)) for each in told.missing]
-        self.rates.add(_rate(views))
+        self.rates.add(time.time(), _rate(views))
         return tuple(sorted(views, key=lambda view: (view.place.broker, view.place.broker_id)))
+
+    async def _broker(self, address: str) -> BrokerDetail:
+        place = next((p for p in await self._admin.brokers.all() if p.address == address), None)
+        if place is None:
+            raise Absent("broker", address, "in this cluster")
+        settings, status = await asyncio.gather(
+            self._admin.brokers.config(address=address), self._admin.brokers.status_at([place])
+        )
+        return BrokerDetail(place.broker, settings.all()[0], status.all()[0].figures)
 
     async def _topics(self) -> TopicsView:
         names, told = await asyncio.gather(self._admin.topics.names(), self._admin.topics.configs())
@@ -160,7 +220,13 @@ class Views:
         return TopicsView(sorted({*names, *configs}), configs, frozenset(own), named(told.missing))
 
     async def _figures(self) -> dict[str, TopicStatus | None]:
-        return await self._statuses(await self._admin.topics.names())
+        found = await self._statuses(await self._admin.topics.names())
+        rates = {
+            topic: None if status is None or status.missing else status.put_tps
+            for topic, status in found.items()
+        }
+        self.topic_rates.add(time.time(), rates)
+        return found
 
     async def _dead_letters(self) -> dict[str, TopicStatus | None]:
         names = filter(topic_names.is_dead_letter_topic, await self._admin.topics.names())
@@ -181,7 +247,16 @@ class Views:
             for name in names - topic_names.SYSTEM_GROUPS
             if not topic_names.is_system_group(name)
         )
-        return GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+        view = GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+        at = time.time()
+        known = {each.group: each.progress for each in view.groups}
+        self.group_lags.add(
+            at, {group: None if each is None else max(0, each.lag) for group, each in known.items()}
+        )
+        self.group_rates.add(
+            at, {group: None if each is None else each.consume_tps for group, each in known.items()}
+        )
+        return view
 
     async def _balances(self) -> dict[str, StickyStory]:
         known = self.groups().value or await self._groups()
@@ -229,6 +304,8 @@ class Views:
     async def _topic(self, name: str) -> TopicView:
         route = await self._admin.topics.route(name)
         status, told = await asyncio.gather(self._status(name), self._admin.topics.consumers(name))
+        rate = None if status is None or status.missing else status.put_tps
+        self.topic_rates.add(time.time(), {name: rate})
         groups = tuple(sorted({group for names in told.values() for group in names}))
         missing = (*(status.missing if status is not None else ()), *told.missing)
         return TopicView(route, status, groups, named(missing))
@@ -239,9 +316,29 @@ class Views:
         except MQError:
             return None
 
-    async def _group(self, name: str) -> GroupView:
+    async def _group(self, name: str, settling: Settling) -> GroupView:
         facts = await self._admin.balance.facts(name)
-        return GroupView(facts, explain(facts))
+        self.group_lags.add(time.time(), {name: _lag(facts)})
+        told = explain(facts)
+        shape = (frozenset(facts.members()), tuple(facts.queues.items()))
+        now = asyncio.get_running_loop().time()
+        lasting, passing = settling.sort(told.findings, shape, now)
+        return GroupView(facts, msgspec.structs.replace(told, findings=lasting), passing)
+
+
+def _lag(facts: GroupFacts) -> int | None:
+    """Return the lag of a group, None if a broker did not respond."""
+    if facts.unseen_brokers:
+        return None
+    behind = (each.broker_offset - each.consumer_offset for each in facts.progress.values())
+    return max(0, sum(behind))
+
+
+def silenced(brokers: tuple[BrokerView, ...], problem: str | None) -> tuple[BrokerView, ...]:
+    """Return brokers as they are when nothing in the cluster responds: none of them does."""
+    if problem is None:
+        return brokers
+    return tuple(BrokerView(each.place, None, problem) for each in brokers)
 
 
 def named(missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -249,12 +346,12 @@ def named(missing: Iterable[Missing]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(each) for each in missing))
 
 
-def _rate(brokers: list[BrokerView]) -> Rate:
+def _rate(brokers: list[BrokerView]) -> dict[str, float | None]:
     """Sum the rates of all masters; None if one of them did not respond."""
     masters = [view.status for view in brokers if view.place.is_master]
     into = [None if status is None else status.put_tps for status in masters]
     out = [None if status is None else status.get_tps for status in masters]
-    return Rate(time.time(), _sum(into), _sum(out))
+    return {"in": _sum(into), "out": _sum(out)}
 
 
 def _sum(parts: list[float | None]) -> float | None:

@@ -89,7 +89,15 @@ class TimelineView:
         self._picked = picked
         self.element = _Timeline()
         self.element.props.update(
-            {"entries": [], "from": 0, "to": 0, "total": [], "top": [], "pauses": []}
+            {
+                "entries": [],
+                "from": 0,
+                "to": 0,
+                "total": [],
+                "top": [],
+                "pauses": [],
+                "unobserved": [],
+            }
         )
         self.element.on("pick", self._pick)
 

@@ -50,6 +50,13 @@ class Lags:
         while self._cells > self._most_cells and len(self._rows) > 1:
             self._drop_oldest()
 
+    def lose_sight(self, at: float) -> None:
+        """Note that nothing is known from this time until the next lags."""
+        if self._rows:
+            if len(self._rows) == self._rows.maxlen:
+                self._drop_oldest()
+            self._rows.append((at, array("q"), None))
+
     def of(self, queue: MessageQueue) -> Series:
         """Return a queue's lag over time, oldest first; None where it is unknown."""
         column = self._columns.get(queue)

@@ -17,12 +17,13 @@ from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timelin
 from pocketmq.dashboard.assignment.experiment import Trial, try_events
 from pocketmq.dashboard.assignment.summary_text import grouped, lag_text, standing, trial_result
 from pocketmq.dashboard.assignment.timeline_text import entry_detail, queue_name
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.polling import Poller
+from pocketmq.dashboard.settling import passing_text
 from pocketmq.errors import MQError
 from pocketmq.model.group_balance import BalanceMode
 
@@ -31,11 +32,12 @@ _TICK = 0.25
 """Seconds between two checks for a new snapshot."""
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups/{group}/assignment")
     async def assignment(group: str, request: Request) -> None:
+        desk = desks.of(request)
         await show(desk, request, group)
 
 
@@ -51,12 +53,7 @@ async def show(desk: Desk, request: Request, group: str) -> None:
 
 def poller_of(desk: Desk, group: str) -> Poller[snapshots.GroupSnapshot]:
     """Return the one poller of a group that all viewers share."""
-    return desk.views.pollers.of(
-        ("assignment", group),
-        snapshots.SnapshotTaker(desk.admin, group).take,
-        snapshots.INTERVAL,
-        snapshots.RESTS,
-    )
+    return snapshots.poller_of(desk.views.pollers, desk.admin, group)
 
 
 class _Page:
@@ -65,7 +62,7 @@ class _Page:
     def __init__(self, poller: Poller[snapshots.GroupSnapshot]) -> None:
         self._poller = poller
         self._events: list[Event] = []
-        self._found: tuple[GroupFinding, ...] | None = None
+        self._found: tuple[tuple[GroupFinding, ...], str] | None = None
         self._told: tuple[Rebalance, dict[str, Any]] | None = None
         live = LivePage()
         self._standing = ui.label("Loading …").classes("as-standing")
@@ -175,7 +172,8 @@ class _Page:
         unowned = sum(held == () for held in now.owners.values()) if now.shared else 0
         unknown = sum(held is None for held in now.owners.values())
         note = f"{count(unknown)} unknown" if unknown else ""
-        tiles.show("open", count(unowned) if now.shared else "–", note, bad=unowned)
+        wrong = 0 if snapshot.passing else unowned
+        tiles.show("open", count(unowned) if now.shared else "–", note, bad=wrong)
         tiles.show("lag", lag_text(snapshot))
         last = snapshot.rebalances[-1] if snapshot.rebalances else None
         if last is None:
@@ -191,12 +189,15 @@ class _Page:
             self._mode.set_text(text)
 
     def _show_findings(self, snapshot: snapshots.GroupSnapshot) -> None:
-        if snapshot.findings == self._found:
+        passing = passing_text(snapshot.passing)
+        if (snapshot.findings, passing) == self._found:
             return
-        self._found = snapshot.findings
+        self._found = snapshot.findings, passing
         self._findings.clear()
         with self._findings:
-            if not snapshot.findings:
+            if passing:
+                ui.label(passing).classes("pm-note")
+            elif not snapshot.findings:
                 ui.label("No problems found.").classes("pm-note")
             for title, seen, cure in grouped(snapshot.findings):
                 with ui.element("article").classes("as-finding"):
@@ -267,9 +268,9 @@ def _timeline(snapshot: snapshots.GroupSnapshot) -> dict[str, Any]:
         "top": [
             {"name": queue_name(queue), "points": series} for queue, series in snapshot.top_lags
         ],
+        "unobserved": [span for span in snapshot.unobserved if span[1] >= first],
         "pauses": [span for span in snapshot.open_spans if span[1] >= first],
-        "nothing": f"No rebalance since {_clock(snapshot.began)}, when this page was opened. "
-        "Keep it open to see the next one.",
+        "nothing": f"No rebalance since {_clock(snapshot.began)}, when observation began.",
     }
 
 

@@ -17,12 +17,14 @@ from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts, is_push
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
-from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation, KnownOwners
 from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
+from pocketmq.dashboard.assignment.observed import ObservedHistory
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
 from pocketmq.dashboard.assignment.timeline_text import TimelineText
+from pocketmq.dashboard.polling import Poller, Pollers
+from pocketmq.dashboard.settling import Settling
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.names import is_retry_topic
 
@@ -52,11 +54,15 @@ class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     moment: GroupObservation
     queue_map: QueueMapData
     findings: tuple[GroupFinding, ...]
+    passing: tuple[GroupFinding, ...] = ()
+    """Findings that are normal for now, since the group has just changed."""
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
     """The rebalances as the browser shows them."""
     open_spans: list[Span]
     """Times in which some queue had no owner."""
+    unobserved: list[Span]
+    """Times in which the group was not observed."""
     began: float
     """When polling began."""
     total_lag: Series
@@ -73,10 +79,11 @@ class SnapshotTaker:
     def __init__(self, admin: Admin, group: str) -> None:
         self._admin = admin
         self._group = group
-        self._history = GroupHistory()
+        self._history = ObservedHistory()
         self._lags = Lags()
         self._seats = Seats()
         self._timeline_text = TimelineText()
+        self._settling = Settling()
         self._last: GroupSnapshot | None = None
 
     async def take(self) -> GroupSnapshot:
@@ -104,8 +111,11 @@ class SnapshotTaker:
         now = moment_of(facts, at, story.fits)
         if self._last is not None and not now.members and not self._last.moment.shared:
             now = msgspec.structs.replace(now, shared=False)  # no member is left to report it
+        if self._history.observe(now) and self._last is not None:
+            self._lags.lose_sight(self._last.at)
         self._lags.add(at, now.lags, list(now.owners))
-        self._history.observe(now)
+        shape = (now.members, frozenset(now.owners))
+        lasting, passing = self._settling.sort(honest(story.findings, now, facts.silent), shape, at)
         lags, rebalances = self._lags, self._history.entries()
         timeline, open_spans = self._timeline_text.rows(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
@@ -114,15 +124,22 @@ class SnapshotTaker:
             facts=facts,
             story=story,
             moment=now,
-            queue_map=live_map(story, now, self._history, self._seats.take(now.members)),
-            findings=tuple(honest(story.findings, now, facts.silent)),
+            queue_map=live_map(story, now, self._history.current, self._seats.take(now.members)),
+            findings=lasting,
+            passing=passing,
             rebalances=rebalances,
             timeline=timeline,
             open_spans=open_spans,
+            unobserved=list(self._history.gaps),
             began=at if self._last is None else self._last.began,
             total_lag=thinned(lags.total()),
             top_lags=[(queue, thinned(lags.of(queue))) for queue in top if now.lags[queue] > 0],
         )
+
+
+def poller_of(pollers: Pollers, admin: Admin, group: str) -> Poller[GroupSnapshot]:
+    """Return the one poller of a group that all viewers and the sampler share."""
+    return pollers.of(("assignment", group), SnapshotTaker(admin, group).take, INTERVAL, RESTS)
 
 
 def with_queues(facts: GroupFacts) -> GroupFacts:
@@ -159,9 +176,18 @@ def honest(
 
 
 def thinned(series: Series) -> Series:
-    """Drop points, never the newest, to keep drawing fast."""
+    """Drop points, never the newest nor the first of those unknown, to keep drawing fast."""
     step = -(-len(series) // _POINTS)
-    return series if step < 2 else series[(len(series) - 1) % step :: step]
+    if step < 2:
+        return series
+    kept: Series = []
+    for end in range((len(series) - 1) % step + 1, len(series) + 1, step):
+        part = series[max(0, end - step) : end]
+        lost = next((point for point in part[:-1] if point[1] is None), None)
+        if lost is not None and (not kept or kept[-1][1] is not None):
+            kept.append(lost)
+        kept.append(part[-1])
+    return kept
 
 
 TELLS_NOTHING = "it responds, but does not report queues, as Java pull consumers do"

@@ -28,6 +28,9 @@ export default {
           <text v-else :x="width / 2" y="70" text-anchor="middle">the lag is unknown</text>
           <text x="0" y="158">moves</text>
         </g>
+        <rect v-for="(span, number) in unseen" :key="'u' + number" class="tl-unseen" :x="span.x" y="6" :width="span.w" height="186">
+          <title>{{ span.text }}</title>
+        </rect>
         <rect v-for="(span, number) in shades" :key="'p' + number" class="tl-pause" :x="span.x" y="6" :width="span.w" height="186">
           <title>{{ span.text }}</title>
         </rect>
@@ -38,13 +41,14 @@ export default {
           <title>{{ bar.spoken }}</title>
           <rect class="tl-hit" :x="bar.x - 6" y="130" :width="bar.w + 12" height="66"></rect>
           <rect class="tl-bar" :x="bar.x" :y="194 - bar.h" :width="bar.w" :height="bar.h" rx="2"></rect>
-          <text v-if="bar.moved" class="tl-moves" :x="bar.x + bar.w / 2" :y="194 - bar.h - 4" text-anchor="middle">{{ bar.moved }}</text>
-          <circle v-else class="tl-dot" :cx="bar.x + bar.w / 2" :cy="194 - bar.h - 4" r="3.5"></circle>
+          <text v-if="bar.moved && bar.room" class="tl-moves" :x="bar.x + bar.w / 2" :y="194 - bar.h - 4" text-anchor="middle">{{ bar.moved }}</text>
+          <circle v-else-if="!bar.moved" class="tl-dot" :cx="bar.x + bar.w / 2" :cy="194 - bar.h - 4" r="3.5"></circle>
         </g>
       </svg>
       <div class="tl-key">
         <span v-for="line in lines" :key="line.name"><i :style="{ background: line.colour }" aria-hidden="true"></i>{{ line.name }}: {{ line.now }}</span>
         <span v-if="shades.length"><i class="tl-pause-key" aria-hidden="true"></i>a queue had no owner</span>
+        <span v-if="unseen.length"><i class="tl-unseen-key" aria-hidden="true"></i>not observed</span>
       </div>
       <p v-if="told && gaps" class="pm-note">Lines have gaps where the lag was unknown.</p>
       <p v-if="!entries.length" class="pm-note">{{ nothing }}</p>
@@ -78,7 +82,7 @@ export default {
       </button>
     </div>
   `,
-  props: { entries: Array, from: Number, to: Number, total: Array, top: Array, pauses: Array, detail: Object, nothing: String },
+  props: { entries: Array, from: Number, to: Number, total: Array, top: Array, pauses: Array, unobserved: Array, detail: Object, nothing: String },
   emits: ["pick"],
   data: () => ({ width: 600, chosen: null, all: false }),
   mounted() {
@@ -121,6 +125,12 @@ export default {
       }
       return ticks;
     },
+    unseen() {
+      return this.unobserved.map(([began, ended]) => {
+        const [x, end] = [Math.max(LEFT, this.scale(began)), this.scale(ended)];
+        return { x, w: Math.max(2, end - x), text: `not observed from ${this.clock(began)} to ${this.clock(ended)}` };
+      });
+    },
     shades() {
       return this.pauses.map(([began, ended]) => {
         const [x, end] = [this.scale(began), this.scale(ended)];
@@ -129,11 +139,16 @@ export default {
     },
     bars() {
       const most = Math.max(1, ...this.entries.map((entry) => entry.moved));
+      let free = -Infinity; // where the last number ends: numbers never overlap
       return this.entries.filter((entry) => (entry.ended ?? this.to) >= this.from).map((entry, number, all) => {
         const x = this.scale(entry.began);
         const end = this.scale(entry.ended ?? this.to);
         const h = entry.moved ? Math.max(5, Math.sqrt(entry.moved / most) * (BARS - 12)) : 2;
-        return { ...entry, last: number === all.length - 1, x, w: Math.max(5, end - x), h, spoken: `${this.clock(entry.began)}: ${entry.why}. ${entry.sum}` };
+        const w = Math.max(5, end - x);
+        const [middle, half] = [x + w / 2, 4 * String(entry.moved).length];
+        const room = middle - half >= free;
+        if (entry.moved && room) free = middle + half + 2;
+        return { ...entry, last: number === all.length - 1, x, w, h, room, spoken: `${this.clock(entry.began)}: ${entry.why}. ${entry.sum}` };
       });
     },
     // Members on both sides, an arrow for each pair of the largest: from whom, to whom, how many.

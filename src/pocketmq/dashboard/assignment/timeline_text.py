@@ -12,6 +12,8 @@ from pocketmq.model import MessageQueue, sort_queues
 MOST_ROWS = 200
 """Rows of moves listed."""
 _MOST_RUNS = 12
+_FINE = 5.0
+"""Seconds between two polls that are not far apart."""
 
 Row = tuple[str, str, int, str]
 
@@ -104,7 +106,19 @@ def entry_detail(entry: Rebalance) -> dict[str, Any]:
 
 def open_spans(pauses: Iterable[QueuePause], now: float) -> list[Span]:
     """Return the times in which some queue had no owner, merged."""
-    return joined((pause.began, now if pause.ended is None else pause.ended) for pause in pauses)
+    return joined(
+        (pause.began, now if pause.ended is None else _seen_until(pause)) for pause in pauses
+    )
+
+
+def _seen_until(pause: QueuePause) -> float:
+    """Return the time up to which a queue is shown without an owner.
+
+    That is when it was seen with one, or last seen without one if the polls were far apart.
+    """
+    assert pause.ended is not None
+    seen = pause.began + pause.least
+    return pause.ended if pause.ended - seen <= _FINE else seen
 
 
 def move_rows(moves: Iterable[Move]) -> list[Row]:

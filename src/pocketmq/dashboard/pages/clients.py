@@ -6,9 +6,10 @@ from typing import TypeVar
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.client import link_to_member
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.table import Cell, Column, LiveTable
@@ -21,11 +22,12 @@ Producer = tuple[str, ProducerInfo, tuple[str, ...]]
 Row = TypeVar("Row")
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/clients")
     async def clients(request: Request) -> None:
+        desk = desks.of(request)
         await prepare(desk.views.groups(), desk.views.producers())
         with frame(desk, request, "Clients", here="/clients"):
             _show(desk)
@@ -126,6 +128,9 @@ _CONSUMER_COLUMNS = [
         "Group", lambda row: Cell(row[0], href=link_to("groups", row[0])), lambda row: row[0]
     ),
     *_client_columns(_member, lambda row: row[1].client_addr),
+    Column[Consumer](
+        "", lambda row: Cell("Details", href=link_to_member(row[0], row[1].client_id or ""))
+    ),
 ]
 _PRODUCER_COLUMNS = [
     Column[Producer]("Group", lambda row: Cell(row[0]), lambda row: row[0]),

@@ -1,26 +1,26 @@
 """The first page: the brokers, and the cluster in a few numbers."""
 
-import time
-
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.charts import SPAN, rate_chart
-from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, moment, percent, rate
+from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.desk import Desk, Desks
+from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.parts import Tiles, card
+from pocketmq.dashboard.parts import Tiles
+from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
+from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView, silenced
 
 _FULL = 0.85
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/")
     async def cluster(request: Request) -> None:
+        desk = desks.of(request)
         views = desk.views
         views.groups().want()  # they take longer; their tiles are filled when they arrive
         await prepare(views.cluster(), views.topics())
@@ -39,26 +39,27 @@ def _show(desk: Desk) -> None:
         ("members", "Consumers", "/clients"),
         ("lag", "Lag", "/groups"),
     )
-    with card("Messages per second, last 10 minutes"):
-        chart = ui.echart({}).classes("pm-chart")
-        chart.props["role"], chart.props["aria-label"] = "img", "Messages in and out per second"
+
+    def rates(since: float) -> dict[str, Points]:
+        return {name: views.rates.since(name, since) for name in ("in", "out")}
+
+    chart = ChartCard("Messages per second", rates, " /s")
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
         empty="No broker is registered with the name server.",
     )  # fmt: skip
 
-    def show_brokers(brokers: tuple[BrokerView, ...]) -> None:
+    def show_brokers(last: tuple[BrokerView, ...]) -> None:
+        brokers = silenced(last, views.cluster().problem)
         told = [view.status for view in brokers if view.status is not None]
         silent = len(brokers) - len(told)
         tiles.show(
             "brokers", count(len(brokers)), f"{silent} not responding" if silent else "", bad=silent
         )
-        now = time.time()
-        points = views.rates.since(now - SPAN)
-        tiles.show("in", rate(points[-1].into if points else None))
-        tiles.show("out", rate(points[-1].out if points else None))
-        chart.options.update(rate_chart(points, now))
+        for name, points in rates(0.0).items():
+            tiles.show(name, rate(points[-1][1] if points else None))
+        chart.show()
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:
@@ -87,13 +88,20 @@ def _total(parts: list[int | None], *, unknown: bool) -> str:
     return f"≥ {count(sum(known))}" if known else UNKNOWN
 
 
+def _name(view: BrokerView) -> Cell:
+    return Cell(view.place.broker, href=link_to("brokers", view.place.address))
+
+
 def _role(view: BrokerView) -> str:
     return "master" if view.place.is_master else f"slave {view.place.broker_id}"
 
 
-def _state(view: BrokerView) -> Cell:
+def state_of(view: BrokerView) -> Cell:
+    """Return the state of a broker."""
     if view.status is None:
         return Cell("no response", tone="bad", hint=view.problem)
+    if view.problem is not None:
+        return Cell("not listed", tone="bad", hint=view.problem)
     if view.status.active is False:
         return Cell("inactive", tone="warn")
     return Cell("up", tone="good")
@@ -114,8 +122,8 @@ def _oldest(view: BrokerView) -> Cell:
 
 
 _COLUMNS = [
-    Column[BrokerView]("Broker", lambda v: Cell(v.place.broker), lambda v: v.place.broker),
-    Column[BrokerView]("State", _state, lambda v: v.status is None),
+    Column[BrokerView]("Broker", _name, lambda v: v.place.broker),
+    Column[BrokerView]("State", state_of, lambda v: v.status is None or v.problem is not None),
     Column[BrokerView]("Cluster", lambda v: Cell(v.place.cluster), lambda v: v.place.cluster),
     Column[BrokerView]("Role", lambda v: Cell(_role(v)), lambda v: v.place.broker_id),
     Column[BrokerView]("Address", lambda v: Cell(v.place.address, tone="mono")),

@@ -10,10 +10,12 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.admin.sticky_story import StickyStory
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
+from pocketmq.dashboard.pages.change_dialogs import change_group, delete_group
 from pocketmq.dashboard.pages.group_tables import (
     MEMBER_COLUMNS,
     QUEUE_COLUMNS,
@@ -24,6 +26,7 @@ from pocketmq.dashboard.pages.group_tables import (
     member_rows,
     queue_rows,
 )
+from pocketmq.dashboard.pages.missing import is_missing, show_missing
 from pocketmq.dashboard.parts import (
     Tiles,
     action_button,
@@ -34,6 +37,8 @@ from pocketmq.dashboard.parts import (
     perform,
     visitor,
 )
+from pocketmq.dashboard.recording import Points
+from pocketmq.dashboard.settling import passing_text
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_balance import BalanceMode
@@ -41,14 +46,19 @@ from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups/{group}")
     async def group_page(request: Request, group: str) -> None:
-        await prepare(desk.views.group(group), desk.views.group_configs())
+        desk = desks.of(request)
+        poller = desk.views.group(group)
+        await prepare(poller, desk.views.group_configs())
         with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):
-            _Group(desk, request, group)
+            if is_missing(poller):
+                show_missing(poller, "All groups", "/groups")
+            else:
+                _Group(desk, request, group)
 
 
 class _Group:
@@ -59,8 +69,9 @@ class _Group:
         self._group = group
         self._who = visitor(request)
         self._live = LivePage()
-        self._findings: tuple[GroupFinding, ...] | None = None
+        self._findings: tuple[tuple[GroupFinding, ...], str] | None = None
         self._facts: GroupFacts | None = None
+        self._configs: list[Setting] = []
         self._tiles = Tiles(
             ("members", "Members", None),
             ("lag", "Lag", None),
@@ -75,8 +86,15 @@ class _Group:
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
             action_button(desk, "Reset offsets", self._reset)
             action_button(desk, "Rebalance now", self._rebalance)
+            action_button(desk, "Change settings", self._change)
+            action_button(desk, "Delete group", self._delete)
         with card("Problems") as self._box:
             ui.label("…")
+        with ui.element("div").classes("pm-columns"):
+            with ui.element("div"):
+                self._lag_chart = ChartCard("Lag", self._lags)
+            with ui.element("div"):
+                self._rate_chart = ChartCard("Messages out per second", self._rates, " /s")
         with card("Hand-over") as self._handover:
             pass
         self._told: list[str] | None = None
@@ -94,10 +112,23 @@ class _Group:
         self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
         self._live.show(desk.views.group(group), self._show)
         self._live.show(desk.views.group_configs(), self._show_settings)
+        if not desk.settings.sampling:  # else the rate is sampled
+            self._live.show(desk.views.groups(), lambda _: None)
+
+    def _lags(self, since: float) -> dict[str, Points]:
+        return {"lag": self._desk.views.group_lags.since(self._group, since)}
+
+    def _rates(self, since: float) -> dict[str, Points]:
+        return {"out": self._desk.views.group_rates.since(self._group, since)}
+
+    def _draw(self) -> None:
+        self._lag_chart.show()
+        self._rate_chart.show()
 
     def _show(self, view: GroupView) -> None:
         facts, told = view.facts, view.explanation
         self._facts = facts
+        self._draw()
         self._live.missing(
             self._desk.views.group(self._group),
             [f"{broker}: {reason}" for broker, reason in sorted(facts.unseen_brokers.items())],
@@ -113,9 +144,10 @@ class _Group:
         self._show_handover(told.sticky)
         self._members.show(member_rows(facts))
         self._queues.show(queue_rows(view))
-        if told.findings != self._findings:
-            self._findings = told.findings
-            _show_findings(self._box, told.findings)
+        shown = told.findings, passing_text(view.passing)
+        if shown != self._findings:
+            self._findings = shown
+            _show_findings(self._box, *shown)
 
     def _show_handover(self, story: StickyStory | None) -> None:
         told = [] if story is None else mode_words(story)
@@ -134,7 +166,18 @@ class _Group:
                             ui.label(text).classes("pm-inline")
 
     def _show_settings(self, configs: dict[str, dict[str, GroupConfig]]) -> None:
-        self._settings.show(sorted(configs.get(self._group, {}).items()))
+        self._configs = sorted(configs.get(self._group, {}).items())
+        self._settings.show(self._configs)
+
+    async def _change(self) -> None:
+        if not self._configs:
+            ui.notify("The settings are not known yet.", type="warning")
+            return
+        await change_group(self._desk, self._who, self._group, self._configs[0][1])
+
+    async def _delete(self) -> None:
+        members = UNKNOWN if self._facts is None else count(len(self._facts.members()))
+        await delete_group(self._desk, self._who, self._group, members)
 
     async def _rebalance(self) -> None:
         consequences = [
@@ -164,10 +207,12 @@ def _model(view: GroupView) -> str:
     return NEVER if model is None else model.value.lower().replace("_", " ")
 
 
-def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...]) -> None:
+def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...], passing: str) -> None:
     box.clear()
     with box:
-        if not findings:
+        if passing:
+            note(passing)
+        elif not findings:
             ui.label("No problems: every queue is assigned as the strategy says.").classes("pm-ok")
         for finding in findings:
             with ui.element("div").classes("pm-finding"):

@@ -4,27 +4,36 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.overview import Glance
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, rate
 from pocketmq.dashboard.frame import LivePage, frame, prepare
+from pocketmq.dashboard.pages.change_dialogs import create_group
+from pocketmq.dashboard.parts import action_button, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView
 from pocketmq.protocol.peers import version_name
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/groups")
     async def groups(request: Request) -> None:
+        desk = desks.of(request)
         poller = desk.views.groups()
         await prepare(poller)
+        who = visitor(request)
         with frame(desk, request, "Groups", here="/groups"):
             live = LivePage()
+            with ui.element("div").classes("pm-buttons"):
+                action_button(desk, "Create group", lambda: create_group(desk, who, known()))
             table = LiveTable(
                 "Groups", _COLUMNS, key=lambda each: each.group, search=_text, sorted_by=2,
                 descending=True, empty="No matching group.",
             )  # fmt: skip
+
+            def known() -> set[str]:
+                return {each.group for each in poller.value.groups} if poller.value else set()
 
             def show(view: GroupsView) -> None:
                 live.missing(poller, view.missing)

@@ -9,10 +9,10 @@ from nicegui import ui
 
 from pocketmq.admin.messages import Resent, TraceEvent
 from pocketmq.admin.tracks import Track, TrackKind
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, as_hex, as_json, as_text, link_to, moment, size
 from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.pages.messages import body_of
+from pocketmq.dashboard.pages.message_table import body_of
 from pocketmq.dashboard.parts import (
     action_button,
     button,
@@ -32,13 +32,14 @@ from pocketmq.protocol import ReceivedMessage, trace_text
 _LARGEST = 2**63
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/messages/{topic}/{broker}/{queue}/{offset}", response_timeout=20)
     async def message_page(
         request: Request, topic: str, broker: str, queue: int, offset: int
     ) -> None:
+        desk = desks.of(request)
         message, problem = None, ""
         try:
             if not (0 <= queue < 2**31 and 0 <= offset < _LARGEST):

@@ -1,8 +1,6 @@
 """Searching messages: a form whose result has a URL of its own."""
 
-import time
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 
 import msgspec
 from fastapi import Request
@@ -10,26 +8,26 @@ from nicegui import ui
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, FoundMessages
-from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.formatting import as_text, link_to, moment, size
+from pocketmq.dashboard.browsing.content_filter import ContentFilter
+from pocketmq.dashboard.browsing.time_fields import time_ms
+from pocketmq.dashboard.desk import Desk, Desks
+from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.frame import frame, prepare
+from pocketmq.dashboard.pages.message_browser import MessageBrowser
+from pocketmq.dashboard.pages.message_table import message_table
 from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
-from pocketmq.dashboard.table import Cell, Column, LiveTable
-from pocketmq.errors import InvalidInput, MQError, RouteNotFound
-from pocketmq.protocol import ReceivedMessage
+from pocketmq.errors import InvalidInput, MQError
 
-_PREVIEW = 80
 _MOST_OPTIONS = 2000
 
 
 WAYS = {
     "id": "Message id",
     "key": "Key",
-    "time": "Time",
+    "time": "Time and content",
 }
 LIMIT = 64
-"""Messages per broker, or per queue in a search by time."""
-_HOUR_MS = 3_600_000
+"""Messages per broker in a search by key."""
 _LONGEST = 1024
 
 
@@ -49,7 +47,7 @@ class MessageSearch(msgspec.Struct, frozen=True):
         if any(len(text) > _LONGEST for text in fields.values()):
             raise InvalidInput(f"search terms may have at most {_LONGEST} characters")
         way = fields["by"] if fields["by"] in WAYS else "time"
-        begin, end = (_time_ms(query.get(name, "").strip()) for name in ("from", "to"))
+        begin, end = (time_ms(query.get(name, "")) for name in ("from", "to"))
         return cls(fields["topic"], way, fields["value"], begin, end)
 
     @property
@@ -57,42 +55,33 @@ class MessageSearch(msgspec.Struct, frozen=True):
         """Whether there is enough to search for."""
         return bool(self.topic) and (self.by == "time" or bool(self.value))
 
+    @property
+    def times(self) -> tuple[int, int | None]:
+        """The span of time to search, in milliseconds; None if it has no end."""
+        return self.begin_ms, self.end_ms or None
+
 
 async def look(admin: Admin, search: MessageSearch) -> FoundMessages:
-    """Search messages. Raises `MQError`: no such topic or message, no response."""
-    end_ms = search.end_ms or FOR_EVER
+    """Search messages by id or key. Raises `MQError`: no such topic or message, no response."""
     if search.by == "id":
         return FoundMessages([await admin.messages.by_id(search.topic, search.value)])
-    if search.by == "key":
-        return await admin.messages.by_key(
-            search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
-        )
-    begin_ms = search.begin_ms or int(time.time() * 1000) - _HOUR_MS
-    try:
-        return await admin.messages.between(search.topic, begin_ms, end_ms, LIMIT)
-    except RouteNotFound:
-        raise InvalidInput(f"there is no topic {search.topic!r}") from None
+    end_ms = search.end_ms or FOR_EVER
+    return await admin.messages.by_key(
+        search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms
+    )
 
 
-def _time_ms(text: str) -> int:
-    if not text:
-        return 0
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"{text!r} is not a time; use for example 2026-01-31T12:00") from None
-
-
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/messages", response_timeout=20)
     async def messages(request: Request) -> None:
+        desk = desks.of(request)
         await prepare(desk.views.topics())
         problem, found, search = "", None, MessageSearch()
         try:
             search = MessageSearch.of(request.query_params)
-            if search.wanted:
+            if search.wanted and search.by != "time":
                 found = await look(desk.admin, search)
         except MQError as error:
             problem = str(error)
@@ -103,6 +92,17 @@ def add_pages(desk: Desk) -> None:
                     ui.label(problem).classes("pm-warning-text")
             if found is not None:
                 _show_found(found, search)
+            elif search.wanted and not problem:
+                label = f"Messages of {search.topic}"
+                wanted = ContentFilter.of(search.value)
+                begin, end = (request.query_params.get(name, "") for name in ("from", "to"))
+                browser = MessageBrowser(
+                    desk.admin, search.topic, label, wanted=wanted, times=search.times,
+                    exported=lambda form: link_to_export(
+                        form, search.topic, search.value, begin, end, cluster=desk.name
+                    ),
+                )  # fmt: skip
+                await browser.newest()
 
 
 def _show_form(desk: Desk, request: Request, search: MessageSearch) -> None:
@@ -113,12 +113,15 @@ def _show_form(desk: Desk, request: Request, search: MessageSearch) -> None:
         topic.props["autocomplete"] = "off"
         suggestions("topics", (view.names if view is not None else [])[:_MOST_OPTIONS])
         choice("Search by", "by", WAYS, search.by)
-        field("Id or key", "value", search.value)
+        field("Id, key or text", "value", search.value)
         for label, name in (("From", "from"), ("To", "to")):
             text = request.query_params.get(name, "")
             field(label, name, text, kind="datetime-local", step="1")
-        button("MessageSearch", primary=True, kind="submit")
-    note("Default: last hour. Times are in the time zone of the dashboard's machine.")
+        button("Search", primary=True, kind="submit")
+    note(
+        "By time: newest first; the text may be in the body, id, tag, keys or properties, or be "
+        "name=value. Times are in the time zone of the dashboard's machine."
+    )
 
 
 def _show_found(found: FoundMessages, search: MessageSearch) -> None:
@@ -130,70 +133,4 @@ def _show_found(found: FoundMessages, search: MessageSearch) -> None:
     table = message_table(f"Messages of {search.topic}")
     table.show(found.messages)
     if len(found.messages) >= LIMIT:
-        where = "each queue" if search.by == "time" else "each broker"
-        note(f"Showing at most {LIMIT} of {where}; narrow the time to see others.")
-
-
-def message_table(label: str, *, selectable: bool = False) -> LiveTable[ReceivedMessage]:
-    """Make a table of messages."""
-    return LiveTable(
-        label, _COLUMNS, key=lambda message: message.offset_message_id, search=_text,
-        sorted_by=0, descending=True, empty="No messages found.", selectable=selectable,
-    )  # fmt: skip
-
-
-def link_to_message(message: ReceivedMessage) -> str:
-    """Return the page of a message, by queue and offset."""
-    return link_to(
-        "messages", message.topic, message.broker_name, str(message.queue_id),
-        str(message.queue_offset),
-    )  # fmt: skip
-
-
-def body_of(message: ReceivedMessage) -> tuple[bytes, str | None]:
-    """Return a body, or the reason why it cannot be read."""
-    try:
-        return message.body, None
-    except (MQError, InvalidInput) as error:
-        return b"", str(error)
-
-
-def _preview(message: ReceivedMessage) -> Cell:
-    try:
-        start = message.body_start(8 * _PREVIEW)
-    except (MQError, InvalidInput) as error:
-        return Cell(str(error), tone="bad")
-    text = as_text(start)
-    if text is None:
-        return Cell(f"{size(message.body_size)}, binary", tone="faint")
-    line = " ".join(text.split())
-    return Cell(line[:_PREVIEW] + ("…" if len(line) > _PREVIEW else ""), tone="mono")
-
-
-def _text(message: ReceivedMessage) -> str:
-    words: Sequence[str] = (message.message_id, message.tag or "", *message.keys)
-    return " ".join(words)
-
-
-_COLUMNS = [
-    Column[ReceivedMessage](
-        "Stored",
-        lambda m: Cell(moment(m.store_timestamp_ms)),
-        lambda m: (m.store_timestamp_ms, m.queue_offset),
-        kind="time",
-    ),
-    Column[ReceivedMessage](
-        "Id", lambda m: Cell(m.message_id, href=link_to_message(m), tone="mono")
-    ),
-    Column[ReceivedMessage]("Tag", lambda m: Cell(m.tag or ""), lambda m: m.tag or ""),
-    Column[ReceivedMessage]("Keys", lambda m: Cell(" ".join(m.keys)), lambda m: " ".join(m.keys)),
-    Column[ReceivedMessage]("Body", _preview, kind="wrap"),
-    Column[ReceivedMessage](
-        "Queue",
-        lambda m: Cell(f"{m.broker_name} {m.queue_id}"),
-        lambda m: (m.broker_name, m.queue_id),
-    ),
-    Column[ReceivedMessage](
-        "Offset", lambda m: Cell(str(m.queue_offset)), lambda m: m.queue_offset, kind="number"
-    ),
-]
+        note(f"Showing at most {LIMIT} of each broker; narrow the time to see others.")

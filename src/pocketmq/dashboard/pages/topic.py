@@ -3,11 +3,16 @@
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
+from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import Tiles, note
+from pocketmq.dashboard.parts import Tiles, action_button, note, visitor
+from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
 from pocketmq.model import MessageQueue, Permission, TopicConfig
@@ -18,26 +23,32 @@ Consumer = tuple[str, int | None, int | None]
 """Group, members, lag in this topic."""
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/topics/{topic}")
     async def topic_page(request: Request, topic: str) -> None:
+        desk = desks.of(request)
         poller = desk.views.topic(topic)
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
-            _Topic(desk, topic)
+            if is_missing(poller):
+                show_missing(poller, "All topics", "/topics")
+            else:
+                _Topic(desk, request, topic)
 
 
 class _Topic:
     """The open page."""
 
-    def __init__(self, desk: Desk, topic: str) -> None:
+    def __init__(self, desk: Desk, request: Request, topic: str) -> None:
         self._desk = desk
+        self._who = visitor(request)
         self._topic = topic
         self._live = LivePage()
         self._view: TopicView | None = None
         self._groups: GroupsView | None = None
+        self._configs: list[tuple[str, TopicConfig]] = []
         self._tiles = Tiles(
             ("queues", "Queues", None),
             ("messages", "Messages stored", None),
@@ -48,6 +59,10 @@ class _Topic:
             ui.link("View messages", f"/messages?topic={link_to(topic)[1:]}&by=time").classes(
                 "pm-button"
             )
+            action_button(desk, "Send message", lambda: write_and_send(desk, self._who, topic))
+            action_button(desk, "Change settings", self._change)
+            action_button(desk, "Delete topic", self._delete)
+        self._chart = ChartCard("Messages in per second", self._rates, " /s")
         heading("Groups")
         self._consumers = LiveTable[Consumer](
             "Groups", _CONSUMER_COLUMNS, key=lambda row: row[0], sorted_by=2, descending=True,
@@ -68,8 +83,23 @@ class _Topic:
         self._live.show(views.groups(), self._show_groups)
         self._live.show(views.topics(), self._show_settings)
 
+    async def _change(self) -> None:
+        configs = self._configs
+        if not configs:
+            ui.notify("The settings are not known yet.", type="warning")
+            return
+        await change_topic(self._desk, self._who, self._topic, configs[0][1])
+
+    async def _delete(self) -> None:
+        held = count(messages_in(None if self._view is None else self._view.status))
+        await delete_topic(self._desk, self._who, self._topic, held)
+
+    def _rates(self, since: float) -> dict[str, Points]:
+        return {"in": self._desk.views.topic_rates.since(self._topic, since)}
+
     def _show(self, view: TopicView) -> None:
         self._view = view
+        self._chart.show()
         self._live.missing(self._desk.views.topic(self._topic), view.missing)
         status = view.status
         self._tiles.show("queues", count(len(view.route.subscribe_queues(self._topic))))
@@ -105,7 +135,8 @@ class _Topic:
 
     def _show_settings(self, view: TopicsView) -> None:
         self._live.missing(self._desk.views.topics(), view.missing)
-        self._settings.show(sorted(view.configs.get(self._topic, {}).items()))
+        self._configs = sorted(view.configs.get(self._topic, {}).items())
+        self._settings.show(self._configs)
 
 
 def permission(bits: int) -> str:

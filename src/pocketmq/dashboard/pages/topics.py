@@ -1,23 +1,29 @@
 """All topics, and creating one."""
 
+from typing import Any
+
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
-from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.actions.changing import TopicChange
+from pocketmq.dashboard.desk import Desk, Desks
+from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, rate
-from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.parts import action_button, button, confirm, perform, visitor
+from pocketmq.dashboard.frame import LivePage, frame, prepare
+from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
-from pocketmq.model.names import is_dead_letter_topic, is_retry_topic, is_system_topic
+from pocketmq.errors import InvalidInput
+from pocketmq.model.names import check_topic, is_dead_letter_topic, is_retry_topic, is_system_topic
 
 
-def add_pages(desk: Desk) -> None:
+def add_pages(desks: Desks) -> None:
     """Add the page."""
 
     @ui.page("/topics")
     async def topics(request: Request) -> None:
+        desk = desks.of(request)
         desk.views.figures().want()  # they take longer than names
         await prepare(desk.views.topics())
         with frame(desk, request, "Topics", here="/topics"):
@@ -115,20 +121,14 @@ class _Topics:
     # Creating a topic
 
     async def _ask(self) -> None:
-        with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
-            heading("Create topic")
-            name = ui.input("Name").props("autofocus outlined dense maxlength=127")
-            queues = ui.number("Queues on each broker", value=8, min=1, max=1024, precision=0)
-            queues.props("outlined dense")
-            with ui.element("div").classes("pm-buttons"):
-                button("Continue", lambda: dialog.submit(True), primary=True)
-                button("Cancel", lambda: dialog.submit(False))
-        wanted = await dialog
-        topic, number = str(name.value or "").strip(), int(queues.value or 0)
-        if not dialog.is_deleted:
-            dialog.delete()
-        if not wanted:
+        fields = {
+            "name": FormField("Name", longest=255),
+            "queues": FormField("Queues on each broker", 8),
+        }
+        wanted = await fill_in("Create topic", fields, self._checked)
+        if wanted is None:
             return
+        topic, number = wanted
         consequences = [
             f"Topic {topic} is created on every broker, with {number} queues on each.",
             "Clients can send to it at once. Nothing else changes.",
@@ -136,6 +136,15 @@ class _Topics:
         if await confirm(f"Create topic {topic}?", consequences, "Create"):
             work = self._desk.actions.create_topic(self._who, topic, number)
             await perform(work, lambda brokers: f"Topic {topic} created on {brokers} brokers.")
+
+    def _checked(self, given: dict[str, Any]) -> tuple[str, int]:
+        """Return name and number of queues. Raises `InvalidInput`, `NameInvalid`."""
+        topic = given["name"].strip()
+        check_topic(topic)
+        if topic in self._view.names:
+            raise InvalidInput(f"topic {topic!r} exists already")
+        TopicChange(given["queues"], given["queues"], 6)
+        return topic, given["queues"]
 
 
 def kind(topic: str) -> str:

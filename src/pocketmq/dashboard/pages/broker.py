@@ -1,0 +1,105 @@
+"""One broker: its settings and figures. Secrets among them are never shown."""
+
+import re
+from typing import Any
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.dashboard.desk import Desk, Desks
+from pocketmq.dashboard.dialogs import FormField, fill_in
+from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
+from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
+from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.dashboard.views import BrokerDetail
+from pocketmq.model.secrets import HIDDEN
+
+Pair = tuple[str, str]
+_SECRET = re.compile("password|secret|token|credential|accesskey|authenticationuser")
+
+
+def add_pages(desks: Desks) -> None:
+    """Add the page."""
+
+    @ui.page("/brokers/{address}")
+    async def broker(request: Request, address: str) -> None:
+        desk = desks.of(request)
+        poller = desk.views.broker(address)
+        await prepare(poller)
+        title = f"Broker {poller.value.broker}" if poller.value is not None else f"Broker {address}"
+        with frame(desk, request, title, here="/", path=(("Cluster", "/"),)):
+            if is_missing(poller):
+                show_missing(poller, "All brokers", "/")
+            else:
+                _Broker(desk, request, address)
+
+
+class _Broker:
+    """The open page."""
+
+    def __init__(self, desk: Desk, request: Request, address: str) -> None:
+        self._desk = desk
+        self._who = visitor(request)
+        self._address = address
+        self._settings: dict[str, str] = {}
+        live = LivePage()
+        with ui.element("div").classes("pm-buttons"):
+            action_button(desk, "Change a setting", self._change)
+        heading("Settings")
+        self._table = _pairs("Settings")
+        heading("Figures")
+        self._figures = _pairs("Figures")
+        live.show(desk.views.broker(address), self._show)
+
+    def _show(self, view: BrokerDetail) -> None:
+        self._settings = view.settings
+        self._table.show([(name, shown(name, value)) for name, value in view.settings.items()])
+        self._figures.show([(name, shown(name, value)) for name, value in view.figures.items()])
+
+    async def _change(self) -> None:
+        names = tuple(sorted(name for name in self._settings if not is_secret(name)))
+        if not names:
+            ui.notify("The settings are not known yet.", type="warning")
+            return
+        fields = {"name": FormField("Setting", names[0], names), "value": FormField("New value")}
+
+        def checked(given: dict[str, Any]) -> Pair:
+            return given["name"], given["value"].strip()
+
+        wanted = await fill_in("Change a setting", fields, checked)
+        if wanted is None:
+            return
+        name, value = wanted
+        before = self._settings.get(name, "")
+        consequences = [
+            f"The broker at {self._address} changes it while it runs.",
+            f"{name} is {before!r} now, and becomes {value!r}.",
+        ]
+        if await confirm(f"Change {name}?", consequences, "Change"):
+            act = self._desk.actions.changing
+            work = act.change_setting(self._who, self._address, name, value)
+            await perform(work, lambda _: f"{name} changed.")
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the value of a setting is to be hidden, by its name."""
+    return _SECRET.search(name.lower()) is not None
+
+
+def shown(name: str, value: str) -> str:
+    """Return the value of a setting as a page may show it."""
+    return HIDDEN if value and is_secret(name) else value
+
+
+def _pairs(label: str) -> LiveTable[Pair]:
+    return LiveTable[Pair](
+        label,
+        [
+            Column[Pair]("Name", lambda pair: Cell(pair[0], tone="mono"), lambda pair: pair[0]),
+            Column[Pair]("Value", lambda pair: Cell(pair[1], tone="mono"), kind="wrap"),
+        ],
+        key=lambda pair: pair[0],
+        search=" ".join,
+        sorted_by=0,
+    )
