@@ -1,0 +1,129 @@
+"""A running proxy: the gRPC server, its client session, its timers."""
+
+import logging
+from typing import Self
+
+import grpc
+import grpc.aio
+
+from pocketmq.client.clock import Clock, SystemClock, new_random
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import CannotStart
+from pocketmq.net.address import Address
+from pocketmq.proxy.clients import Clients
+from pocketmq.proxy.cluster_view import ClusterView
+from pocketmq.proxy.queue_choice import QueueChoice
+from pocketmq.proxy.renewals import Renewals
+from pocketmq.proxy.service_table import generic_handler
+from pocketmq.proxy.state import ProxyState
+from pocketmq.proxy.translation.caller import Caller
+from pocketmq.proxy.translation.limits import ProxyLimits
+
+logger = logging.getLogger("pocketmq.proxy")
+
+DEFAULT_PORT = 8081
+_STOP_GRACE = 1.0
+_SWEEP = 5.0
+
+
+class Proxy:
+    """RocketMQ 5's gRPC service in front of a cluster. Belongs to one event loop.
+
+    `options` say how to reach the cluster. Port 0 is any free one.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        limits: ProxyLimits | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._options = options
+        self._host = host
+        self._port = port
+        self._limits = limits or ProxyLimits()
+        self._clock = clock or SystemClock()
+        self._lease: Lease | None = None
+        self._server: grpc.aio.Server | None = None
+        self._clients: Clients | None = None
+        self._tasks: Tasks | None = None
+        self.address = ""
+        """Where it listens, once it is started."""
+
+    async def start(self) -> Self:
+        """Reach the cluster and listen. Raises `CannotStart`, `NameServersUnreachable`."""
+        self._lease = await lease_session(self._options)
+        try:
+            state = self._assemble(self._lease)
+            await self._listen(state)
+        except BaseException:
+            await self.stop()
+            raise
+        tasks, limits = state.tasks, self._limits
+        tasks.every(limits.renew_interval, state.renewals.renew_due, "renewals", first_after=_SWEEP)
+
+        async def sweep() -> None:
+            await state.clients.drop_expired(limits.client_expiry)
+
+        tasks.every(_SWEEP, sweep, "expiry of clients", first_after=_SWEEP)
+        return self
+
+    async def stop(self) -> None:
+        """End all calls, unregister all clients and leave the cluster."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(_STOP_GRACE)
+        clients, self._clients = self._clients, None
+        if clients is not None:
+            await clients.close()
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            await tasks.stop()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.release()
+
+    def _assemble(self, lease: Lease) -> ProxyState:
+        session, random = lease.session, new_random()
+        self._tasks = tasks = Tasks(f"{session.client_id}: proxy")
+        self._clients = clients = Clients(self._options, self._clock, random)
+        renewals = Renewals(session, tasks, self._limits, self._clock)
+        clients.on_gone = renewals.release
+        return ProxyState(
+            cluster=ClusterView(session),
+            clients=clients,
+            renewals=renewals,
+            choice=QueueChoice(random),
+            tasks=tasks,
+            limits=self._limits,
+            clock=self._clock,
+        )
+
+    async def _listen(self, state: ProxyState) -> None:
+        size = self._limits.largest_request
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", size),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        server.add_generic_rpc_handlers((generic_handler(state, _admit_all),))
+        wanted = str(Address(self._host, self._port))
+        try:
+            port = server.add_insecure_port(wanted)
+        except RuntimeError as error:
+            raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
+        await server.start()
+        self._server = server
+        self.address = str(Address(self._host, port))
+        logger.info("proxy listens: address=%s", self.address)
+
+
+async def _admit_all(caller: Caller, request: object) -> None:
+    """Let every client in, as clusters without access control do."""
