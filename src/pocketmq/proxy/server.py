@@ -65,7 +65,8 @@ class Proxy:
             await self.stop()
             raise
         tasks, limits = state.tasks, self._limits
-        tasks.every(limits.renew_interval, state.renewals.renew_due, "renewals", first_after=_SWEEP)
+        period = limits.renew_interval
+        tasks.every(period, state.renewals.renew_due, "renewals", first_after=period)
 
         async def sweep() -> None:
             await state.clients.drop_expired(limits.client_expiry)

@@ -125,7 +125,9 @@ def _telemetry(state: ProxyState, admit: Admit) -> Callable[..., Awaitable[None]
             client_error = isinstance(error, CallRefused) and error.code < d.Code.INTERNAL_ERROR
             code = grpc.StatusCode.INVALID_ARGUMENT if client_error else grpc.StatusCode.INTERNAL
             text = error.message if isinstance(error, CallRefused) else str(error)
-            await context.abort(code, f"process client telemetryCommand failed. {text}")
+            # Not `abort`, whose exception and call would keep each other until a collection.
+            context.set_code(code)
+            context.set_details(f"process client telemetryCommand failed. {text}")
 
     return call
 

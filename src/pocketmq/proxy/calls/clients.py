@@ -62,18 +62,22 @@ async def telemetry(
     """Serve a Telemetry stream until the client ends it. Raises `CallRefused` for bad settings."""
     reader = asyncio.current_task()
     assert reader is not None
-    stream = TelemetryStream(reader.cancel)
 
     async def write_all() -> None:
         while True:
             await write(await stream.next())
 
+    def hang_up(_: object = None) -> None:
+        reader.cancel()
+
+    stream = TelemetryStream(hang_up)
     writer = state.tasks.spawn(write_all(), f"telemetry of {caller.client_id}")
-    writer.add_done_callback(lambda _: reader.cancel())
+    writer.add_done_callback(hang_up)
     try:
         async for command in commands:
             await _take(state, caller, stream, command)
     finally:
+        writer.remove_done_callback(hang_up)
         writer.cancel()
         client = state.clients.get(caller.client_id)
         if client is not None:

@@ -18,6 +18,8 @@ _TYPES = {
     TopicKind.DELAY: d.MessageType.DELAY,
     TopicKind.TRANSACTION: d.MessageType.TRANSACTION,
 }
+_OF_RETRIES = "ORIGIN_GROUP"
+"""A property that brokers give to copies in a retry topic; not in Java's list of its own."""
 _LATEST_MS = 253_402_300_799_999
 
 
@@ -66,10 +68,16 @@ def delivered(message: ReceivedMessage, *, hidden: float | None = None) -> d.Mes
         system.invisible_duration.FromMilliseconds(round(hidden * 1000))
     return d.Message(
         topic=resource(message.topic),
-        user_properties=message.user_properties,
+        user_properties=_user_properties(message),
         system_properties=system,
         body=body,
     )
+
+
+def _user_properties(message: ReceivedMessage) -> dict[str, str]:
+    properties = message.user_properties
+    properties.pop(_OF_RETRIES, None)
+    return properties
 
 
 def _add_optional(system: d.SystemProperties, message: ReceivedMessage) -> None:

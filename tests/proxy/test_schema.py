@@ -1,0 +1,42 @@
+"""The compiled schema is that of the .proto files, and every method of the service is answered."""
+
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2
+
+from pocketmq.proxy.wire import definition as d
+from pocketmq.proxy.wire import schema
+from tools import grpc_schema
+
+
+def test_compiling_again_gives_the_same_files(tmp_path: Path) -> None:
+    pytest.importorskip("grpc_tools")
+    grpc_schema.compile_schema(tmp_path)
+    for name in grpc_schema.NAMES:
+        stub = f"{name}.pyi"
+        assert (tmp_path / stub).read_text() == (grpc_schema.WIRE / stub).read_text()
+    assert _own_files(tmp_path) == _own_files(grpc_schema.WIRE)
+
+
+def test_the_messages_do_not_stand_in_the_default_pool() -> None:
+    """Apache's Python client puts its own there, under the same names."""
+    from google.protobuf import descriptor_pool
+
+    with pytest.raises(KeyError):
+        descriptor_pool.Default().FindFileByName("apache/rocketmq/v2/definition.proto")
+    assert d.Message.DESCRIPTOR.full_name == "apache.rocketmq.v2.Message"
+
+
+def test_times_have_the_methods_of_well_known_types() -> None:
+    message = d.Message()
+    message.system_properties.born_timestamp.FromMilliseconds(1_500)
+    assert message.system_properties.born_timestamp.ToMilliseconds() == 1_500
+    assert schema.exported("definition")["OK"] == d.Code.OK == 20000
+
+
+def _own_files(folder: Path) -> list[bytes]:
+    """Those of RocketMQ: Google's own may differ from one protoc to the next."""
+    raw = (folder / grpc_schema.DESCRIPTORS).read_bytes()
+    files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
+    return [each.SerializeToString() for each in files if each.package == "apache.rocketmq.v2"]
