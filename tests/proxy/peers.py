@@ -14,6 +14,7 @@ from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.protocol.requests.pop import POLLING_INFO
+from pocketmq.proxy.access import ProxyAccess
 from pocketmq.proxy.server import Proxy
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.wire import definition as d
@@ -37,9 +38,9 @@ class Peer:
             scheme=d.AddressScheme.IPv4, addresses=[d.Address(host=host, port=int(port))]
         )
 
-    async def call(self, name: str, request: Any, timeout: float = PATIENCE) -> Any:
+    async def call(self, name: str, request: Any) -> Any:
         """Make a call with one response."""
-        return await self._method(name)(request, metadata=self.metadata, timeout=timeout)
+        return await self._method(name)(request, metadata=self.metadata, timeout=PATIENCE)
 
     def stream(self, name: str, request: Any, timeout: float = PATIENCE) -> Any:
         """Start a call with many responses."""
@@ -176,10 +177,18 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    *, brokers: int = 1, limits: ProxyLimits = QUICK, **settings: Any
+    *,
+    brokers: int = 1,
+    limits: ProxyLimits = QUICK,
+    credentials: aio.Credentials | None = None,
+    access: ProxyAccess | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     """Run a cluster with a topic of each type, and a proxy in front of it."""
-    async with Cluster(brokers, config=settings) as cluster, aio.Admin(cluster.address) as admin:
+    async with (
+        Cluster(brokers, config=settings) as cluster,
+        aio.Admin(cluster.address, credentials=credentials) as admin,
+    ):
         for place in await admin.brokers.targets():
             for name, kind in TOPICS.items():
                 config = TopicConfig(
@@ -189,7 +198,8 @@ async def serving(
                     attributes={"+message.type": kind},
                 )
                 (await admin.topics.create(config, address=place.address)).all()
-        proxy = Proxy(ClientOptions(name_servers=cluster.address), port=0, limits=limits)
+        options = ClientOptions(name_servers=cluster.address, credentials=credentials)
+        proxy = Proxy(options, port=0, limits=limits, access=access)
         await proxy.start()
         try:
             async with grpc.aio.insecure_channel(proxy.address) as channel:

@@ -26,7 +26,7 @@ FRESH_FOR = 20.0
 _MOST = 20_000
 
 
-class _Cached(Generic[V]):
+class Cached(Generic[V]):
     """Values by name, each read again when it is older than `FRESH_FOR`."""
 
     def __init__(self, read: Callable[[str], Awaitable[V]]) -> None:
@@ -34,6 +34,7 @@ class _Cached(Generic[V]):
         self._values: dict[str, tuple[float, V]] = {}
 
     async def get(self, name: str) -> V:
+        """Return a value; raises what reading it does."""
         now = asyncio.get_running_loop().time()
         found = self._values.get(name)
         if found is not None and found[0] > now:
@@ -50,8 +51,8 @@ class ClusterView:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._kinds = _Cached(self._read_kind)
-        self._groups = _Cached(self._read_group)
+        self._kinds = Cached(self._read_kind)
+        self._groups = Cached(self._read_group)
 
     async def route(self, topic: str) -> KnownRoute:
         """Return a topic's route; raises `RouteNotFound`, `NameServersUnreachable`."""

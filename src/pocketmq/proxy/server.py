@@ -1,6 +1,8 @@
 """A running proxy: the gRPC server, its client session, its timers."""
 
 import logging
+import time
+from pathlib import Path
 from typing import Self
 
 import grpc
@@ -10,15 +12,17 @@ from pocketmq.client.clock import Clock, SystemClock, new_random
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import CannotStart
+from pocketmq.errors import CannotStart, InvalidInput
 from pocketmq.net.address import Address
+from pocketmq.net.tls import ClientAuth, Contexts, ServerTls
+from pocketmq.proxy.access import AccessGate, ProxyAccess
 from pocketmq.proxy.clients import Clients
 from pocketmq.proxy.cluster_view import ClusterView
+from pocketmq.proxy.health import ProxyHealth, add_health
 from pocketmq.proxy.queue_choice import QueueChoice
 from pocketmq.proxy.renewals import Renewals
 from pocketmq.proxy.service_table import generic_handler
 from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.limits import ProxyLimits
 
 logger = logging.getLogger("pocketmq.proxy")
@@ -31,7 +35,8 @@ _SWEEP = 5.0
 class Proxy:
     """RocketMQ 5's gRPC service in front of a cluster. Belongs to one event loop.
 
-    `options` say how to reach the cluster. Port 0 is any free one.
+    `options` say how to reach the cluster; with access control, as which super user. Port 0 is any
+    free one. With `tls` all clients must use it.
     """
 
     def __init__(
@@ -41,17 +46,22 @@ class Proxy:
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
         limits: ProxyLimits | None = None,
+        access: ProxyAccess | None = None,
+        tls: ServerTls | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._options = options
         self._host = host
         self._port = port
         self._limits = limits or ProxyLimits()
+        self._access = access or ProxyAccess()
+        self._tls = tls
         self._clock = clock or SystemClock()
         self._lease: Lease | None = None
         self._server: grpc.aio.Server | None = None
         self._clients: Clients | None = None
         self._tasks: Tasks | None = None
+        self._health: ProxyHealth | None = None
         self.address = ""
         """Where it listens, once it is started."""
 
@@ -76,6 +86,8 @@ class Proxy:
 
     async def stop(self) -> None:
         """End all calls, unregister all clients and leave the cluster."""
+        if self._health is not None:
+            await self._health.leave()
         server, self._server = self._server, None
         if server is not None:
             await server.stop(_STOP_GRACE)
@@ -107,6 +119,7 @@ class Proxy:
 
     async def _listen(self, state: ProxyState) -> None:
         size = self._limits.largest_request
+        credentials = None if self._tls is None else _credentials(self._tls)
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", size),
@@ -114,17 +127,31 @@ class Proxy:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        server.add_generic_rpc_handlers((generic_handler(state, _admit_all),))
+        self._server = server
+        gate = AccessGate(state.cluster.session, self._access)
+        server.add_generic_rpc_handlers((generic_handler(state, gate.admit),))
+        self._health = await add_health(server)
         wanted = str(Address(self._host, self._port))
         try:
-            port = server.add_insecure_port(wanted)
+            if credentials is None:
+                port = server.add_insecure_port(wanted)
+            else:
+                port = server.add_secure_port(wanted, credentials)
         except RuntimeError as error:
             raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
         await server.start()
-        self._server = server
         self.address = str(Address(self._host, port))
         logger.info("proxy listens: address=%s", self.address)
 
 
-async def _admit_all(caller: Caller, request: object) -> None:
-    """Let every client in, as clusters without access control do."""
+def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
+    """Return what a TLS port needs. Raises `InvalidInput` if the files are unusable."""
+    Contexts(tls, time.monotonic)  # gRPC takes files that do not match and fails at each handshake
+    certificate = Path(tls.cert).read_bytes()
+    key = Path(tls.key or tls.cert).read_bytes()
+    trusted = Path(tls.trust).read_bytes() if tls.trust else None
+    if tls.key_password:
+        raise InvalidInput("gRPC reads no encrypted key: give the proxy a key without a password")
+    return grpc.ssl_server_credentials(
+        [(key, certificate)], trusted, tls.client_auth is ClientAuth.REQUIRE
+    )

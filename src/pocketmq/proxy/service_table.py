@@ -122,6 +122,9 @@ def _telemetry(state: ProxyState, admit: Admit) -> Callable[..., Awaitable[None]
         try:
             await clients.telemetry(state, caller, admitted(), context.write)
         except (CallRefused, MQError) as error:
+            if isinstance(error, CallRefused) and error.code == d.Code.UNAUTHORIZED:
+                await context.write(s.TelemetryCommand(status=status_of(error)))
+                return
             client_error = isinstance(error, CallRefused) and error.code < d.Code.INTERNAL_ERROR
             code = grpc.StatusCode.INVALID_ARGUMENT if client_error else grpc.StatusCode.INTERNAL
             text = error.message if isinstance(error, CallRefused) else str(error)

@@ -5,6 +5,9 @@ import asyncio
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.errors import MQError, ResponseCode, ServerError
 from pocketmq.protocol import RequestCode
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import DeliveryContext
+from pocketmq.protocol.requests.reading import ViewMessageRequest
 from pocketmq.protocol.requests.sending import SendBackRequest
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
@@ -96,12 +99,14 @@ async def dead_letter(
         raise CallRefused(d.Code.INVALID_RECEIPT_HANDLE, "commit log offset is empty")
     broker = receipt.handle.broker_name
     await state.cluster.reach(broker, topic)
+    stored_in = receipt.handle.mark.real_topic(topic, group)
+    await _check_place(state, broker, receipt.commit_log_offset, stored_in)
     header = SendBackRequest(
         offset=receipt.commit_log_offset,
         group=group,
         delay_level=_TO_DEAD_LETTERS,
         origin_msg_id=message_id,
-        origin_topic=receipt.handle.mark.real_topic(topic, group),
+        origin_topic=stored_in,
         max_reconsume_times=0,
         bname=broker,
     )
@@ -109,6 +114,22 @@ async def dead_letter(
     await session.brokers.call(broker, RequestCode.CONSUMER_SEND_MSG_BACK, header, master_only=True)
     requests = PopRequests(session, group, ordered=False, from_first=False)
     await requests.ack(broker, [(topic, receipt.handle)])
+
+
+async def _check_place(state: ProxyState, broker: str, offset: int, topic: str) -> None:
+    """Raise `CallRefused` unless the record at an offset is one of a topic.
+
+    A made-up handle must not copy messages of other topics into the client's own dead letters.
+    """
+    answer = await state.cluster.session.brokers.call(
+        broker,
+        RequestCode.VIEW_MESSAGE_BY_ID,
+        ViewMessageRequest(offset=offset, topic=topic),
+        master_only=True,
+    )
+    found = decode_pulled(answer.body, DeliveryContext(broker_name=broker))
+    if [message.topic for message in found] != [topic]:
+        raise CallRefused(d.Code.INVALID_RECEIPT_HANDLE, "the message is not one of this topic")
 
 
 def _taken(state: ProxyState, caller: Caller, group: str, handle: str) -> Receipt:
