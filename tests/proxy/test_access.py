@@ -126,7 +126,9 @@ async def test_settings_need_rights_too() -> None:
 async def settled(peer: Peer, topic: str) -> str:
     """The status of the settings of a producer."""
     stream = peer.telemetry()
-    settings = d.Settings(client_type=1, publishing={"topics": [{"name": topic}]})
+    settings = d.Settings(
+        client_type=d.ClientType.PRODUCER, publishing={"topics": [{"name": topic}]}
+    )
     await stream.write(s.TelemetryCommand(settings=settings))
     status = code(await stream.read())
     stream.cancel()
@@ -193,6 +195,7 @@ async def test_a_port_in_use_is_said_at_the_start() -> None:
         port = int(served.proxy.address.rpartition(":")[2])
         with pytest.raises(CannotStart, match="cannot listen"):
             await Proxy(options, port=port).start()
+    gc.collect()  # the error's traceback refers to the server
 
 
 async def test_tools_can_ask_for_health_and_for_the_services() -> None:

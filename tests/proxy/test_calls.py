@@ -366,7 +366,7 @@ async def dead_letters(address: str, group: str) -> list[Any]:
             try:
                 found = (await admin.messages.dead_letters(group)).messages
             except errors.MQError:  # the topic is created for the first of them
-                found = ()
+                found = []
             if found:
                 return list(found)
             await asyncio.sleep(0.05)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.proxy.peers import PATIENCE, QUICK, Served, serving
 
-rocketmq = pytest.importorskip("rocketmq")
+rocketmq: Any = pytest.importorskip("rocketmq")
 
 logging.getLogger("rocketmq").setLevel(logging.CRITICAL)
 

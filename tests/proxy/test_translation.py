@@ -255,6 +255,6 @@ def test_a_client_must_name_itself(client_id: str) -> None:
 
 
 def test_the_address_of_a_caller_is_host_and_port() -> None:
-    fields = [("x-mq-client-id", "c"), ("binary-bin", b"x")]
+    fields: list[tuple[str, str | bytes]] = [("x-mq-client-id", "c"), ("binary-bin", b"x")]
     assert read_caller(fields, "ipv4:1.2.3.4:5").address == "1.2.3.4:5"
     assert read_caller(fields, "ipv6:%5B::1%5D:5").address == "[::1]:5"

@@ -30,6 +30,7 @@ class Cluster:
         port: int = 0,
         config: Mapping[str, Setting] | None = None,
         faults: bool = False,
+        grpc: int | None = None,
     ) -> None:
         self._cluster = aio.Cluster(
             brokers,
@@ -39,6 +40,7 @@ class Cluster:
             port=port,
             config=config,
             faults=faults,
+            grpc=grpc,
         )
         self._thread: LoopThread | None = None
 
@@ -79,6 +81,14 @@ class Cluster:
     def address(self) -> str:
         """The name server's address, for clients. Raises `InvalidInput` if stopped."""
         return self._cluster.address
+
+    @property
+    def grpc_address(self) -> str:
+        """The address for RocketMQ 5's gRPC clients, which are served from its first use on.
+
+        Needs the extra `grpc`; raises `CannotStart` without it.
+        """
+        return self._running.call(self._cluster.serve_grpc())
 
     @property
     def brokers(self) -> dict[str, aio.BrokerInfo]:
