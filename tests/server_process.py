@@ -14,9 +14,7 @@ from typing import Self
 
 POCKETMQ = Path(sys.executable).with_name("pocketmq")
 LONGEST_PAUSE = 0.5
-READY = re.compile(
-    r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: grpc=(\S+))?(?: dashboard=\S+)?\n"
-)
+READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: grpc=(\S+))?(?: dashboard=\S+)?\n")
 
 
 class CommandProcess:

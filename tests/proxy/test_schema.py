@@ -1,22 +1,26 @@
 """The compiled schema is that of the .proto files, and every method of the service is answered."""
 
+import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
 
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import schema
-from tools import grpc_schema
+
+TOOL: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "tools/grpc_schema.py"))
+WIRE: Path = TOOL["WIRE"]
 
 
 def test_compiling_again_gives_the_same_files(tmp_path: Path) -> None:
     pytest.importorskip("grpc_tools")
-    grpc_schema.compile_schema(tmp_path)
-    for name in grpc_schema.NAMES:
+    TOOL["compile_schema"](tmp_path)
+    for name in TOOL["NAMES"]:
         stub = f"{name}.pyi"
-        assert (tmp_path / stub).read_text() == (grpc_schema.WIRE / stub).read_text()
-    assert _own_files(tmp_path) == _own_files(grpc_schema.WIRE)
+        assert (tmp_path / stub).read_text() == (WIRE / stub).read_text()
+    assert _own_files(tmp_path) == _own_files(WIRE)
 
 
 def test_the_messages_do_not_stand_in_the_default_pool() -> None:
@@ -37,6 +41,6 @@ def test_times_have_the_methods_of_well_known_types() -> None:
 
 def _own_files(folder: Path) -> list[bytes]:
     """Those of RocketMQ: Google's own may differ from one protoc to the next."""
-    raw = (folder / grpc_schema.DESCRIPTORS).read_bytes()
+    raw = (folder / TOOL["DESCRIPTORS"]).read_bytes()
     files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
     return [each.SerializeToString() for each in files if each.package == "apache.rocketmq.v2"]
