@@ -92,7 +92,7 @@ def test_a_message_group_is_popped_in_order(brokers: JavaBroker) -> None:
             for number in range(4):
                 sent = await peer.send("g-fifo", b"%d" % number, message_group="customer-7")
                 assert code(sent) == "OK"
-            bodies = []
+            bodies: list[bytes] = []
             while len(bodies) < 4:
                 for got in await peer.received("g-fifo", "g-ordered"):
                     bodies.append(got.body)

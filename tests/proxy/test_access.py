@@ -191,11 +191,19 @@ async def test_tls_files_that_do_not_fit_are_refused_at_the_start(tmp_path: Path
 
 async def test_a_port_in_use_is_said_at_the_start() -> None:
     async with serving() as served:
-        options = ClientOptions(name_servers=served.cluster.address)
         port = int(served.proxy.address.rpartition(":")[2])
-        with pytest.raises(CannotStart, match="cannot listen"):
-            await Proxy(options, port=port).start()
+        assert "it cannot listen on 127.0.0.1:" in await failure(served, port)
     gc.collect()  # the error's traceback refers to the server
+
+
+async def failure(served: Served, port: int) -> str:
+    """Why a proxy does not start."""
+    options = ClientOptions(name_servers=served.cluster.address)
+    try:
+        await Proxy(options, port=port).start()
+    except CannotStart as error:
+        return str(error)
+    return ""
 
 
 async def test_tools_can_ask_for_health_and_for_the_services() -> None:

@@ -5,8 +5,6 @@ import gzip
 import time
 from typing import Any
 
-import grpc
-import grpc.aio
 import pytest
 
 import pocketmq as mq
@@ -335,12 +333,17 @@ async def test_what_is_not_supported_says_so() -> None:
         assert code(answer) == "NOT_IMPLEMENTED"
 
 
-async def test_bytes_that_are_no_request_only_fail_their_call() -> None:
+async def test_bytes_that_are_no_request_are_a_bad_request() -> None:
     async with serving() as served:
-        raw = served.peer.channel.unary_unary("/apache.rocketmq.v2.MessagingService/SendMessage")
-        with pytest.raises(grpc.aio.AioRpcError):
-            await raw(b"\xff" * 100, metadata=served.peer.metadata, timeout=PATIENCE)
-        assert code(await served.peer.send("normal", b"x")) == "OK"
+        raw = served.peer.channel.unary_unary(
+            "/apache.rocketmq.v2.MessagingService/SendMessage",
+            response_deserializer=s.SendMessageResponse.FromString,
+        )
+        answer = await raw(b"\xff" * 100, metadata=served.peer.metadata, timeout=PATIENCE)
+        assert (code(answer), answer.status.message) == (
+            "BAD_REQUEST",
+            "the request is not a valid SendMessageRequest",
+        )
 
 
 async def test_a_body_over_the_limit_is_refused_and_the_next_accepted() -> None:

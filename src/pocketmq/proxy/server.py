@@ -138,6 +138,7 @@ class Proxy:
             else:
                 port = server.add_secure_port(wanted, credentials)
         except RuntimeError as error:
+            await server.start()  # one that never ran cannot be stopped, and keeps its threads
             raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
         await server.start()
         self.address = str(Address(self._host, port))

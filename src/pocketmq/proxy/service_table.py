@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
 
 from pocketmq.errors import MQError
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
@@ -55,20 +56,18 @@ def generic_handler(state: ProxyState, admit: Admit) -> grpc.GenericRpcHandler:
     for method in POOL.FindServiceByName(SERVICE).methods:
         request = message_factory.GetMessageClass(method.input_type)
         response = message_factory.GetMessageClass(method.output_type)
-        codecs = {
-            "request_deserializer": request.FromString,
-            "response_serializer": response.SerializeToString,
-        }
+        # Requests are read here and not by gRPC, which logs a traceback for each it cannot read.
+        codec = {"response_serializer": response.SerializeToString}
+        calls = _Calls(state, admit, request, response)
         name = method.name
         if name == "Telemetry":
-            work = _telemetry(state, admit)
-            handlers[name] = grpc.stream_stream_rpc_method_handler(work, **codecs)
+            handlers[name] = grpc.stream_stream_rpc_method_handler(calls.telemetry, **codec)
         elif name in _ONE_TO_MANY:
-            serve = _many(state, admit, _ONE_TO_MANY[name], response)
-            handlers[name] = grpc.unary_stream_rpc_method_handler(serve, **codecs)
+            many = calls.many(_ONE_TO_MANY[name])
+            handlers[name] = grpc.unary_stream_rpc_method_handler(many, **codec)
         else:
-            one = _one(state, admit, _ONE_TO_ONE.get(name, _not_served), response)
-            handlers[name] = grpc.unary_unary_rpc_method_handler(one, **codecs)
+            one = calls.one(_ONE_TO_ONE.get(name, _not_served))
+            handlers[name] = grpc.unary_unary_rpc_method_handler(one, **codec)
     return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
 
@@ -77,70 +76,83 @@ async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
     raise CallRefused(d.Code.NOT_IMPLEMENTED, f"{name} is not supported")
 
 
-def _one(
-    state: ProxyState, admit: Admit, serve: Unary, response: type[Any]
-) -> Callable[[Any, _Context], Awaitable[Any]]:
-    async def call(request: Any, context: _Context) -> Any:
+class _Calls:
+    """The calls of one method, from bytes to responses."""
+
+    def __init__(
+        self, state: ProxyState, admit: Admit, request: type[Any], response: type[Any]
+    ) -> None:
+        self._state = state
+        self._admit = admit
+        self._request = request
+        self._response = response
+
+    def one(self, serve: Unary) -> Callable[[bytes, _Context], Awaitable[Any]]:
+        async def call(raw: bytes, context: _Context) -> Any:
+            try:
+                caller = _caller(context)
+                request = self._read(raw)
+                await self._admit(caller, request)
+                return await serve(self._state, caller, request)
+            except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+                return self._response(status=self._failure(error))
+
+        return call
+
+    def many(self, serve: Streaming) -> Callable[[bytes, _Context], AsyncIterator[Any]]:
+        async def call(raw: bytes, context: _Context) -> AsyncIterator[Any]:
+            try:
+                caller = _caller(context)
+                request = self._read(raw)
+                await self._admit(caller, request)
+                async for each in serve(self._state, caller, request, context.time_remaining()):
+                    yield each
+            except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+                yield self._response(status=self._failure(error))
+
+        return call
+
+    async def telemetry(self, commands: AsyncIterator[bytes], context: _Context) -> None:
         try:
             caller = _caller(context)
-            await admit(caller, request)
-            return await serve(state, caller, request)
-        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-            return response(status=_failure(error, request))
-
-    return call
-
-
-def _many(
-    state: ProxyState, admit: Admit, serve: Streaming, response: type[Any]
-) -> Callable[[Any, _Context], AsyncIterator[Any]]:
-    async def call(request: Any, context: _Context) -> AsyncIterator[Any]:
-        try:
-            caller = _caller(context)
-            await admit(caller, request)
-            async for each in serve(state, caller, request, context.time_remaining()):
-                yield each
-        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-            yield response(status=_failure(error, request))
-
-    return call
-
-
-def _telemetry(state: ProxyState, admit: Admit) -> Callable[..., Awaitable[None]]:
-    async def call(commands: AsyncIterator[s.TelemetryCommand], context: _Context) -> None:
-        try:
-            caller = _caller(context)
-        except CallRefused as error:
-            await context.write(s.TelemetryCommand(status=status_of(error)))
-            return
-
-        async def admitted() -> AsyncIterator[s.TelemetryCommand]:
-            async for command in commands:
-                await admit(caller, command)
-                yield command
-
-        try:
-            await clients.telemetry(state, caller, admitted(), context.write)
+            await clients.telemetry(
+                self._state, caller, self._admitted(caller, commands), context.write
+            )
         except (CallRefused, MQError) as error:
-            if isinstance(error, CallRefused) and error.code == d.Code.UNAUTHORIZED:
+            code = error.code if isinstance(error, CallRefused) else d.Code.INTERNAL_ERROR
+            if code in (d.Code.UNAUTHORIZED, d.Code.CLIENT_ID_REQUIRED):
                 await context.write(s.TelemetryCommand(status=status_of(error)))
                 return
-            client_error = isinstance(error, CallRefused) and error.code < d.Code.INTERNAL_ERROR
-            code = grpc.StatusCode.INVALID_ARGUMENT if client_error else grpc.StatusCode.INTERNAL
             text = error.message if isinstance(error, CallRefused) else str(error)
             # Not `abort`, whose exception and call would keep each other until a collection.
-            context.set_code(code)
+            context.set_code(
+                grpc.StatusCode.INVALID_ARGUMENT
+                if code < d.Code.INTERNAL_ERROR
+                else grpc.StatusCode.INTERNAL
+            )
             context.set_details(f"process client telemetryCommand failed. {text}")
 
-    return call
+    async def _admitted(
+        self, caller: Caller, commands: AsyncIterator[bytes]
+    ) -> AsyncIterator[s.TelemetryCommand]:
+        async for raw in commands:
+            command = self._read(raw)
+            await self._admit(caller, command)
+            yield command
+
+    def _read(self, raw: bytes) -> Any:
+        try:
+            return self._request.FromString(raw)
+        except DecodeError as error:
+            text = f"the request is not a valid {self._request.DESCRIPTOR.name}"
+            raise CallRefused(d.Code.BAD_REQUEST, text) from error
+
+    def _failure(self, error: Exception) -> d.Status:
+        if isinstance(error, (CallRefused, MQError)):
+            return status_of(error)
+        logger.error("call failed: request=%s", self._request.DESCRIPTOR.name, exc_info=error)
+        return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
 
 
 def _caller(context: _Context) -> Caller:
     return read_caller(context.invocation_metadata() or (), context.peer())
-
-
-def _failure(error: Exception, request: Any) -> d.Status:
-    if isinstance(error, (CallRefused, MQError)):
-        return status_of(error)
-    logger.error("call failed: request=%s", type(request).__name__, exc_info=error)
-    return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
