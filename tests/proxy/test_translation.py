@@ -23,7 +23,7 @@ from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
 from pocketmq.proxy.translation.receipts import Receipt, read_receipt_handle
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.translation.routes import assignments, message_queues, queue_of_group
-from pocketmq.proxy.translation.transactions import HalfMessage, read_transaction_id
+from pocketmq.proxy.translation.transactions import HalfMessagePlace, read_transaction_id
 from pocketmq.proxy.wire import definition as d
 from tests.proxy.peers import message
 
@@ -238,7 +238,7 @@ def test_no_text_breaks_the_readers_of_handles(text: str) -> None:
 
 
 def test_a_transaction_id_names_the_half_message() -> None:
-    half = HalfMessage("M1", "broker-a", 5, 1000)
+    half = HalfMessagePlace("M1", "broker-a", 5, 1000)
     assert read_transaction_id(str(half)) == half
 
 

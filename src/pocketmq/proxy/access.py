@@ -14,7 +14,7 @@ from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound, ResponseCode
 from pocketmq.protocol.requests.access import AUTH_GET_ACL, AUTH_GET_USER, Acl, User
-from pocketmq.proxy.cluster_view import Cached
+from pocketmq.proxy.cached_cluster import Cached
 from pocketmq.proxy.translation.authorization import needs_of, read_signature, unauthorized
 from pocketmq.proxy.translation.caller import Caller
 

@@ -16,7 +16,7 @@ class ProxyHealth:
         self._servicer = servicer
 
     async def leave(self) -> None:
-        """Say that the proxy does not serve any more, so that no new clients come."""
+        """Report that the proxy does not serve any more, so that no new clients come."""
         await self._servicer.enter_graceful_shutdown()
 
 

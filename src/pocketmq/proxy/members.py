@@ -18,7 +18,7 @@ from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from pocketmq.proxy.translation.incoming import delivered
-from pocketmq.proxy.translation.transactions import HalfMessage
+from pocketmq.proxy.translation.transactions import HalfMessagePlace
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
@@ -100,7 +100,7 @@ class GrpcProducer:
         places = self._session.addresses.places()
         named = (place.broker for place in places if place.address == address)
         broker = header.bname or next(named, "")
-        half = HalfMessage(
+        half = HalfMessagePlace(
             header.transaction_id or message.message_id,
             broker,
             header.tran_state_table_offset,

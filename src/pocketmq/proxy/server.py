@@ -16,13 +16,13 @@ from pocketmq.errors import CannotStart, InvalidInput
 from pocketmq.net.address import Address
 from pocketmq.net.tls import ClientAuth, Contexts, ServerTls
 from pocketmq.proxy.access import AccessGate, ProxyAccess
+from pocketmq.proxy.cached_cluster import CachedCluster
 from pocketmq.proxy.clients import Clients
-from pocketmq.proxy.cluster_view import ClusterView
 from pocketmq.proxy.health import ProxyHealth, add_health
-from pocketmq.proxy.queue_choice import QueueChoice
 from pocketmq.proxy.renewals import Renewals
 from pocketmq.proxy.service_table import generic_handler
 from pocketmq.proxy.state import ProxyState
+from pocketmq.proxy.target_queues import TargetQueues
 from pocketmq.proxy.translation.limits import ProxyLimits
 
 logger = logging.getLogger("pocketmq.proxy")
@@ -108,10 +108,10 @@ class Proxy:
         renewals = Renewals(session, tasks, self._limits, self._clock)
         clients.on_gone = renewals.release
         return ProxyState(
-            cluster=ClusterView(session),
+            cluster=CachedCluster(session),
             clients=clients,
             renewals=renewals,
-            choice=QueueChoice(random),
+            choice=TargetQueues(random),
             tasks=tasks,
             limits=self._limits,
             clock=self._clock,

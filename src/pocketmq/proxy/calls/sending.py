@@ -22,7 +22,7 @@ from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.kinds import TopicKind, check_kind
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
 from pocketmq.proxy.translation.refusals import OK, CallRefused, joint_status, status, status_of
-from pocketmq.proxy.translation.transactions import HalfMessage, read_transaction_id
+from pocketmq.proxy.translation.transactions import HalfMessagePlace, read_transaction_id
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
@@ -127,7 +127,7 @@ def _entry(form: StoredForm, queue: MessageQueue, answer: Command) -> s.SendResu
     if form.kind is TopicKind.TRANSACTION:
         place = parse_offset_id(stored.msg_id).commit_log_offset
         own_id = transaction or form.message_id
-        transaction = str(HalfMessage(own_id, queue.broker_name, stored.queue_offset, place))
+        transaction = str(HalfMessagePlace(own_id, queue.broker_name, stored.queue_offset, place))
     return s.SendResultEntry(
         status=OK,
         message_id=form.message_id,

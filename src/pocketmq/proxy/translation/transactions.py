@@ -13,7 +13,7 @@ from pocketmq.proxy.wire import definition as d
 _PARTS = 4
 
 
-class HalfMessage(msgspec.Struct, frozen=True):
+class HalfMessagePlace(msgspec.Struct, frozen=True):
     """A half message: its id, and where it is stored."""
 
     transaction_id: str
@@ -25,7 +25,7 @@ class HalfMessage(msgspec.Struct, frozen=True):
         return f"{self.transaction_id} {self.broker} {self.queue_offset} {self.commit_log_offset}"
 
 
-def read_transaction_id(text: str) -> HalfMessage:
+def read_transaction_id(text: str) -> HalfMessagePlace:
     """Read the id of a transaction; raises `CallRefused` if this is none."""
     if not text.strip():
         raise CallRefused(d.Code.INVALID_TRANSACTION_ID, "transaction id cannot be empty")
@@ -36,4 +36,4 @@ def read_transaction_id(text: str) -> HalfMessage:
             d.Code.INVALID_TRANSACTION_ID, f"{text[:80]!r} is not a transaction id of this service"
         )
     queue_offset, commit_log_offset = offsets
-    return HalfMessage(parts[0], parts[1], queue_offset or 0, commit_log_offset or 0)
+    return HalfMessagePlace(parts[0], parts[1], queue_offset or 0, commit_log_offset or 0)

@@ -46,7 +46,7 @@ class Cached(Generic[V]):
         return value
 
 
-class ClusterView:
+class CachedCluster:
     """What a proxy reads of its cluster."""
 
     def __init__(self, session: Session) -> None:

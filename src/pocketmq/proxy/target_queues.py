@@ -15,7 +15,7 @@ AVOIDED_FOR = 30.0
 _MOST_TOPICS = 20_000
 
 
-class QueueChoice:
+class TargetQueues:
     """Chooses queues for sends. Belongs to one event loop."""
 
     def __init__(self, random: Random) -> None:
