@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks._paths import note
 from pocketmq.protocol import Command
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.command import read_command
@@ -45,10 +46,14 @@ def send_frames(batch: int = 0) -> list[bytes]:
     ]
 
 
-def pull_frame(queue: int, offset: int, count: int) -> bytes:
+def pull_frame(
+    queue: int, offset: int, count: int, *, group: str = "billing", commit: bool = False
+) -> bytes:
+    """Return a request for messages; `commit`: with the offset as the group's own."""
     fields = {
-        "consumerGroup": "billing", "topic": "orders", "queueId": str(queue),
-        "queueOffset": str(offset), "maxMsgNums": str(count), "sysFlag": "4", "commitOffset": "0",
+        "consumerGroup": group, "topic": "orders", "queueId": str(queue),
+        "queueOffset": str(offset), "maxMsgNums": str(count), "sysFlag": "5" if commit else "4",
+        "commitOffset": str(offset) if commit else "0",
         "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0",
         "expressionType": "TAG", "maxMsgBytes": str(8 << 20),
     }  # fmt: skip
@@ -124,7 +129,9 @@ class Client:
                 if done == sent:
                     return done
             if room:
-                self.socket.sendall(b"".join([frames[(sent + n) % QUEUES] for n in range(room)]))
+                self.socket.sendall(
+                    b"".join([frames[(sent + n) % len(frames)] for n in range(room)])
+                )
                 sent += room
             done += self.receive()
 
@@ -138,6 +145,7 @@ class Table:
     def row(self, name: str, rate: float, cost: float, target: float, plain: float) -> None:
         times = f"{cost / plain:9.2f}" if plain else f"{'':9}"
         print(f"{name:34}{rate:12,.0f}{cost:9.2f}{target:9.2f}{times}", flush=True)
+        note(name, cost)
 
 
 def measure(

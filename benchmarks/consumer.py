@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from benchmarks._paths import note
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
@@ -144,6 +145,7 @@ def backlog(names: str, port: int) -> None:
         rate, cost = max(rate for rate, _ in results), min(cost for _, cost in results)
         times = cost / plain[settings["pull_batch"]]
         print(f"{name:34}{rate:12,.0f}{cost:9.2f}{target:9.2f}{times:9.2f}", flush=True)
+        note(name, cost)
 
 
 async def live(names: str) -> tuple[float, float]:

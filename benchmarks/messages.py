@@ -6,9 +6,11 @@ The baseline reads every field of every record at once with plain `struct`, as m
 import struct
 from collections.abc import Callable
 from functools import partial
+from time import process_time
 from timeit import repeat
 from typing import Any
 
+from benchmarks._paths import note
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.hosts import decode_host, encode_host
 from pocketmq.protocol.message_ids import UniqueIds, encode_offset_id
@@ -27,7 +29,7 @@ BROKER = DeliveryContext("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "10
 
 
 def microseconds(work: Callable[[], object], per: int = MESSAGES) -> float:
-    return min(repeat(work, number=20, repeat=7)) / 20 / per * 1e6
+    return min(repeat(work, timer=process_time, number=20, repeat=7)) / 20 / per * 1e6
 
 
 def make_records(body: bytes) -> list[Record]:
@@ -183,10 +185,13 @@ def main() -> None:
         for step, work, baseline in rows:
             cost = microseconds(work)
             print(f"{size:>7}  {step:<26}{cost:>12.2f}{cost / baseline:>13.2f}")
+            note(f"{step}, {size} bytes", cost)
     one = microseconds(lambda: [ids.next_id(NOW_MS) for _ in range(MESSAGES)])
     many = microseconds(lambda: ids.next_ids(NOW_MS, MESSAGES))
     print(f"{'':>7}  {'unique id, one by one':<26}{one:>12.2f}")
     print(f"{'':>7}  {'unique id, many at once':<26}{many:>12.2f}")
+    note("unique id, one by one", one)
+    note("unique id, many at once", many)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 import pocketmq as mq
+from benchmarks._paths import note
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.batches import prepare_batches
 from pocketmq.client.producer.requests import Outgoing
@@ -166,6 +167,7 @@ def compare(loop: str, address: str, seconds: float) -> None:
             plain = bare(broker, frame, depth, each, seconds / 3)
             rate, cost = runner.run(measure(address, story, seconds))
         print(f"{name:26}{rate:12,.0f}{cost:9.2f}{most:9.2f}{plain:9.2f}{cost / plain:8.2f}")
+        note(f"{loop}: {name}", cost)
 
 
 LARGE = bytes(1_000_000)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pocketmq import native
 from tests.early import early_works, outcome, work_of
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call
 from tests.sound_stores import stores_are_sound
@@ -49,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
     config.addinivalue_line("markers", text)
+
+
+def pytest_report_header() -> str:
+    """Return which path is tested."""
+    return f"pocketmq: {native.description}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -86,6 +86,7 @@ JAVA = {
         "avoid_slow_brokers": "sendLatencyFaultEnable", "probe_brokers": "startDetectorEnable",
         "window": "backPressureForAsyncSendNum (off)",
         "window_bytes": "backPressureForAsyncSendSize (off)",
+        "linger": "batchMaxDelayMs (autoBatch)", "batch_bytes": "batchMaxBytes (autoBatch)",
         "trace": "enableMsgTrace", "trace_topic": "customizedTraceTopic",
     },
     "ConsumerOptions": {

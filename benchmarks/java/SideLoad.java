@@ -11,42 +11,55 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * Apache's client under load, told what to do by lines on its input; each ends with a line `done …`.
- * Argument: the name server.
+ * Argument: the name server; the system properties `side.user` and `side.secret` are the account.
  */
 public class SideLoad {
     static final byte[] BODY = new byte[100];
     /** The number of this process, as Java 8 tells it. */
     static final String ME = ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
     static String nameServer;
+    /** Messages that wait for an answer, at most, where the client makes batches. */
+    static final int SUBMITTED = 32_768;
     static DefaultMQProducer producer;
+    static DefaultMQProducer batching;
+    static TransactionMQProducer transactions;
 
     public static void main(String[] args) throws Exception {
         Arrays.fill(BODY, (byte) 'x');
         nameServer = args[0];
-        producer = new DefaultMQProducer("side-load");
-        producer.setNamesrvAddr(nameServer);
-        producer.setInstanceName("load" + ME);
-        producer.setSendMsgTimeout(30000);
-        producer.start();
+        producer = started(new DefaultMQProducer("side-load", hook()), "load");
         System.out.println("ready");
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split(" ");
             switch (words[0]) {
-                case "one": one(words[1], seconds(words[2])); break;
-                case "flight": flight(words[1], Integer.parseInt(words[2]), seconds(words[3])); break;
+                case "one": one(words[1], seconds(words[2]), level(words, 3)); break;
+                case "flight":
+                    flight(words[1], Integer.parseInt(words[2]), seconds(words[3]), level(words, 4));
+                    break;
+                case "submit": submit(words[1], seconds(words[2])); break;
+                case "transact": transact(words[1], seconds(words[2])); break;
+                case "pop":
+                    SidePop.run(producer, words[1], words[2], Integer.parseInt(words[3]), seconds(words[4]));
+                    break;
                 case "batch": batch(words[1], Integer.parseInt(words[2]), seconds(words[3])); break;
                 case "fill": fill(words[1], Integer.parseInt(words[2])); break;
                 case "drip": drip(words[1], Integer.parseInt(words[2]), Double.parseDouble(words[3])); break;
@@ -63,6 +76,34 @@ public class SideLoad {
         System.exit(0);
     }
 
+    static RPCHook hook() {
+        String user = System.getProperty("side.user");
+        if (user == null) {
+            return null;
+        }
+        return new AclClientRPCHook(new SessionCredentials(user, System.getProperty("side.secret")));
+    }
+
+    static <P extends DefaultMQProducer> P started(P made, String name) throws Exception {
+        made.setNamesrvAddr(nameServer);
+        made.setInstanceName(name + ME);
+        made.setSendMsgTimeout(30000);
+        made.start();
+        return made;
+    }
+
+    static int level(String[] words, int at) {
+        return at < words.length ? Integer.parseInt(words[at]) : 0;
+    }
+
+    static Message message(String topic, int level) {
+        Message message = new Message(topic, BODY);
+        if (level > 0) {
+            message.setDelayTimeLevel(level);
+        }
+        return message;
+    }
+
     static long seconds(String text) {
         return (long) (Double.parseDouble(text) * 1e9);
     }
@@ -71,17 +112,32 @@ public class SideLoad {
         System.out.println("done " + count + " " + nanos / 1e9);
     }
 
-    static void one(String topic, long nanos) throws Exception {
+    static void one(String topic, long nanos, int level) throws Exception {
         long start = System.nanoTime();
         long count = 0;
         while (System.nanoTime() - start < nanos) {
-            producer.send(new Message(topic, BODY));
+            producer.send(message(topic, level));
             count++;
         }
         done(count, System.nanoTime() - start);
     }
 
-    static void flight(String topic, int depth, long nanos) throws Exception {
+    static void flight(String topic, int depth, long nanos, int level) throws Exception {
+        keepInFlight(producer, topic, depth, nanos, level);
+    }
+
+    /** Lets a producer of its own make batches: what it collects waits for them, also one at a time. */
+    static void submit(String topic, long nanos) throws Exception {
+        if (batching == null) {
+            batching = new DefaultMQProducer("side-batching", hook());
+            batching.setAutoBatch(true);
+            started(batching, "batching");
+        }
+        keepInFlight(batching, topic, SUBMITTED, nanos, 0);
+    }
+
+    static void keepInFlight(DefaultMQProducer sender, String topic, int depth, long nanos, int level)
+        throws Exception {
         Semaphore room = new Semaphore(depth);
         AtomicLong stored = new AtomicLong();
         SendCallback callback = new SendCallback() {
@@ -99,10 +155,36 @@ public class SideLoad {
         long start = System.nanoTime();
         while (System.nanoTime() - start < nanos) {
             room.acquire();
-            producer.send(new Message(topic, BODY), callback);
+            sender.send(message(topic, level), callback);
         }
         room.acquire(depth);
         done(stored.get(), System.nanoTime() - start);
+    }
+
+    /** Sends half messages and commits each. */
+    static void transact(String topic, long nanos) throws Exception {
+        if (transactions == null) {
+            transactions = new TransactionMQProducer("side-transactions", hook());
+            transactions.setTransactionListener(new TransactionListener() {
+                @Override
+                public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                    return LocalTransactionState.COMMIT_MESSAGE;
+                }
+
+                @Override
+                public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                    return LocalTransactionState.COMMIT_MESSAGE;
+                }
+            });
+            started(transactions, "transactions");
+        }
+        long start = System.nanoTime();
+        long count = 0;
+        while (System.nanoTime() - start < nanos) {
+            transactions.sendMessageInTransaction(new Message(topic, BODY), null);
+            count++;
+        }
+        done(count, System.nanoTime() - start);
     }
 
     static void batch(String topic, int size, long nanos) throws Exception {

@@ -12,25 +12,37 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.java import balance, group_section, measures
-from benchmarks.java.page import cells_of, heads, line, write_page
+from benchmarks.java.kafka import kafka_pair
+from benchmarks.java.kafka_parts import KafkaParts, NoKafkaError, find_kafka
+from benchmarks.java.page import Run, cells_of, heads, line, write_page
+from benchmarks.java.pairs import Pair, four_pairs, pure_pair
 from benchmarks.java.rebalance import rebalance_rows
+from benchmarks.java.rows import Row
+from benchmarks.java.scale import Scale
 from benchmarks.java.servers import Java
-from benchmarks.java.starting import start_row
+from benchmarks.java.starting import idle_rows, start_row
 from benchmarks.rebalance import Told
 
-PARTS = ("send", "backlog", "latency", "memory", "rebalance", "flush", "start", "balance")
+WITH_MORE = ("send", "submit", "backlog")
+"""Of these there are columns without the native core, and of the last two with Kafka."""
+TOGETHER = (*WITH_MORE, "pop", "special", "latency", "memory", "rebalance")
+PARTS = (*TOGETHER, "flush", "guarded", "start", "balance")
 
 
-def rows(java: Java, home: Path, scale: measures.Scale, parts: set[str]) -> Iterator[measures.Row]:
-    if parts & {"send", "backlog", "latency", "memory", "rebalance"}:
-        with measures.four_pairs(java, home) as pairs:
-            if "send" in parts:
-                yield from measures.send_rows(pairs, scale)
-            if "backlog" in parts:
-                yield from measures.backlog_rows(pairs, scale)
+def rows(
+    java: Java, home: Path, scale: Scale, parts: set[str], kafka: KafkaParts | None
+) -> Iterator[Row]:
+    if parts & set(TOGETHER):
+        with four_pairs(java, home) as pairs:
+            yield from _with_more(pairs, home, scale, parts, kafka)
+            if "pop" in parts:
+                yield from measures.pop_rows(pairs, scale)
+            if "special" in parts:
+                yield from measures.special_rows(pairs, scale)
             if "latency" in parts:
                 yield from measures.latency_rows(pairs, scale)
             if "memory" in parts:
@@ -38,10 +50,45 @@ def rows(java: Java, home: Path, scale: measures.Scale, parts: set[str]) -> Iter
             if "rebalance" in parts:
                 yield from rebalance_rows(pairs, scale)
     if "flush" in parts:
-        with measures.four_pairs(java, home, flushDiskType="SYNC_FLUSH") as pairs:
+        with four_pairs(java, home, flushDiskType="SYNC_FLUSH") as pairs:
             yield from measures.flush_rows(pairs, scale)
+    if "guarded" in parts:
+        yield from measures.guarded_rows(java, home, scale)
     if "start" in parts:
         yield from start_row(java, home, scale)
+        yield from idle_rows(java, home, scale)
+
+
+def _with_more(
+    pairs: list[Pair], home: Path, scale: Scale, parts: set[str], kafka: KafkaParts | None
+) -> Iterator[Row]:
+    """Measure what has columns of its own; those who fill them end with it."""
+    with ExitStack() as stack:
+        ours = list(pairs)
+        if parts & set(WITH_MORE):
+            ours.append(stack.enter_context(pure_pair(home)))
+        everything = list(ours)
+        if kafka is not None and parts & {"submit", "backlog"}:
+            everything.append(stack.enter_context(kafka_pair(kafka, home)))
+        if "send" in parts:
+            yield from measures.send_rows(ours, scale)
+        if "submit" in parts:
+            yield from measures.submit_row(everything, scale)
+        if parts & {"backlog", "pop"}:
+            measures.fill_backlog(everything, scale.backlog)
+        if "backlog" in parts:
+            yield from measures.backlog_rows(everything, scale)
+
+
+def _kafka(parts: set[str]) -> KafkaParts | None:
+    """Return where Kafka is; says in one line why it is left out."""
+    if not parts & {"submit", "backlog"}:
+        return None
+    try:
+        return find_kafka()
+    except NoKafkaError as missing:
+        print(f"bench-java: Kafka is not measured: {missing}", file=sys.stderr)
+        return None
 
 
 def _interrupt(*_: object) -> None:
@@ -63,20 +110,21 @@ def main() -> int:
     if not directory or not list(Path(directory).glob("rocketmq-broker-*.jar")):
         print("bench-java: POCKETMQ_JAVA names no directory of RocketMQ's jars", file=sys.stderr)
         return 2
-    scale = measures.Scale.quick() if chosen.quick else measures.Scale()
+    scale = Scale.quick() if chosen.quick else Scale()
     if chosen.rounds:
         scale = scale._replace(rounds=chosen.rounds)
     if chosen.group_rounds:
         scale = scale._replace(group_rounds=chosen.group_rounds)
     parts = set(chosen.only or PARTS)
-    found: list[measures.Row] = []
+    found: list[Row] = []
     told: list[Told] = []
+    kafka = _kafka(parts)
     with tempfile.TemporaryDirectory() as home:
         java = Java(Path(directory), Path(home))
         try:
             if parts != {"balance"}:
                 print(line(heads()), flush=True)
-            for row in rows(java, Path(home), scale, parts):
+            for row in rows(java, Path(home), scale, parts, kafka):
                 found.append(row)
                 print(line(cells_of(row)), flush=True)
             if "balance" in parts:
@@ -88,10 +136,11 @@ def main() -> int:
             print("stopped", file=sys.stderr)
             return 130
         if chosen.markdown:
-            write_page(chosen.markdown, found, told, java.version, scale, Path(home))
-    behind = [row.name for row in found if row.reached() is False]
+            run = Run(java.version, kafka.version if kafka else None, scale, Path(home))
+            write_page(chosen.markdown, found, told, run)
+    behind = [f"{row.name}: {goal}" for row in found for goal in row.missed()]
     behind += balance.missed(told)
-    print(f"goals missed: {', '.join(behind) or 'none'}")
+    print(f"goals missed: {'; '.join(behind) or 'none'}")
     return 0
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks._rebalance_group import Load, Way
-from benchmarks.java.measures import Scale
+from benchmarks.java.scale import Scale
 from benchmarks.java.servers import Java, JavaServers, OurServers, Servers
+from benchmarks.java.steady import STEADY_TOPIC, until_steady
 from benchmarks.rebalance import KINDS, Row, Story, Told, row_of, tell
 
 LOAD = Load(rate=100.0, handler_ms=20.0)
@@ -34,21 +35,24 @@ def stories(java: Java, home: Path, scale: Scale) -> Iterator[Told]:
     """Let a group live through the story in each way; servers that are not used do not run."""
     story = Story(rounds=scale.group_rounds)
     with JavaServers(java, home) as theirs:
-        _warm_up(theirs)
+        _warm_up(theirs, scale.group_warm)
         command = (*java.command(theirs.home, "member", "GroupMember"),)
         apache = Way("Java", {}, java_pauses=True, command=command)
         for way in (apache, *_ours()):
             yield _told(theirs, way, story)
     with OurServers(home) as ours:
-        _warm_up(ours)
+        _warm_up(ours, scale.group_warm)
         for way in _ours():
             yield _told(ours, way, story)
 
 
-def _warm_up(servers: Servers) -> None:
+def _warm_up(servers: Servers, seconds: float) -> None:
     """Let servers answer every kind of request often: a Java broker is slow at first."""
+    servers.create_topic(STEADY_TOPIC)
+    until_steady(servers.port, seconds)
     for way in _ours():
         _told(servers, way, Story(rounds=1, restarts=0))
+    until_steady(servers.port, seconds)
 
 
 def _ours() -> tuple[Way, ...]:

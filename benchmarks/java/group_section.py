@@ -10,6 +10,7 @@ from textwrap import fill
 
 from benchmarks._rebalance_group import HANDLERS
 from benchmarks.java.balance import HEAD, LOAD, cells
+from benchmarks.java.scale import Scale
 from benchmarks.java.servers import machine
 from benchmarks.rebalance import MEMBERS, QUEUES, Told
 
@@ -41,8 +42,10 @@ def section(told: Sequence[Told], version: str) -> str:
         "joins, one leaves, one joins, one is killed; at last all are restarted one by one under "
         f"their names. All handle up to {HANDLERS} messages at once. Java's members are "
         "`DefaultMQPushConsumer`s with their defaults else, ours have theirs but for the strategy; "
-        "in the rolling restart STICKY has `return_within`. Two groups, not counted, warm up the "
-        "servers. "
+        "in the rolling restart STICKY has `return_within`. Before, servers warm up: with "
+        "requests that lock queues and send, until these get no faster, for at most "
+        f"{Scale().group_warm:g} s, with two groups that are not counted, and with such requests "
+        "again. "
         'Measured by `make bench-java ARGS="--only balance --markdown '
         'docs/reference/side-by-side.md"`.'
     )

@@ -5,12 +5,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -43,7 +43,9 @@ def memory(pid: int) -> tuple[float, float]:
 class Child:
     """A process that talks in lines."""
 
-    def __init__(self, command: list[str], home: Path) -> None:
+    def __init__(
+        self, command: list[str], home: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.process = subprocess.Popen(
             command,
@@ -52,6 +54,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            env={**os.environ, **(environment or {})},
         )
         self._lines: Queue[str] = Queue()
         self._gathering = threading.Thread(target=self._gather, daemon=True)

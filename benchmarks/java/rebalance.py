@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import mean
 
-from benchmarks.java.measures import Cell, Pair, Row, Scale, in_turns
+from benchmarks.java.pairs import Pair, in_turns
 from benchmarks.java.processes import Child, until
+from benchmarks.java.rows import Cell, Row
+from benchmarks.java.scale import Scale
 from benchmarks.java.servers import QUEUES
 
 RATE = 400

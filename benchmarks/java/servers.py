@@ -1,16 +1,19 @@
 """A name server and a broker, Apache's or ours, as processes on free ports."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
 import pocketmq as mq
+from benchmarks.java.guards import OPEN, Guard
 from benchmarks.java.processes import Child, memory, tree, until
 from pocketmq.errors import MQError
 from pocketmq.model import TopicConfig
@@ -22,6 +25,7 @@ LARGE_PULLS = {
 }
 """What brokers must be told before they give more than 32 messages a pull."""
 HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m", "member": "128m"}
+PURE_PATH = {"POCKETMQ_PURE": "1"}
 _SILENT = "<configuration><root level='OFF'/></configuration>"
 
 
@@ -50,7 +54,7 @@ class Java:
         for name in ("logback.xml", "rmq.logback.xml"):
             (self.classes / name).write_text(_SILENT)
         sources = sorted(map(str, Path(__file__).parent.glob("*.java")))
-        command = ["javac", "-nowarn", "-Xlint:none", "-d", str(self.classes)]
+        command = ["javac", "-nowarn", "-Xlint:none", "-XDsuppressNotes", "-d", str(self.classes)]
         subprocess.run([*command, "-cp", f"{jars}/*", *sources], check=True)
 
     @property
@@ -58,10 +62,13 @@ class Java:
         (client,) = self.jars.glob("rocketmq-client-[0-9]*.jar")
         return client.stem.removeprefix("rocketmq-client-")
 
-    def command(self, home: Path, part: str, *arguments: str) -> list[str]:
+    def command(
+        self, home: Path, part: str, *arguments: str, properties: Mapping[str, object] | None = None
+    ) -> list[str]:
         heap = [f"-Xms{HEAP[part]}", f"-Xmx{HEAP[part]}"]
-        places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
-        return ["java", *heap, *places, "-cp", f"{self.classes}:{self.jars}/*", *arguments]
+        given = {"rocketmq.home.dir": home, "user.home": home, **(properties or {})}
+        told = [f"-D{name}={value}" for name, value in given.items()]
+        return ["java", *heap, *told, "-cp", f"{self.classes}:{self.jars}/*", *arguments]
 
 
 class Servers(ABC):
@@ -69,9 +76,10 @@ class Servers(ABC):
 
     name = ""
 
-    def __init__(self, home: Path, **settings: object) -> None:
+    def __init__(self, home: Path, guard: Guard = OPEN, **settings: object) -> None:
         self._place = tempfile.TemporaryDirectory(dir=home)
         self.home = Path(self._place.name)
+        self.guard = guard
         self.settings = settings
         self.port = free_port()
         self.namesrv = f"127.0.0.1:{free_port()}"
@@ -84,7 +92,7 @@ class Servers(ABC):
     def __enter__(self) -> Self:
         self.start()
         until(self.listens, f"the broker of {self.name}")
-        until(self._is_known, f"the broker of {self.name} at its name server")
+        until(self.is_known, f"the broker of {self.name} at its name server")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,23 +108,36 @@ class Servers(ABC):
             return False
         return True
 
-    def _is_known(self) -> bool:
+    def is_known(self) -> bool:
+        """Return whether the name server has the broker."""
         try:
-            with mq.Admin(self.namesrv, timeout=5.0) as admin:
+            with self._admin() as admin:
                 return bool(admin.brokers.masters())
         except MQError:
             return False
 
+    @property
+    def broker(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _admin(self) -> mq.Admin:
+        return mq.Admin(self.namesrv, timeout=10.0, **self.guard.admin_options())
+
     def create_topic(self, topic: str) -> None:
         config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        with mq.Admin(self.namesrv, timeout=10.0) as admin:
-            admin.topics.create(config, address=f"127.0.0.1:{self.port}").all()
+        with self._admin() as admin:
+            admin.topics.create(config, address=self.broker).all()
+
+    def admit(self, topic: str) -> None:
+        """Let clients send to a topic, where the broker asks who they are."""
+        with self._admin() as admin:
+            self.guard.admit(admin, self.broker, topic)
 
     def change(self, settings: dict[str, int]) -> None:
         """Change settings of the running broker."""
         texts = {name: str(value) for name, value in settings.items()}
-        with mq.Admin(self.namesrv, timeout=10.0) as admin:
-            admin.brokers.change_config(texts, address=f"127.0.0.1:{self.port}").all()
+        with self._admin() as admin:
+            admin.brokers.change_config(texts, address=self.broker).all()
 
     def cpu(self) -> float:
         return sum(child.cpu() for child in self.children)
@@ -130,8 +151,8 @@ class Servers(ABC):
 class JavaServers(Servers):
     name = "Java"
 
-    def __init__(self, java: Java, home: Path, **settings: object) -> None:
-        super().__init__(home, **settings)
+    def __init__(self, java: Java, home: Path, guard: Guard = OPEN, **settings: object) -> None:
+        super().__init__(home, guard, **settings)
         self._java = java
 
     def start(self) -> None:
@@ -144,43 +165,61 @@ class JavaServers(Servers):
             "brokerName": "broker-0",
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
+            **self.guard.java_broker_settings(),
             **self.settings,
         }
         lines = [f"{name}={value}\n" for name, value in settings.items()]
         (self.home / "broker.conf").write_text("".join(lines))
         (self.home / "conf").mkdir()
         package = "org.apache.rocketmq"
-        for part, program in (
-            ("namesrv", f"{package}.namesrv.NamesrvStartup"),
-            ("broker", f"{package}.broker.BrokerStartup"),
-        ):
+        for part, program, tls_mode in (
+            ("namesrv", f"{package}.namesrv.NamesrvStartup", "permissive"),
+            ("broker", f"{package}.broker.BrokerStartup", "enforcing"),
+        ):  # a Java broker comes to its name server without TLS
+            told = self.guard.java_server_properties(tls_mode)
             # 4.x does not start without this file.
             (self.home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
-            command = self._java.command(self.home, part, program, "-c", f"{part}.conf")
+            words = (part, program, "-c", f"{part}.conf")
+            command = self._java.command(self.home, *words, properties=told)
             self.children.append(Child(command, self.home))
 
 
 class OurServers(Servers):
     name = "ours"
+    environment: Mapping[str, str] = {}
 
     def start(self) -> None:
-        settings = [f"{name}={value}" for name, value in self.settings.items()]
         command = [sys.executable, "-m", "pocketmq.cli", "up", "--host", "127.0.0.1"]
         command += ["--port", self.namesrv.partition(":")[2], "--broker-port", str(self.port)]
         command += ["--data", str(self.home / "data"), "--log-level", "error"]
-        for pair in settings:
-            command += ["--set", pair]
-        self.children.append(Child(command, Path.cwd()))
+        settings = {**self.guard.broker_settings(), **self.settings}
+        written = self.home / "broker.conf"
+        written.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        command += ["--config", str(written)]
+        if certificate := self.guard.certificate:
+            command += ["--tls-cert", certificate.server, "--tls-key", certificate.key]
+            command += ["--tls-mode", "enforcing"]
+        self.children.append(Child(command, Path.cwd(), self.environment))
 
 
-def load_of_java(java: Java, home: Path, namesrv: str) -> Child:
-    child = Child(java.command(home, "client", "SideLoad", namesrv), home)
+class PureServers(OurServers):
+    """Ours without the native core."""
+
+    environment = PURE_PATH
+
+
+def load_of_java(java: Java, servers: Servers) -> Child:
+    told = servers.guard.java_client_properties()
+    words = ("client", "SideLoad", servers.namesrv)
+    child = Child(java.command(servers.home, *words, properties=told), servers.home)
     child.wait_for("ready")
     return child
 
 
-def load_of_ours(namesrv: str) -> Child:
-    child = Child([sys.executable, "-m", "benchmarks.java._load", namesrv], Path.cwd())
+def load_of_ours(servers: Servers, *, pure: bool = False) -> Child:
+    words = [servers.namesrv, json.dumps(servers.guard)]
+    command = [sys.executable, "-m", "benchmarks.java._load", *words]
+    child = Child(command, Path.cwd(), PURE_PATH if pure else {})
     child.wait_for("ready")
     return child
 

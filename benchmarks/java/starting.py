@@ -1,4 +1,4 @@
-"""How long it takes from the start of the processes to the first message that is stored."""
+"""How long servers take from their start to the first message stored, and what they cost idle."""
 
 import socket
 import time
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from benchmarks.java.measures import Cell, Row, Scale
-from benchmarks.java.processes import PATIENCE
+from benchmarks.java.processes import PATIENCE, until
+from benchmarks.java.rows import Cell, Row
+from benchmarks.java.scale import Scale
 from benchmarks.java.servers import Java, JavaServers, OurServers, Servers
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import read_command
@@ -21,7 +22,25 @@ def start_row(java: Java, home: Path, scale: Scale) -> Iterator[Row]:
         times["Java/Java"].append(_first_send(JavaServers(java, home)))
         times["ours/ours"].append(_first_send(OurServers(home)))
     cells = {name: Cell(median(each)) for name, each in times.items()}
-    yield Row("start to first message stored", "s", cells, "< 1/20", 1 / 20, less=True)
+    yield Row("start to first message stored", "s", cells)
+
+
+def idle_rows(java: Java, home: Path, scale: Scale) -> Iterator[Row]:
+    """Measure servers with one message stored, while nothing happens."""
+    memory: dict[str, Cell] = {}
+    processor: dict[str, Cell] = {}
+    servers: Servers
+    for name, servers in (("Java/Java", JavaServers(java, home)), ("ours/ours", OurServers(home))):
+        with servers:
+            until(lambda port=servers.port: _send(port), "a message to be stored")  # type: ignore[misc]
+            time.sleep(scale.idle)  # what follows a start is not idle
+            used, began = servers.cpu(), time.perf_counter()
+            time.sleep(scale.idle)
+            share = (servers.cpu() - used) / (time.perf_counter() - began)
+            processor[name] = Cell(100 * share)
+            memory[name] = Cell(servers.memory()[1])
+    yield Row("idle servers' memory, their own", "MB", memory)
+    yield Row("idle servers' processor", "% of a core", processor)
 
 
 def _first_send(servers: Servers) -> float:

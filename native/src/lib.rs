@@ -4,6 +4,17 @@
 //! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
 //! peers, so everything is read through checked slices and no `unsafe` is allowed.
 
+pub mod batch;
+pub mod batch_records;
+pub mod frames;
+pub mod keys;
+pub mod lane;
+pub mod pulled;
+pub mod python;
+pub mod sends;
+pub mod tags;
+pub mod wire;
+
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
@@ -14,5 +25,13 @@ const API: u32 = 1;
 fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("API", API)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(pulled::plain_messages, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::plain_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::stored_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
+    module.add_class::<lane::SendLane>()?;
+    module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     Ok(())
 }

@@ -39,8 +39,8 @@ pure: dict[str, Callable[..., Any]] = {}
 
 
 def in_core(function: F) -> F:
-    """Return the core's function of the same name; the function itself where there is no core."""
+    """Return the core's function of the same name; the function itself where there is none."""
     name = function.__name__
     assert name not in pure, f"two functions of the core are named {name}"
     pure[name] = function
-    return function if core is None else getattr(core, name)
+    return getattr(core, name, function)  # of None, too

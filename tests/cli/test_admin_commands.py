@@ -46,7 +46,7 @@ def test_every_listed_command_is_there_under_its_name(name: str) -> None:
     assert command.name == name
     assert command.help
     options = {option for each in command.params for option in each.opts}
-    assert {"-n", "--json", "--watch"} <= options
+    assert {"-n", "--json"} <= options
 
 
 def test_clusters_and_brokers(desk: Desk) -> None:

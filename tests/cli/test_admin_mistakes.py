@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import Cluster
-from pocketmq.cli import run
+from pocketmq.cli import options, run
 from tests.cli.admin_desk import Desk
 from tests.server_process import POCKETMQ
 
@@ -63,12 +63,39 @@ def test_a_name_server_that_is_dead(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_no_name_server_at_all(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+HINT = "; start a cluster with 'pocketmq up', or name one with -n or NAMESRV_ADDR\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["admin", "topicList"], 4),
+        (["explain", "-g", "shop"], 4),
+        (["consume", "-t", "orders", "--timeout", "1"], 1),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_without_a_name_the_local_name_server_is_asked(
+    words: list[str],
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    assert run(["admin", "topicList"]) == 4
-    assert "no name server address is configured" in capsys.readouterr().err
+    monkeypatch.setattr(options, "LOCAL", "127.0.0.1:1")  # where no server listens
+    assert run(words) == code
+    error = capsys.readouterr().err
+    assert error.startswith("pocketmq: no name server answers at 127.0.0.1:1: ")
+    assert error.endswith(HINT)
+
+
+def test_the_local_name_server_is_used(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    monkeypatch.setattr(options, "LOCAL", cluster.address)
+    assert run(["admin", "topicList"]) == 0
+    assert "TBW102" in capsys.readouterr().out
 
 
 def test_the_environment_names_the_name_server(

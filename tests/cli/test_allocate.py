@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq import native
 from tests.cli.in_process import command
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -510,7 +511,7 @@ def test_help_and_version_need_no_subcommand_to_be_imported() -> None:
             [sys.executable, "-c", code, option], capture_output=True, check=False, text=True
         )
         assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "pocketmq 0.1.0\n"
+    assert done.stdout == f"pocketmq 0.1.0, {native.description}\n"
 
 
 def test_json_does_not_pay_for_tables() -> None:

@@ -165,6 +165,18 @@ def test_mistakes_are_one_line(cluster: Cluster, topic: str) -> None:
         assert told.count("\n") == 1, told
 
 
+@pytest.mark.parametrize("way", [[], ["--pull"]], ids=["push", "pull"])
+def test_a_topic_that_is_not_there_is_told_and_the_most_similar_one(
+    cluster: Cluster, way: list[str]
+) -> None:
+    cluster.create_topic("refunds", queues=1)
+    wanted = {"refnds": "did you mean refunds?", "quite-else": "see 'pocketmq admin topicList'"}
+    for name, hint in wanted.items():
+        done = command("consume", "-n", cluster.address, "-t", name, *way)
+        told = f"pocketmq: topic {name!r} does not exist; {hint}\n"
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (3, b"", told)
+
+
 def test_a_line_that_is_no_message_is_named(cluster: Cluster, topic: str) -> None:
     done = command(
         "produce",

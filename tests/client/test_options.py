@@ -71,6 +71,35 @@ def test_a_producers_defaults_are_javas() -> None:
     assert (options.template_topic, options.avoid_slow_brokers) == ("TBW102", False)
 
 
+def test_a_producer_shares_batches_of_submitted_messages_unless_told_otherwise() -> None:
+    options = ProducerOptions(group="shop")
+    assert (options.linger, options.batch_bytes) == (None, 65536)
+    assert ProducerOptions(group="shop", linger=0).linger == 0
+    assert ProducerOptions(group="shop", batch_bytes=0).batch_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cure"),
+    [
+        ({"linger": 5}, "5 ms are linger=0.005"),
+        ({"linger": 1}, "less than 1, not 1"),
+        ({"linger": -0.1}, "linger is in seconds"),
+        ({"linger": float("nan")}, "linger is in seconds"),
+        ({"linger": True}, "linger is"),
+        ({"linger": 0.5, "send_timeout": 0.5}, "less than send_timeout=0.5"),
+        ({"linger": 0.005, "batch_bytes": 0}, "set batch_bytes"),
+        ({"batch_bytes": -1}, "batch_bytes is from 0"),
+        ({"batch_bytes": 1.5}, "batch_bytes is a whole number"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_a_shared_batch_is_refused_with_the_cure(
+    wrong: dict[str, Any], cure: str
+) -> None:
+    with pytest.raises(InvalidInput, match=cure):
+        ProducerOptions(group="shop", **wrong)
+
+
 def test_a_push_consumers_defaults_are_javas() -> None:
     options = PushConsumerOptions(group="billing")
     assert options.handler_batch == 1

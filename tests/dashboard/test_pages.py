@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import pocketmq as mq
+from pocketmq import native
 from tests.dashboard.conftest import PHONE, DashboardProcess, Shop, Viewer, viewing
 
 PAGES = {
@@ -48,6 +49,13 @@ def held(shop: Shop, topic: str) -> int:
     with mq.Admin(shop.address) as admin:
         queues = admin.topics.status(topic).queues.values()
     return sum(each.max_offset - each.min_offset for each in queues)
+
+
+def test_every_page_says_which_version_and_path_run(viewer: Viewer) -> None:
+    for target, _ in PAGES.values():
+        viewer.open(target)
+        footer = viewer.page.locator("footer")
+        assert footer.inner_text() == f"PocketMQ {mq.__version__}, {native.description}"
 
 
 def test_topics_show_what_they_hold(viewer: Viewer, shop: Shop) -> None:

@@ -13,24 +13,44 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dtls.server.mode=disabled"
 """For Java processes that live for seconds, which is not what is measured elsewhere."""
 
 
-def test_every_pair_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+def measured(page: Path, options: str, *parts: str) -> list[list[str]]:
+    """Measure parts quickly; return the rows of the page."""
     command = [sys.executable, "-m", "benchmarks.java", "--quick", "--markdown", str(page)]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
-        [*command, "--only", "send", "start"],
+        [*command, "--only", *parts],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK},
+        env=os.environ | {"PYTHONPATH": path, "JDK_JAVA_OPTIONS": options},
         capture_output=True,
         text=True,
         timeout=380,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rows = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("| s")]
+    _, _, *rows = [each for each in page.read_text().splitlines() if each.startswith("| ")]
+    return [row.split(" | ") for row in rows]
+
+
+@pytest.mark.parametrize("part", ["pop", "special", "guarded"])
+def test_special_sends_and_pops_are_measured(tmp_path: Path, part: str) -> None:
+    both = ("one at a time", "64 in flight")
+    names = {
+        "pop": [f"POP receive + ack, {size}" for size in ("one at a time", "batches of 32")],
+        "special": ["transactions, one at a time", *(f"delayed sends, {how}" for how in both)],
+        "guarded": [f"{kind} sends, {how}" for kind in ("ACL-signed", "TLS") for how in both],
+    }
+    rows = measured(tmp_path / "page.md", QUICK.partition(" -D")[0], part)
+    assert [row[0] for row in rows] == [f"| {name}" for name in names[part]]
+    for row in rows:
+        assert all(float(cell.replace(" ", "")) > 0 for cell in row[2:6]), row
+
+
+def test_every_pair_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
+    rows = measured(tmp_path / "page.md", QUICK, "send", "start")
     names = ["one at a time", "64 in flight", "batches of 32", "batches of 256"]
     assert [row[0] for row in rows[:4]] == [f"| send, {name}" for name in names]
     for row in rows[:4]:
-        assert all(float(cell.replace(" ", "")) > 0 for cell in row[2:6]), row
+        assert all(float(cell.replace(" ", "")) > 0 for cell in row[2:7]), row  # pure, too
     assert rows[4][0] == "| start to first message stored"
 
 

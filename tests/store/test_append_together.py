@@ -22,7 +22,7 @@ def test_messages_go_to_their_queues_one_behind_the_other() -> None:
     ]
     first, second, third = store.append_together(entries, NOW_MS)
     assert (first.queue_offset, second.queue_offset, third.queue_offset) == (0, 0, 1)
-    assert first.positions < second.positions < third.positions
+    assert list(first.positions) < list(second.positions) < list(third.positions)
     assert (kept(store, one), kept(store, two)) == ({0: b"1", 1: b"3"}, {0: b"2"})
     assert (one.tags(0, 9), two.tags(0, 9)) == ([11, 13], [12])
     found = store.record_at(second.positions[0])

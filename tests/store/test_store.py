@@ -129,8 +129,8 @@ def test_a_batch_is_stored_like_single_messages() -> None:
 def test_nothing_appended_is_nothing_stored() -> None:
     store = MessageStore.open(None)
     queue = store.make_queue("T", 0)
-    assert store.append(queue, [], [], NOW_MS).positions == []
-    assert store.append_batch(queue, b"", record("T", b""), NOW_MS).positions == []
+    assert list(store.append(queue, [], [], NOW_MS).positions) == []
+    assert list(store.append_batch(queue, b"", record("T", b""), NOW_MS).positions) == []
     store.write()
     assert (queue.next_offset, store.log.tail) == (0, 0)
     store.close()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq import Admin, Cluster
+
 pytest_plugins = ["pytester"]
 
 CLIENT = str(Path(__file__).parents[2])
@@ -139,6 +141,31 @@ def test_the_shared_cluster_can_be_another_one(run: Run) -> None:
         """
     )
     result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("way", ["option", "setting"])
+def test_tests_can_run_on_a_cluster_that_is_there(
+    run: Run, pytester: pytest.Pytester, way: str
+) -> None:
+    with Cluster() as there:
+        words = [f"--rocketmq-address={there.address}"] if way == "option" else []
+        if way == "setting":
+            pytester.makeini(f"[pytest]\nrocketmq_address = {there.address}")
+        result = run(
+            f"""
+            import pocketmq as mq
+
+            def test_it(rocketmq, rocketmq_topic, rocketmq_group):
+                assert rocketmq.address == {there.address!r}
+                with mq.Producer(rocketmq.address, group=rocketmq_group) as producer:
+                    producer.send(mq.Message(rocketmq_topic, b"1"))
+                assert [one.body for one in rocketmq.wait_for(rocketmq_topic, 1)] == [b"1"]
+            """,
+            *words,
+        )
+        result.assert_outcomes(passed=1)
+        with Admin(there.address) as admin:
+            assert not [name for name in admin.topics.names() if name.startswith("test_it")]
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:

@@ -55,6 +55,20 @@ class ConnectionPool:
             self.drop(connection)
         return self._connect(address, deadline)
 
+    def take_idle(self, address: str, now: float) -> BlockingConnection | None:
+        """Return a connection that was used just now; None if there is none, or none idle."""
+        idle = self._idle.get(address)
+        if not idle:
+            return None
+        try:
+            connection = idle.pop()
+        except IndexError:  # another thread was quicker
+            return None
+        if now - connection.used < TRUSTED:
+            return connection
+        self.give(connection)  # `take` checks it
+        return None
+
     def give(self, connection: BlockingConnection) -> None:
         """Put a working connection back into the pool."""
         idle = self._idle.get(connection.address)

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
 from pocketmq.errors import ClientClosed, ClientForked, WouldBlockLoop
+from pocketmq.net.loops import loop_maker
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.loop = asyncio.new_event_loop()
+        self.loop = loop_maker()()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -89,6 +90,9 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            # A task that is cancelled before it has begun cannot clean up: asyncio would forget a
+            # connection that it has just accepted.
+            self.loop.run_until_complete(asyncio.sleep(0))
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()

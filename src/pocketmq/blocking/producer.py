@@ -6,18 +6,21 @@ the loop.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from threading import get_ident
 from typing import Literal, Self, Unpack, overload
 
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
+from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.client.producer.choices import QueueSelector, choice_of
+from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
 from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
@@ -33,8 +36,23 @@ class _Parts:
     def __init__(self, client: AsyncProducer, thread: LoopThread) -> None:
         on_loop = client.sending
         self.sending = BlockingSending(on_loop, thread)
-        window = SubmitWindow(client.options.window, on_loop.window.budget)
+        sharing = client.submitting.sharing
+        lock = None if sharing is None else sharing.lock
+        window = SubmitWindow(client.options.window, on_loop.window.budget, lock)
         self.submitting = LoopHandOver(client.submitting, thread, window)
+        self.sharing: ThreadSharing | None = None
+        if sharing is not None:
+            self.sharing = ThreadSharing(on_loop, sharing, thread, window)
+        self.shares_sends = client.options.linger is not None
+
+    def share(
+        self, message: Message, choice: Choice | None, timeout: float | None
+    ) -> Future[SendReceipt]:
+        """Start a `send` in a batch with others."""
+        if choice is None and self.sharing is not None:
+            return self.sharing.submit(message, timeout, SendMode.SYNC)
+        outgoing = self.sending.preparing.prepare(message)
+        return self.submitting.submit(outgoing, choice, timeout, SendMode.SYNC, share=True)
 
 
 @inherit_docs(AsyncProducer)
@@ -58,6 +76,8 @@ class Producer(Facade[AsyncProducer]):
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
         self._parts: _Parts | None = None
+        self._sharing: ThreadSharing | None = None  # while it runs
+        self._loop_thread = 0
         self._closing = False
 
     @property
@@ -80,7 +100,9 @@ class Producer(Facade[AsyncProducer]):
 
     async def _begin(self) -> None:
         assert self._thread is not None
-        self._parts = _Parts(self._client, self._thread)
+        self._parts = parts = _Parts(self._client, self._thread)
+        self._loop_thread = get_ident()
+        self._sharing = parts.sharing
 
     def close(self) -> None:
         """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless."""
@@ -88,6 +110,7 @@ class Producer(Facade[AsyncProducer]):
             return
         self._thread.check()
         self._closing = True
+        self._sharing = None
         if self._parts is not None:
             self._parts.sending.wait_for_others()
         super().close()
@@ -118,9 +141,20 @@ class Producer(Facade[AsyncProducer]):
         timeout: float | None = None,
     ) -> SendReceipt:
         """Send a message and return the broker's receipt."""
-        sending = self._running().sending
+        parts = self._running()
+        sending = parts.sending
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is timeout is None
+            and (receipt := sending.send_plain(message)) is not None
+        ):
+            return receipt
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
+        if parts.shares_sends and not extra:
+            return parts.share(message, choice, timeout).result()
         outgoing = sending.preparing.prepare(message, extra)
         return sending.deliver(outgoing, choice, timeout=timeout)
 
@@ -142,12 +176,29 @@ class Producer(Facade[AsyncProducer]):
         future run in threads of their own and may block; cancelling it does not take the message
         back. `selector` runs on the loop and must not block.
         """
+        sharing = self._sharing
+        if (
+            sharing is not None
+            and queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is None
+            and delay_level is None
+            and deliver_at is None
+            and get_ident() != self._loop_thread
+        ):
+            return sharing.submit(message, timeout)
         parts = self._running()
         sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout, share=not extra)
+
+    def flush(self) -> None:
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`."""
+        self._running()
+        self._call(self._client.flush())
 
     def room(self) -> None:
         """Wait until a message that is submitted now need not wait."""

@@ -5,26 +5,22 @@ blocks: for a response on a connection of its own, for a route in the loop's thr
 no hop between threads, which would cost more than the rest of it.
 """
 
-import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
-from socket import SOCK_STREAM
 from typing import TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
-from pocketmq.blocking.connection_pool import ConnectionPool
+from pocketmq.balance.producer.retry import TryEnded
+from pocketmq.blocking.exchange import ThreadExchange
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
-from pocketmq.client.producer.requests import Outgoing, read_receipt
+from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Outcome
-from pocketmq.errors import ClientClosed, ConnectFailed, MQError
-from pocketmq.model import MessageQueue, SendReceipt
-from pocketmq.net import parse_address
-from pocketmq.net.reasons import reason_of
+from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.model import Message, MessageQueue, SendReceipt
 
 Exchange: TypeAlias = Callable[[Outgoing, MessageQueue, float], Outcome]
 
@@ -43,6 +39,7 @@ class BlockingSending:
         self._on_loop = on_loop
         self._thread = thread
         self._own_thread = on_loop.session.calls.dialer.tls is None
+        self._plain = on_loop.plain.messages if self._own_thread else None
         self._rule = on_loop.make_rule(time.monotonic, self._refresh_route)
         self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
@@ -60,6 +57,44 @@ class BlockingSending:
             receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
             assert receipt is not None  # only messages sent one way have none
             return receipt
+        finally:
+            if began:
+                self._end()
+
+    def send_plain(self, message: Message) -> SendReceipt | None:
+        """Send a message if it is plain (see `client.producer.plain_sends`).
+
+        None if it takes the ordinary path: nothing was sent then. Raises as `deliver` does.
+        """
+        plain = self._plain
+        if plain is None:
+            return None
+        try:
+            aim = plain.aim(message)
+        except InvalidInput:
+            return None  # the ordinary path has the words
+        if aim is None:
+            return None
+        began = self._begin()
+        try:
+            started = time.monotonic()
+            self._on_loop.session.check()
+            limit = self._on_loop.options.send_timeout
+            asked = self.exchange.ask_plain(aim, message, started, limit)
+            if asked is None:
+                return None
+            outcome, unique_id = asked
+            if type(outcome) is SendReceipt and self._rule.is_done(outcome):
+                return outcome
+            publication, _, queue, *_ = aim
+            outgoing = plain.outgoing(message, publication, unique_id)
+            ended = TryEnded(queue, time.monotonic() - started, outcome)
+            del outcome, asked  # an error has a traceback, whose frames would have this one
+            tries = self._rule.tries(
+                outgoing, publication, None, SendMode.SYNC, limit, started, ended
+            )
+            del ended
+            return self._make(tries, self.exchange.ask, outgoing)
         finally:
             if began:
                 self._end()
@@ -129,6 +164,10 @@ class BlockingSending:
         if outgoing.for_5x:
             outgoing = on_loop.publishing.adapt(outgoing, publication)
         tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
+        return self._make(tries, exchange, outgoing)
+
+    def _make(self, tries: Tries, exchange: Exchange, outgoing: Outgoing) -> SendReceipt | None:
+        """Make the tries of a send."""
         try:
             queue, left = next(tries)
             while True:
@@ -149,80 +188,3 @@ class BlockingSending:
     def _refresh_route(self, topic: str) -> None:
         routes = self._on_loop.session.routes
         self._thread.loop.call_soon_threadsafe(routes.refresh_soon, topic)
-
-
-class ThreadExchange:
-    """One try on the caller's own thread: a request and its response on a connection of its own.
-
-    Any thread may call. If there are more callers than connections, the try goes to the loop.
-    """
-
-    def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
-        session = on_loop.session
-        self.connections = ConnectionPool(self._resolve, session.calls.dialer.limits)
-        self._on_loop = on_loop.exchange
-        self._thread = thread
-        self._frame = on_loop.exchange.writer.frame
-        self._now_ms = session.clock.now_ms
-        self._address = session.brokers.send_address
-        self._namespace = on_loop.namespace
-
-    def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
-        """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
-        try:
-            address = self._address(queue.broker_name)
-            deadline = time.monotonic() + timeout
-            connection = self.connections.take(address, deadline)
-            if connection is None:
-                return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
-            try:
-                opaque = connection.next_opaque()
-                frame = self._frame(outgoing, queue, opaque, self._now_ms())
-                reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
-            except BaseException:  # KeyboardInterrupt, too: the response may still come
-                self.connections.drop(connection)
-                raise
-            self.connections.give(connection)
-            return read_receipt(reply, outgoing, queue, address, self._namespace)
-        except MQError as error:
-            return error
-
-    def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
-        """Send one way; return the error if it cannot leave."""
-        try:
-            address = self._address(queue.broker_name)
-            connection = self.connections.take(address, time.monotonic() + timeout)
-            if connection is None:
-                return self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
-            try:
-                opaque = connection.next_opaque()
-                frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
-                connection.tell(frame, timeout)
-            except BaseException:
-                self.connections.drop(connection)
-                raise
-            self.connections.give(connection)
-        except MQError as error:
-            return error
-        return None
-
-    def _resolve(self, address: str, deadline: float) -> Sequence[tuple[str, int]]:
-        host, port = parse_address(address)
-        try:
-            ip_address(host)
-        except ValueError:
-            return self._thread.call(_look_up(address, host, port, deadline))
-        return [(host, port)]
-
-
-async def _look_up(address: str, host: str, port: int, deadline: float) -> list[tuple[str, int]]:
-    """Resolve a host name on the loop: a thread could not stop waiting for it at the deadline."""
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            found = await loop.getaddrinfo(host, port, type=SOCK_STREAM)
-    except TimeoutError:
-        raise ConnectFailed(address, "the host name was not resolved in time") from None
-    except (OSError, UnicodeError) as error:
-        raise ConnectFailed(address, reason_of(error)) from error
-    return [(str(place[0]), int(place[1])) for *_, place in found]

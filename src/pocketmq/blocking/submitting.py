@@ -11,6 +11,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeAlias
 
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
 from pocketmq.client.producer.choices import Choice
@@ -24,7 +25,7 @@ from pocketmq.net.reasons import untraced
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
-_Send: TypeAlias = tuple[Outgoing, Choice | None, float]
+_Send: TypeAlias = tuple[Outgoing, Choice | None, float, SendMode]
 
 
 class SubmitWindow:
@@ -33,24 +34,23 @@ class SubmitWindow:
     Any thread enters and waits; the end of a send, on the loop, frees its capacity.
     """
 
-    def __init__(self, most: int, budget: ByteBudget) -> None:
-        self._most = most
-        self._budget = budget
-        self._count = 0
-        self._bytes = 0
+    def __init__(self, most: int, budget: ByteBudget, lock: "threading.Lock | None" = None) -> None:
+        self.most = most
+        self.budget = budget
+        self.count = 0
+        """Sends in flight; guarded by the lock, as `bytes` is."""
+        self.bytes = 0
         self._waiting = 0
-        self._lock = threading.Lock()
+        self._lock = lock or threading.Lock()
         self._changed = threading.Condition(self._lock)
 
     def try_enter(self, size: int) -> bool:
         """Enter if there is capacity."""
         with self._lock:
-            if self._count and (
-                self._count >= self._most or self._bytes + size > self._budget.limit
-            ):
+            if self.count and (self.count >= self.most or self.bytes + size > self.budget.limit):
                 return False
-            self._count += 1
-            self._bytes += size
+            self.count += 1
+            self.bytes += size
             return True
 
     def enter(self, size: int, timeout: float) -> bool:
@@ -58,8 +58,8 @@ class SubmitWindow:
         with self._changed:
             if not self._wait(size, timeout):
                 return False
-            self._count += 1
-            self._bytes += size
+            self.count += 1
+            self.bytes += size
             return True
 
     def wait_for_room(self) -> None:
@@ -68,16 +68,16 @@ class SubmitWindow:
             while not self._has_room(0):
                 self._wait(0, 60.0)
 
-    def leave(self, size: int) -> None:
-        """Free the capacity of a send.
+    def leave(self, size: int, amount: int = 1) -> None:
+        """Free the capacity of a send, or of `amount` that travelled together.
 
         Waiting threads are woken once half of the capacity is free: waking one for each send would
         cost a thread switch per message.
         """
         with self._lock:
-            self._count -= 1
-            self._bytes -= size
-            if self._waiting and self._count <= self._most // 2:
+            self.count -= amount
+            self.bytes -= size
+            if self._waiting and self.count <= self.most // 2:
                 self._changed.notify_all()
 
     def _wait(self, size: int, timeout: float) -> bool:
@@ -94,9 +94,9 @@ class SubmitWindow:
         return True
 
     def _has_room(self, size: int) -> bool:
-        if not self._count:
+        if not self.count:
             return True
-        return self._count < self._most and self._bytes + size <= self._budget.limit
+        return self.count < self.most and self.bytes + size <= self.budget.limit
 
 
 class LoopHandOver:
@@ -110,10 +110,17 @@ class LoopHandOver:
         self._woken = False
 
     def submit(
-        self, outgoing: Outgoing, choice: Choice | None, timeout: float | None
+        self,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode = SendMode.ASYNC,
+        *,
+        share: bool = False,
     ) -> "SubmittedSend":
         """Start a send, waiting while the window is full, and return the future of its receipt.
 
+        With `share` it may travel in a batch with others whose callers chose the same queue.
         Raises `SendFailed` if there is no capacity within the message's time, and what
         `Session.check` does.
         """
@@ -131,7 +138,7 @@ class LoopHandOver:
             if not entered or elapsed >= limit:
                 raise SendFailed(outgoing.messages[0].topic, None, 0, elapsed, None)
             limit -= elapsed
-        handed = SubmittedSend(window, outgoing, choice, limit)
+        handed = SubmittedSend(window, outgoing, choice, limit, mode, share=share)
         self._handed.append(handed)
         # One wake-up for all that threads hand over until the loop comes round. The order matters:
         # append, then look at the flag; the loop clears the flag, then empties the queue.
@@ -147,15 +154,36 @@ class LoopHandOver:
             handed.popleft().begin(self._on_loop)
 
 
-class SubmittedSend(Future[SendReceipt]):
+class CallbackFuture(Future[SendReceipt]):
+    """A future whose callbacks run in threads of their own, where they may block."""
+
+    _done_callbacks: list[object]
+
+    def _invoke_callbacks(self) -> None:
+        if not self._done_callbacks:
+            return
+        invoke = super()._invoke_callbacks  # type: ignore[misc]
+        try:
+            callback_threads().submit(invoke)
+        except RuntimeError:  # the interpreter shuts down, and no thread starts any more
+            invoke()
+
+
+class SubmittedSend(CallbackFuture):
     """A message in flight, and the future of its receipt.
 
-    Callbacks run in threads of their own, where they may block. Cancelling it does not take the
-    message back.
+    Cancelling it does not take the message back.
     """
 
     def __init__(
-        self, window: SubmitWindow, outgoing: Outgoing, choice: Choice | None, timeout: float
+        self,
+        window: SubmitWindow,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        timeout: float,
+        mode: SendMode = SendMode.ASYNC,
+        *,
+        share: bool = False,
     ) -> None:
         # As the parent's, except the condition, which costs more than all the rest and is only
         # needed by threads that wait before the receipt is there.
@@ -163,19 +191,20 @@ class SubmittedSend(Future[SendReceipt]):
         self._result = None
         self._exception = None
         self._waiters = []
-        self._done_callbacks: list[object] = []
+        self._done_callbacks = []
         self._waited_for: threading.Condition | None = None
         self._left = False
         self._window = window
         self._size = len(outgoing.body)
-        self._send: _Send | None = (outgoing, choice, timeout)
+        self._send: _Send | None = (outgoing, choice, timeout, mode)
+        self._share = share
 
     def begin(self, on_loop: Submitting) -> None:
         """Start the send; on the loop."""
         send, self._send = self._send, None  # a future that is kept keeps no message
         assert send is not None
         try:
-            on_loop.submit_into(self, *send)
+            on_loop.submit_into(self, *send, share=self._share)
         except MQError as error:
             self.set_exception(error)
 
@@ -233,12 +262,3 @@ class SubmittedSend(Future[SendReceipt]):
                 if condition is None:
                     condition = self._waited_for = threading.Condition()
         return condition
-
-    def _invoke_callbacks(self) -> None:
-        if not self._done_callbacks:
-            return
-        invoke = super()._invoke_callbacks  # type: ignore[misc]
-        try:
-            callback_threads().submit(invoke)
-        except RuntimeError:  # the interpreter shuts down, and no thread starts any more
-            invoke()

@@ -9,14 +9,14 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from pocketmq import __version__
+from pocketmq import __version__, native
 from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 from pocketmq.cli.output import printable
-from pocketmq.errors import CannotStart, InvalidInput, MQError
+from pocketmq.errors import CannotStart, InvalidInput, MQError, NameServersUnreachable
 
 LONGEST_LINE = 1000
 """Maximum number of characters of an error line; it may quote the input, or a file."""
@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "consume": Listed("pocketmq.cli.consume", "Print the messages of a topic, one per line."),
     "dashboard": Listed("pocketmq.cli.dashboard", "Show a cluster in the browser."),
     "demo": Listed("pocketmq.cli.demo", "Watch load balancing at work."),
+    "explain": Listed("pocketmq.cli.admin.balance", "Explain a group's assignment and problems."),
     "migrate": Listed("pocketmq.cli.migrate", "Move to another cluster without downtime."),
     "namesrv": Listed("pocketmq.cli.namesrv", "Run a name server alone."),
     "pipeline": Listed(
@@ -37,12 +38,38 @@ SUBCOMMANDS = {
     "produce": Listed("pocketmq.cli.produce", "Send lines of stdin as messages."),
     "proxy": Listed("pocketmq.cli.proxy", "Serve RocketMQ 5's gRPC clients before a cluster."),
     "store": Listed("pocketmq.cli.store", "Check or repair a stopped broker's directory."),
+    "top": Listed("pocketmq.cli.admin.overview", "Watch a cluster, its topics and groups live."),
     "up": Listed("pocketmq.cli.up", "Run a cluster on this machine."),
+    "what-if": Listed("pocketmq.cli.admin.balance", "Simulate events on a live group."),
 }
+_BRIEF = ("admin", "explain", "top", "what-if")
 
 
-@click.command(cls=LazyGroup, listed=lambda: SUBCOMMANDS, context_settings=HELP)
-@click.version_option(__version__, message="pocketmq %(version)s")
+class PocketmqCommands(LazyGroup):
+    """The group of all commands."""
+
+    def load(self, module: str, name: str) -> click.Command:
+        """Import a command; some are those of `pocketmq admin`, for short."""
+        if not module.startswith("pocketmq.cli.admin."):
+            return super().load(module, name)
+        from pocketmq.cli.admin import command as admin
+
+        found = admin.get_command(click.Context(admin), name)
+        assert found is not None
+        return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an error may get a hint that only its options explain."""
+        try:
+            return super().invoke(ctx)
+        except NameServersUnreachable as error:
+            from pocketmq.cli.options import explained
+
+            raise click.ClickException(explained(ctx, error)) from error
+
+
+@click.command(cls=PocketmqCommands, listed=lambda: SUBCOMMANDS, context_settings=HELP)
+@click.version_option(__version__, message=f"pocketmq %(version)s, {native.description}")
 def pocketmq() -> None:
     """RocketMQ in Python: clients, brokers, pipelines and tools."""
 
@@ -71,7 +98,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """Run the command line as a program."""
-    if sys.argv[1:2] == ["admin"]:
+    if sys.argv[1:2] and sys.argv[1] in _BRIEF:
         _run_briefly()
     sys.exit(run())
 

@@ -1,6 +1,5 @@
 """`pocketmq broker`: a broker alone, on name servers of ours or Java's."""
 
-import asyncio
 from collections.abc import Collection
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pocketmq.cli import server_options as servers
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import broker_properties, read_config_file
+from pocketmq.net import loops
 
 
 @click.command("broker", context_settings=HELP)
@@ -63,7 +63,7 @@ def command(
     if not properties.get("namesrvAddr"):
         raise click.UsageError("no name server; give --namesrv HOST:PORT")
     config = BrokerConfig.from_properties(properties)
-    asyncio.run(_serve(config, run, log, given=given.keys()))
+    loops.run(_serve(config, run, log, given=given.keys()))
 
 
 async def _serve(

@@ -36,7 +36,7 @@ class ChildServer:
             *(sys.executable, "-m", "pocketmq.cli", *self._arguments, "-n", namesrv),
             stdin=PIPE,
             stdout=PIPE,
-            process_group=0,
+            start_new_session=True,  # Ctrl-C goes to the parent alone; uvloop knows no groups
             env=os.environ | self._secrets,
         )
         assert self._process.stdout is not None

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pocketmq.cli.client_command import client_options, prepare_client
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
-from pocketmq.cli.options import FiniteRange, client_options, prepare_client
+from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.output import printable
+from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.handlers import RetryLater
+from pocketmq.errors import RouteNotFound
 from pocketmq.model import ConsumeFromWhere, MessageQueue
+from pocketmq.model.names import check_topic
 from pocketmq.protocol import ReceivedMessage
 
 if TYPE_CHECKING:
@@ -66,6 +70,19 @@ def _start(
             f"--from takes first, last or a time such as 2026-01-31T12:00, not {text!r}"
         ) from None
     return ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, time_
+
+
+class TopicMissing(click.ClickException):
+    """The topic to consume does not exist; names the one that is most similar."""
+
+    exit_code = 3  # as `pocketmq admin` has it for what it does not find
+
+    def __init__(self, topic: str, known: list[str]) -> None:
+        from difflib import get_close_matches
+
+        nearest = get_close_matches(topic, known, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else "see 'pocketmq admin topicList'"
+        super().__init__(f"topic {topic!r} does not exist; {hint}")
 
 
 class ClientWarnings(logging.Handler):
@@ -202,7 +219,8 @@ def command(
     """Print each message of a topic as a line, as a member of a group.
 
     Without --json, control characters are escaped. A message counts as consumed once it is
-    printed. Ctrl-C or SIGTERM exits with 0; with --count it exits with 1 if there were fewer.
+    printed. Ctrl-C or SIGTERM exits with 0; with --count it exits with 1 if there were fewer, and
+    with 3 if there is no such topic.
     """
     prepare_client()
     warnings = ClientWarnings(at_once=timeout is None)
@@ -220,8 +238,24 @@ def command(
         timeout=timeout,
     )
     with suppress(KeyboardInterrupt):
+        _check_topic(wanted)
         (_pull if pull else _push)(wanted, printing)
     printing.check()
+
+
+def _check_topic(wanted: ConsumeSettings) -> None:
+    """Raise `TopicMissing` if no broker has the topic: a consumer would wait for it silently."""
+    from pocketmq.blocking.record_reader import RecordReader
+
+    check_topic(wanted.topic)
+    options = ClientOptions(
+        name_servers=wanted.namesrv, credentials=wanted.entry.credentials, tls=wanted.entry.tls
+    )
+    with RecordReader(options, patience=0.0) as reader:
+        try:
+            reader.queues(wanted.topic)
+        except RouteNotFound:
+            raise TopicMissing(wanted.topic, reader.topics()) from None
 
 
 def _pull(wanted: ConsumeSettings, printing: MessagePrinter) -> None:

@@ -1,6 +1,5 @@
 """`pocketmq dashboard`: the cluster in the browser; alone, or as a child of `pocketmq up`."""
 
-import asyncio
 import logging
 import os
 import sys
@@ -19,6 +18,7 @@ from pocketmq.embedded.child import die_with_parent
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
+from pocketmq.net import loops
 
 if TYPE_CHECKING:
     from pocketmq.dashboard.settings import DashboardSettings
@@ -86,7 +86,7 @@ def command(
     if with_parent:
         die_with_parent()
     lifeline = 0 if with_parent else None
-    asyncio.run(_serve(namesrv, Entry.taken_from(given), settings, log, lifeline))
+    loops.run(_serve(namesrv, Entry.taken_from(given), settings, log, lifeline))
 
 
 def _password(file: Path | None) -> str | None:

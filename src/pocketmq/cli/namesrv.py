@@ -1,6 +1,5 @@
 """`pocketmq namesrv`: a name server alone, for brokers of ours and Java's."""
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer
+from pocketmq.net import loops
 
 
 @click.command("namesrv", context_settings=HELP)
@@ -29,7 +29,7 @@ def command(*, run: servers.ServerRun, host: str, port: int, file: Path | None) 
     """
     config = nameserver_config(run.settings, read_config_file(file))
     log = set_up_logging(run.log)
-    asyncio.run(_serve(host, port, NameServer(config, run.data), log))
+    loops.run(_serve(host, port, NameServer(config, run.data), log))
 
 
 async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:

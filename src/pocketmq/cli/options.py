@@ -1,12 +1,19 @@
 """Options and set-up that several commands share."""
 
+import os
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from pocketmq.errors import MQError, NameServersUnreachable
+
 Decorator = Callable[[Any], Any]
+ENVIRONMENT = "NAMESRV_ADDR"  # as the client has it, which takes long to import
+LOCAL = "127.0.0.1:9876"
+"""Where `pocketmq up` listens."""
+_ASSUMED = "pocketmq.cli.options.assumed"
 
 
 class FiniteRange(click.FloatRange):
@@ -22,15 +29,32 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-def namesrv_option(*, what: str = "Name servers") -> Decorator:
-    """Return the option -n; the client reads NAMESRV_ADDR itself if it is not given."""
+def namesrv_option(name: str = "--namesrv", *, what: str = "Name servers") -> Decorator:
+    """Return the option -n, the parameter `namesrv`; without it, NAMESRV_ADDR or the local one."""
     return click.option(
         "-n",
-        "--namesrv",
+        name,
+        "namesrv",
         metavar="HOST:PORT",
         default="",
-        help=f"{what}, separated by ';'.  [default: $NAMESRV_ADDR]",
+        callback=_or_local,
+        help=f"{what}, separated by ';'.  [default: ${ENVIRONMENT} or {LOCAL}]",
     )
+
+
+def _or_local(context: click.Context, _option: click.Parameter, given: str) -> str:
+    known = given or os.environ.get(ENVIRONMENT, "")
+    if known.strip(" ;"):
+        return known
+    context.meta[_ASSUMED] = True
+    return LOCAL
+
+
+def explained(context: click.Context, error: MQError) -> str:
+    """Return an error's text, with a hint if no server answers where none was named."""
+    if isinstance(error, NameServersUnreachable) and context.meta.get(_ASSUMED):
+        return f"{error}; start a cluster with 'pocketmq up', or name one with -n or {ENVIRONMENT}"
+    return str(error)
 
 
 def json_option(text: str = "Print one JSON document.") -> Decorator:
@@ -47,25 +71,3 @@ def all_of(*options: Decorator) -> Decorator:
         return command
 
     return add
-
-
-def client_options(group: str) -> Decorator:
-    """Return the options -n, -t and -g of a command that is a client."""
-    return all_of(
-        namesrv_option(),
-        click.option("-t", "--topic", required=True, help="Topic."),
-        click.option("-g", "--group", default=group, show_default=True, help="Group to join."),
-    )
-
-
-def prepare_client() -> None:
-    """Make SIGTERM stop the command as Ctrl-C does; an error is printed once, not logged too."""
-    import logging
-    import signal
-
-    signal.signal(signal.SIGTERM, _interrupt)
-    logging.getLogger("pocketmq").addHandler(logging.NullHandler())
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -1,6 +1,5 @@
 """`pocketmq proxy`: RocketMQ 5's gRPC service; alone, or as a child of `pocketmq up`."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.grpc_service import MISSING, grpc_installed
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
+from pocketmq.net import loops
 
 if TYPE_CHECKING:
     from pocketmq.proxy.server import Proxy
@@ -74,7 +74,7 @@ def command(
         access=ProxyAccess(authenticate=access_control, authorize=access_control),
         tls=ServerTls(cert=serve_cert, key=serve_key) if serve_cert else None,
     )
-    asyncio.run(_serve(proxy, log, 0 if with_parent else None))
+    loops.run(_serve(proxy, log, 0 if with_parent else None))
 
 
 async def _serve(proxy: "Proxy", log: StderrLines, lifeline: int | None) -> None:

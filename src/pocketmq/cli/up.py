@@ -1,6 +1,5 @@
 """`pocketmq up`: a cluster on this machine, brokers as processes under one supervisor."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from pocketmq.cli.grpc_part import GrpcPart
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import LogSettings, StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
-from pocketmq.net import TlsMode
+from pocketmq.net import TlsMode, loops
 
 if TYPE_CHECKING:
     from pocketmq.cli.child_server import ChildServer
@@ -102,9 +101,10 @@ def command(
     from pocketmq.embedded.forking import fork_brokers
     from pocketmq.embedded.supervisor import Supervisor
 
+    loops.loop_maker()  # imports what it needs, once for all brokers
     supervisor = Supervisor(settings, fork_brokers(settings.names))
     log = set_up_logging(settings.log)
-    asyncio.run(_serve(supervisor, grpc, dashboard, log, chosen=run.chosen))
+    loops.run(_serve(supervisor, grpc, dashboard, log, chosen=run.chosen))
 
 
 def _dashboard(

@@ -36,7 +36,8 @@ class BrokerAddresses:
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[int, str]] = {}
-        self._masters: dict[str, str] = {}  # of `_by_name`, for each send
+        self.masters: dict[str, str] = {}
+        """Addresses by the broker's name; replaced as a whole when one of them changes."""
         self._versions: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
 
@@ -94,7 +95,7 @@ class BrokerAddresses:
 
     def master(self, broker: str) -> str:
         """Return the address of a broker's master; raises `BrokerNotFound`."""
-        address = self._masters.get(broker)
+        address = self.masters.get(broker)
         if address is None:
             raise BrokerNotFound(broker)
         return address
@@ -129,13 +130,13 @@ class BrokerAddresses:
 
     def version_of(self, broker: str) -> int:
         """Return the version of a broker's master, or 0."""
-        address = self._masters.get(broker)
+        address = self.masters.get(broker)
         return UNKNOWN_VERSION if address is None else self.version(address)
 
     def _index(self) -> None:
         tables = self._by_name.items()
         # Replaced as a whole: other threads look up masters meanwhile.
-        self._masters = {name: table[MASTER_ID] for name, table in tables if MASTER_ID in table}
+        self.masters = {name: table[MASTER_ID] for name, table in tables if MASTER_ID in table}
         self._known = frozenset(
             address for table in self._by_name.values() for address in table.values()
         )

@@ -17,6 +17,9 @@ from pocketmq.protocol.compression import DEFAULT_LEVEL, Codec
 MAX_MESSAGE = 4 * 1024 * 1024
 WINDOW = 1024
 WINDOW_BYTES = 100 * 1024 * 1024
+BATCH_BYTES = 64 * 1024
+_LONGEST_LINGER = 1.0
+"""A larger number of seconds is most likely milliseconds."""
 
 
 class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +67,15 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     This is the upper bound: the limit starts at 4 MiB, grows while responses are quick, and falls
     when they take more than a quarter of `send_timeout`.
     """
+    linger: float | None = None
+    """Seconds, less than 1, that a message waits for others to share a batch with.
+
+    None: `submit` shares batches without waiting (messages that come while a batch is in flight
+    travel together in the next), and `send` sends each message alone. With a number `send` shares
+    batches, too (RocketMQ 5: autoBatch; Kafka: linger.ms).
+    """
+    batch_bytes: int = BATCH_BYTES
+    """Bytes of a batch that messages share, at most `max_message_size`; 0: they share none."""
     trace: bool = False
     """Write a trace record of every send."""
     trace_topic: str = topic_names.TRACE_TOPIC
@@ -91,6 +103,26 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
         checks.check_range("new_topic_queues", self.new_topic_queues, 1, 65535)
         checks.check_range("window", self.window, 1, 1_000_000)
         checks.check_range("window_bytes", self.window_bytes, 1, 2**40)
+        checks.check_range("batch_bytes", self.batch_bytes, 0, 2**31 - 1)
+        if self.linger is not None:
+            self._check_linger(self.linger)
+
+    def _check_linger(self, linger: float) -> None:
+        if not 0 <= linger < _LONGEST_LINGER:  # also refuses NaN
+            raise InvalidInput(
+                f"linger is in seconds, from 0 to less than {_LONGEST_LINGER:g}, "
+                f"not {linger!r}; 5 ms are linger=0.005"
+            )
+        if linger >= self.send_timeout:
+            raise InvalidInput(
+                f"linger={linger:g} leaves no time to send: "
+                f"it must be less than send_timeout={self.send_timeout:g}"
+            )
+        if not self.batch_bytes:
+            raise InvalidInput(
+                "linger needs batches: set batch_bytes, or leave linger out "
+                "(batch_bytes=0 turns sharing off)"
+            )
 
 
 class ProducerSettings(ClientSettings, total=False):
@@ -111,5 +143,7 @@ class ProducerSettings(ClientSettings, total=False):
     probe_brokers: bool
     window: int
     window_bytes: int
+    linger: float | None
+    batch_bytes: int
     trace: bool
     trace_topic: str

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from nicegui import ui
 
+from pocketmq import __version__, native
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.polling import Poller
 
@@ -74,6 +75,8 @@ def frame(
                     ui.label("/").props("aria-hidden=true")
         heading(title, 1)
         yield
+    with ui.context.client.layout, ui.element("footer").classes("pm-footer"):
+        ui.label(f"PocketMQ {__version__}, {native.description}")
     ui.skip_link("Skip to content", target=main)
 
 

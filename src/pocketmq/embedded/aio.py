@@ -1,10 +1,11 @@
 """The embedded cluster for asyncio; `pocketmq.embedded.Cluster` is the blocking one."""
 
+import asyncio
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -13,6 +14,9 @@ from pocketmq.embedded.settings import ClusterSettings, Setting, cluster_config
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import InvalidInput
 from pocketmq.net import parse_address
+
+if TYPE_CHECKING:
+    from pocketmq.protocol import ReceivedMessage
 
 
 class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,3 +178,26 @@ class Cluster:
         """
         await self._supervisor.create_topic(name, queues)
         return name
+
+    async def messages(self, topic: str) -> "list[ReceivedMessage]":
+        """Return the messages of a topic; see `pocketmq.Cluster.messages`."""
+        from pocketmq.embedded.inspecting import stored_messages
+
+        return await asyncio.to_thread(stored_messages, self.address, topic)
+
+    async def wait_for(
+        self,
+        topic: str,
+        count: int,
+        timeout: float = 10.0,  # noqa: ASYNC109 - as the blocking one
+    ) -> "list[ReceivedMessage]":
+        """Return the messages of a topic as soon as there are `count`; raises `TimeoutError`."""
+        from pocketmq.embedded.inspecting import wait_for_messages
+
+        return await asyncio.to_thread(wait_for_messages, self.address, topic, count, timeout)
+
+    async def reset(self) -> None:
+        """Delete all topics and groups, with messages and offsets. Close clients before."""
+        from pocketmq.embedded.inspecting import delete_all
+
+        await asyncio.to_thread(delete_all, self.address)

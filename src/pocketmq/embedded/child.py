@@ -8,7 +8,6 @@ A child never outlives its parent, however that ends: on Linux the kernel sends 
 everywhere the child's standard input, which only the parent holds open, reaches its end.
 """
 
-import asyncio
 import os
 import signal
 import sys
@@ -20,6 +19,7 @@ from pocketmq.embedded import broker_runner
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
+from pocketmq.net import loops
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -57,7 +57,7 @@ def run() -> int:
     name_process(order.log.process)
     log = set_up_logging(order.log)
     try:
-        asyncio.run(_serve(order, log))
+        loops.run(_serve(order, log))
     except CannotStart as problem:
         _report(broker_runner.BrokerRefused(problem.reason))
         return 2

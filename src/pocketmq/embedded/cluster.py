@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.embedded import aio
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pocketmq.protocol import ReceivedMessage
 
 
 class Cluster:
@@ -118,6 +121,32 @@ class Cluster:
     def create_topic(self, name: str, queues: int = 8) -> str:
         """Create a topic with `queues` queues on each running broker, and return its name."""
         return self._running.call(self._cluster.create_topic(name, queues))
+
+    # For tests; `pocketmq.testing.external.ExternalCluster` has the same.
+
+    def messages(self, topic: str) -> "list[ReceivedMessage]":
+        """Return the messages of a topic in the order in which they were stored.
+
+        No consumer is needed, and none is disturbed. A topic that does not exist has none.
+        """
+        from pocketmq.embedded.inspecting import stored_messages
+
+        return stored_messages(self.address, topic)
+
+    def wait_for(self, topic: str, count: int, timeout: float = 10.0) -> "list[ReceivedMessage]":
+        """Return the messages of a topic as soon as there are `count` or more.
+
+        Raises `TimeoutError` if there are fewer after `timeout` seconds.
+        """
+        from pocketmq.embedded.inspecting import wait_for_messages
+
+        return wait_for_messages(self.address, topic, count, timeout)
+
+    def reset(self) -> None:
+        """Delete all topics and groups, with messages and offsets. Close clients before."""
+        from pocketmq.embedded.inspecting import delete_all
+
+        delete_all(self.address)
 
     @property
     def _running(self) -> LoopThread:

@@ -13,20 +13,24 @@ from typing import Any, cast
 
 import msgspec
 
-from pocketmq.errors import ConnectionLost, ProtocolError
+from pocketmq.errors import ConnectionLost
 from pocketmq.net.address import socket_name
 from pocketmq.net.held_memory import HeldMemory
-from pocketmq.net.inbox import Inbox, Owner
+from pocketmq.net.inbox import Inbox, Lane, Owner
 from pocketmq.net.open_requests import AnswerSink, OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
-from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, read_command
-from pocketmq.protocol.frame import Buffer, Frame, FrameReader
+from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG
+from pocketmq.protocol.command_reader import CommandReader
+from pocketmq.protocol.frame import Buffer
 
 logger = logging.getLogger("pocketmq.net")
+
+LANE_READ = 32 * 1024
+"""Bytes of one read for a lane: fewer than 256 of the smallest sends."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -35,7 +39,8 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__", "_cause", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
         "_reader", "_requests", "_resumed_at", "_shared", "_transport", "_watch", "accepted",
-        "closed", "context", "limits", "local_address", "received", "remote_address",
+        "closed", "context", "lane", "limits", "local_address", "received", "remote_address",
+        "requests",
     )  # fmt: skip
 
     def __init__(
@@ -52,15 +57,18 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
         self.received = 0  # bytes so far
+        self.lane: Lane | None = None
+        """What may take requests straight from a read, before all others; set by the owner."""
         self._owner = owner
         self._shared = shared
         self._loop = loop
         self._read_buffer = shared.read_buffer
-        self._reader = FrameReader(limits.frame)
+        self._reader = CommandReader(limits.frame)
         self._outbox = outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._requests = OpenRequests(
             loop, outbox, shared.opaque, dialled, holds_back=not self.accepted
         )
+        self.requests = self._requests  # for those who send many
         self._inbox = inbox = Inbox(loop, limits, owner, outbox)
         self._watch = ConnectionWatch(loop, limits, outbox, self._close_for, self.cut_off)
         budget = shared.strangers or shared.budget
@@ -234,7 +242,13 @@ class Connection(asyncio.BufferedProtocol):
             self.blame_owner(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Return the buffer to read into."""
+        """Return the buffer to read into.
+
+        What one read brings a lane, other connections wait for: so it is little, unless the rest
+        of a large frame comes.
+        """
+        if self.lane is not None and not self._reader.buffered:
+            return self._read_buffer[:LANE_READ]
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -243,28 +257,46 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._watch.last_read = self._loop.time()
         self.received += nbytes
-        failure: ProtocolError | None = None
-        requests: list[Command] = []
-        frames: list[Frame] = []
-        try:
-            frames = self._reader.feed(bytes(self._read_buffer[:nbytes]))
-            for frame in frames:
-                command = read_command(frame)
-                if not command.flag & RESPONSE_FLAG:
-                    requests.append(command)
-                elif not self._requests.answer(command):
-                    logger.debug("%s: dropped an unexpected %r", self.remote_address, command)
-        except ProtocolError as error:
-            failure = untraced(error)
-        if requests:
-            self._inbox.take(self, requests)
-        failure = failure or self._reader.failure
-        memory = self._memory
+        reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
+        lane = self.lane
+        if lane is not None:
+            start = self._through_lane(lane, data)
+        if start < nbytes:
+            commands = reader.read(data, start)
+            if commands:
+                self._take(commands)
+            if lane is not None and start:
+                self._inbox.end_lane(self, lane)
+            start += len(commands)
+        failure, memory = reader.failure, self._memory
         if failure is not None:
             logger.info("%s: %s; closing the connection", self.remote_address, failure)
-            self.abort(failure)
-        elif memory is not None and (memory.counted or self._reader.buffered or self._inbox.size):
-            memory.update(finished=bool(frames))
+            self.abort(untraced(failure))
+        elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
+            memory.update(finished=start > 0)
+
+    def _through_lane(self, lane: Lane, data: bytes) -> int:
+        """Let the lane have what it takes of a read; return where that ends."""
+        reader, inbox, start = self._reader, self._inbox, 0
+        if reader.buffered and inbox.is_free:
+            commands, start = reader.finish(data)
+            if commands:
+                self._take(commands)
+        if start < len(data) and not reader.buffered and inbox.is_free and not self.closed:
+            return inbox.pass_by(self, lane, data, start)
+        return start
+
+    def _take(self, commands: list[Command]) -> None:
+        """Hand over what one read brought: answers to their callers, then all requests."""
+        requests: list[Command] = []
+        answer = self._requests.answer
+        for command in commands:
+            if not command.flag & RESPONSE_FLAG:
+                requests.append(command)
+            elif not answer(command):
+                logger.debug("%s: dropped an unexpected %r", self.remote_address, command)
+        if requests:
+            self._inbox.take(self, requests)
 
     def eof_received(self) -> None:
         """Let what is queued leave, then close: the peer has closed its end."""

@@ -39,6 +39,20 @@ class Owner(Protocol):
         """
 
 
+class Lane(Protocol):
+    """What may carry out requests straight from a read, without a command for each."""
+
+    def take(self, connection: "Connection", data: bytes, start: int) -> int:
+        """Carry out requests that stand in a read from a position on; return where they end.
+
+        It may stop before any of them, for example before the first that is unusual: what it
+        leaves is handed over as `Owner.requests_received` has it.
+        """
+
+    def end(self, connection: "Connection") -> None:
+        """Finish: nothing more of the read is handed over now."""
+
+
 class Inbox:
     """Requests that wait to be handed over, in batches that adapt to how fast they are served."""
 
@@ -84,6 +98,39 @@ class Inbox:
                     return
                 if not connection.closed:
                     self._hand_over(connection, requests[start : start + PORTION])
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no request waits, so that one that is read now may be carried out at once."""
+        return not (self._held or self._deferred or self._outbox.paused)
+
+    def pass_by(self, connection: "Connection", lane: Lane, data: bytes, start: int) -> int:
+        """Let a lane have a read from a position on; return where it stopped."""
+        outbox = self._outbox
+        outbox.corked = True
+        try:
+            stop = lane.take(connection, data, start)
+            if stop == len(data):
+                lane.end(connection)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            connection.blame_owner(error)
+            return len(data)
+        finally:
+            outbox.corked = False
+            if outbox.queued:  # what the lane wrote is on its way already, nearly always
+                connection.flush()
+        return stop
+
+    def end_lane(self, connection: "Connection", lane: Lane) -> None:
+        """Let a lane finish after the rest of a read was handed over."""
+        self._outbox.corked = True
+        try:
+            lane.end(connection)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            connection.blame_owner(error)
+        finally:
+            self._outbox.corked = False
+            connection.flush()
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

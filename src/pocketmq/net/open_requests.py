@@ -41,8 +41,8 @@ class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox", "_sweep_at", "_time",
-        "_timer", "peer",
+        "_by_opaque", "_held", "_holds_back", "_loop", "_new_future", "_opaque", "_outbox",
+        "_sweep_at", "_time", "_timer", "peer",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class OpenRequests:
         self.peer = peer
         self._loop = loop
         self._time = loop.time
+        self._new_future = loop.create_future
         self._outbox = outbox
         self._opaque = opaque
         self._holds_back = holds_back
@@ -98,6 +99,32 @@ class OpenRequests:
             if len(frame) >= _LARGE and not outbox.corked:
                 outbox.flush()  # and see whether the socket has space for another one
 
+    def number(self) -> int:
+        """Return a number that no open request has, for `ask`."""
+        opaque = self._opaque.take()
+        while opaque in self._by_opaque:
+            opaque = self._opaque.take()
+        return opaque
+
+    def ask(
+        self, opaque: int, frame: Buffer, code: int, timeout: float, now: float
+    ) -> asyncio.Future[Command]:
+        """Do what `expect` and `post` do, in one step: the frame has the number already.
+
+        Only on a connection that is not closed; `now` is by the loop's clock.
+        """
+        by_opaque, outbox = self._by_opaque, self._outbox
+        future: asyncio.Future[Command] = self._new_future()
+        deadline = now + timeout
+        by_opaque[opaque] = (future, deadline, code, timeout)
+        if self._timer is None or deadline < self._sweep_at:
+            self._set_timer(deadline)
+        if outbox.paused or len(by_opaque) == 1 or len(frame) >= _LARGE:
+            self.post(opaque, frame)
+        else:
+            outbox.add(frame)
+        return future
+
     def post_held(self) -> None:
         """Write requests that were held back, while the socket takes them."""
         held, outbox = self._held, self._outbox
@@ -116,9 +143,12 @@ class OpenRequests:
         waiter = self._by_opaque.pop(response.opaque, None)
         if self._held:
             self._held.pop(response.opaque, None)  # a peer that answers what it was not asked
-        if waiter is None or waiter[0].done():
+        if waiter is None:
             return False
-        waiter[0].set_result(response)
+        sink = waiter[0]
+        if sink.done():
+            return False
+        sink.set_result(response)
         return True
 
     def forget(self, opaque: int) -> None:

@@ -61,6 +61,20 @@ class Outbox:
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
+    def add(self, piece: Buffer) -> None:
+        """Do what `write` does with one piece, at less cost."""
+        if not self._open:
+            return
+        pieces = self._pieces
+        pieces.append(piece)
+        self._queued += len(piece)
+        if self.corked:
+            return
+        if len(pieces) >= PORTION:
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush_soon)
+
     def write_now(self, piece: Buffer) -> None:
         """Hand a piece to the socket at once, unless others are queued before it."""
         if not self._open or self._pieces or self.corked or self._transport is None:
@@ -95,6 +109,11 @@ class Outbox:
             # CPython 3.12.0-3.12.8 and 3.13.0-3.13.1 forget to look at the limits there
             # (CVE-2024-12254); setting them again looks.
             transport.set_write_buffer_limits(self._high, self._low)
+
+    @property
+    def queued(self) -> bool:
+        """Whether anything waits for `flush`."""
+        return bool(self._pieces)
 
     @property
     def unsent(self) -> int:

@@ -12,6 +12,8 @@ from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import Message, property_names
 from pocketmq.model.message import MAX_BODY_SIZE
 from pocketmq.model.names import is_retry_topic
+from pocketmq.native import in_core
+from pocketmq.protocol.message_ids import numbered_ids
 from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
 from pocketmq.protocol.property_text import encode_properties
 
@@ -22,6 +24,7 @@ _TOPIC_LIMIT = 127
 # Size, magic and checksum (both 0: the broker computes its own), flag, size of the body.
 _HEAD = struct.Struct(">iiiii")
 _HEAD_FROM = _HEAD.unpack_from
+_SIZE_FROM = struct.Struct(">i").unpack_from
 _LENGTH = struct.Struct(">h")
 _LENGTH_FROM = _LENGTH.unpack_from
 _BEFORE_ID = encode_properties({property_names.WAIT: "true", property_names.UNIQUE_KEY: ""})[:-1]
@@ -58,7 +61,7 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
     entries: list[bytes] = []
     size_of_last = flag_of_last = id_size = -1
     head = middle = b""
-    raw_ids = ",".join(unique_ids).encode().split(b",")
+    raw_ids = ",".join(unique_ids).encode().split(b",") if unique_ids else []
     for message, own in zip(messages, raw_ids, strict=True):
         if message.tag or message.keys or message.properties:
             entries.append(encode_batch((batch_entry(message, own.decode()),)))
@@ -78,6 +81,29 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
                 ) from error
         entries.append(b"".join((head, body, middle, own, b"\2")))
     return entries
+
+
+@in_core
+def encode_numbered(
+    messages: Sequence[Message], prefix: str, steps: Sequence[int]
+) -> tuple[bytes, str]:
+    """Return the body of a batch, and the ids of its messages with commas between them.
+
+    The ids are those of `message_ids.numbered_ids`. Raises as `encode_messages` does.
+    """
+    ids = numbered_ids(prefix, steps)
+    return b"".join(encode_messages(messages, ids)), ",".join(ids)
+
+
+def entry_sizes(body: bytes) -> list[int]:
+    """Return the size of each entry in the body of a batch that was encoded here."""
+    sizes: list[int] = []
+    position, end = 0, len(body)
+    while position < end:
+        (size,) = _SIZE_FROM(body, position)
+        sizes.append(size)
+        position += size
+    return sizes
 
 
 def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:

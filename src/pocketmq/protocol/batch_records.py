@@ -5,7 +5,8 @@ The same as `decode_batch` and `pack_record` one message at a time, at a third o
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 from zlib import crc32
@@ -13,6 +14,7 @@ from zlib import crc32
 import msgspec
 
 from pocketmq.errors import MessageMalformed
+from pocketmq.native import in_core
 from pocketmq.protocol.batch import ENTRY_OVERHEAD, decode_batch
 from pocketmq.protocol.record_scan import SECTOR, looks_torn, tags_code
 from pocketmq.protocol.records import Record, pack_record, topic_prefix
@@ -31,16 +33,27 @@ _HEADS = {size: struct.Struct(f">iiiiiqq{size}si").pack for size in (48, 60, 72)
 
 
 class PackedBatch(msgspec.Struct, frozen=True, gc=False):
-    """Records of a batch back to back: their bytes, and of each its position, size and tag code."""
+    """Records of a batch back to back: their bytes, and of each its position, size and tag code.
+
+    The columns are arrays of 8, 4 and 8 bytes, as an index stores them.
+    """
 
     data: bytes
-    positions: list[int]
-    sizes: list[int]
-    tags: list[int]
+    positions: "array[int]"
+    sizes: "array[int]"
+    tags: "array[int]"
     looks_torn: bool = False
     """Whether one of them looks like one that a crash cut short."""
 
 
+def columns(
+    positions: Iterable[int], sizes: Iterable[int], tags: Iterable[int]
+) -> "tuple[array[int], array[int], array[int]]":
+    """Return positions, sizes and tag codes in the form of a `PackedBatch`."""
+    return array("Q", positions), array("I", sizes), array("q", tags)
+
+
+@in_core
 def pack_batch(
     body: bytes,
     like: Record,
@@ -128,7 +141,7 @@ def _pack_each(body: bytes, mould: _Mould, queue_offset: int, position: int) -> 
         position += size
         at = stop
     else:
-        return PackedBatch(b"".join(pieces), positions, sizes, tags, torn)
+        return PackedBatch(b"".join(pieces), *columns(positions, sizes, tags), torn)
     decode_batch(body)  # says what is wrong
     raise MessageMalformed("a batch that cannot be read", at)
 
@@ -206,7 +219,8 @@ def _pack_alike(
             unpack(body), range(queue_offset, queue_offset + number), positions, strict=True
         )
     ]
-    return PackedBatch(b"".join(records), list(positions), [size] * number, [shape.tag] * number)
+    same = array("I", (size,)) * number, array("q", (shape.tag,)) * number
+    return PackedBatch(b"".join(records), array("Q", positions), *same)
 
 
 @lru_cache(maxsize=256)

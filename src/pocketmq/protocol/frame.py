@@ -28,10 +28,11 @@ PREFIX_SIZE = _PREFIX.size
 """Bytes that tell how long a frame and its header are."""
 
 _LENGTH_LIMIT = 0x7FFFFFFF
-_WORD_LIMIT = 0x1FFFFFF  # the last known serialise type with the largest header
+WORD_LIMIT = 0x1FFFFFF
+"""The second word of a prefix at most: the last known serialise type with the largest header."""
 
 _pack_prefix = _PREFIX.pack
-_unpack_prefix = _PREFIX.unpack_from
+unpack_prefix = _PREFIX.unpack_from
 
 
 class SerializeType(IntEnum):
@@ -85,6 +86,11 @@ class FrameReader:
         self._wanted = 0
 
     @property
+    def missing_prefix(self) -> int:
+        """The number of bytes missing until the lengths of the unfinished frame are known."""
+        return max(0, PREFIX_SIZE - len(self._unfinished))
+
+    @property
     def missing_head(self) -> int:
         """The number of bytes missing until the body of the unfinished frame; 0 if unknown.
 
@@ -92,7 +98,7 @@ class FrameReader:
         """
         if not self._wanted:
             return 0
-        header: int = _unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
+        header: int = unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
         return max(0, PREFIX_SIZE + header - len(self._unfinished))
 
     @property
@@ -121,11 +127,11 @@ class FrameReader:
         size = len(data)
         limit = self._limit
         while size - position >= PREFIX_SIZE:
-            length, word = _unpack_prefix(data, position)
+            length, word = unpack_prefix(data, position)
             start = position + 8
             body_start = start + (word & HEADER_LIMIT)
             end = position + 4 + length
-            if body_start > end or length > limit - 4 or word > _WORD_LIMIT:
+            if body_start > end or length > limit - 4 or word > WORD_LIMIT:
                 return self._fail(_prefix_error(length, word, limit), frames)
             if end > size:
                 self._wanted = length + 4
@@ -160,7 +166,7 @@ class FrameReader:
         if missing > len(data):
             unfinished += data
             return len(data)
-        word = _unpack_prefix(unfinished)[1]
+        word = unpack_prefix(unfinished)[1]
         body_start = PREFIX_SIZE + (word & HEADER_LIMIT)
         if len(unfinished) < body_start:
             unfinished += data[:missing]

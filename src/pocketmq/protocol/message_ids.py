@@ -7,6 +7,7 @@ IPv4 address, 56 with IPv6.
 
 import ipaddress
 import struct
+from collections.abc import Iterable
 from itertools import count, islice
 
 import msgspec
@@ -113,10 +114,22 @@ class UniqueIds:
             self._last = (now_ms, prefix)
         return "%s%04X" % (prefix, next(self._counter) & 0xFFFF)  # noqa: UP031 - quicker
 
+    def next_parts(self, now_ms: int) -> tuple[str, int]:
+        """Return what a new id begins with, and its number; see `numbered_ids`."""
+        last_ms, prefix = self._last
+        if last_ms != now_ms:
+            prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
+            self._last = (now_ms, prefix)
+        return prefix, next(self._counter)
+
     def next_ids(self, now_ms: int, amount: int) -> list[str]:
         """Return several new ids at once."""
-        form = f"{self._prefix}{self._ms_of_month(now_ms):08X}%04X"
-        return [form % (step & 0xFFFF) for step in islice(self._counter, amount)]
+        return numbered_ids(*self.take(now_ms, amount))
+
+    def take(self, now_ms: int, amount: int) -> tuple[str, list[int]]:
+        """Return what several new ids begin with, and their numbers; see `numbered_ids`."""
+        prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
+        return prefix, list(islice(self._counter, amount))
 
     def _ms_of_month(self, now_ms: int) -> int:
         start, end = self._month
@@ -126,6 +139,12 @@ class UniqueIds:
         if -_SMALL_STEP_MS < passed < 0:
             return 0  # the clock was set back a little, across the start of the month
         return passed & 0xFFFF_FFFF
+
+
+def numbered_ids(prefix: str, steps: Iterable[int]) -> list[str]:
+    """Return the ids that `UniqueIds.take` stands for."""
+    form = f"{prefix}%04X"
+    return [form % (step & 0xFFFF) for step in steps]
 
 
 def month_span(now_ms: int, utc_offset_ms: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model import SysFlag
+from pocketmq.native import in_core
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
@@ -53,7 +54,7 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     """
     data = bytes(body)
     delta = delivery.offset_delta
-    messages, end = _plain_messages(data, delivery)
+    messages, end = plain_messages(data, delivery)
     if end == len(data):
         return messages
     budget = _Budget(delivery.inflate_limit)
@@ -80,7 +81,8 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     return messages
 
 
-def _plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[ReceivedMessage], int]:
+@in_core
+def plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[ReceivedMessage], int]:
     """Return the messages before the first record that is damaged or special, and its position.
 
     Nearly always these are all. Lengths are read without a sign, so that a negative one leads out

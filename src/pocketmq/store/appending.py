@@ -5,11 +5,12 @@ rolled back as if they had never been appended. Belongs to the writer's thread.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError
-from pocketmq.protocol.batch_records import PackedBatch, pack_batch
+from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store.commit_log import CommitLog
@@ -26,11 +27,16 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     """Where messages went: the first one's queue offset and each one's position in the log."""
 
     queue_offset: int
-    positions: list[int]
+    positions: Sequence[int]
 
 
 Entry = tuple[QueueIndex, Record, int]
 """A message, its tag code, and the queue it goes to."""
+
+
+Run = tuple[QueueIndex, int, int, int, Any, Any, Any]
+"""What a queue gets of records that are packed: the first one's offset, how many, their size;
+then positions, tag codes and sizes, as columns of bytes, or as numbers for a single one."""
 
 
 def _check(record: Record) -> None:
@@ -111,6 +117,24 @@ class Appender:
 
         return self._append_packed(queue, pack)
 
+    def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
+        """Add records that are packed for the log's end; see `MessageStore.append_packed`."""
+        log, done = self._log, list[tuple[QueueIndex, int]]()
+        try:
+            for queue, offset, count, _, positions, tags, sizes in runs:
+                done.append((queue, offset))
+                if isinstance(positions, int):
+                    queue.append(positions, sizes, tags)
+                else:
+                    queue.append_columns(count, positions, tags, sizes)
+        except StoreError:
+            for queue, offset in reversed(done):
+                queue.truncate(offset)
+            raise
+        log.pending.append(data)
+        log.tail += len(data)
+        self._unwritten += done
+
     def write(self) -> None:
         """Write everything appended to the files; see `MessageStore.write`."""
         if not self._unwritten:
@@ -151,7 +175,7 @@ class Appender:
                 pieces.append(piece)
                 positions.append(position)
                 position += len(piece)
-            return PackedBatch(b"".join(pieces), positions, list(map(len, pieces)), list(tags))
+            return PackedBatch(b"".join(pieces), *columns(positions, map(len, pieces), tags))
 
         return pack
 

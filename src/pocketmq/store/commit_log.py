@@ -15,6 +15,9 @@ TRUSTED_FOR = 600.0
 """Seconds for which a record that was written or checked is taken to be in memory still."""
 
 
+_LARGE = 32 * 1024
+
+
 class CommitLog:
     """Append-only records. Belongs to the writer's thread; the flusher's thread syncs the files."""
 
@@ -82,10 +85,9 @@ class CommitLog:
         """
         if not self.pending:
             return
-        data = self.pending[0] if len(self.pending) == 1 else b"".join(self.pending)
-        self.pending.clear()
+        pieces, self.pending = self.pending, []
         try:
-            self._put(data)
+            self._put(*_grouped(pieces))
         except StoreError:
             self.tail = self.written
             raise
@@ -133,12 +135,14 @@ class CommitLog:
         if self.limit and self.limit - self.tail < self._segment_size // 4:
             self.segments.prepare()
 
-    def _put(self, data: bytes) -> None:
-        """Write at `written`; what a failed write left behind is wiped before anything else.
+    def _put(self, *pieces: bytes) -> None:
+        """Write at `written`, piece after piece.
 
-        Its remains must not survive behind a shorter record: recovery could take them for records.
+        What a failed write left behind is wiped before anything else. Its remains must not
+        survive behind a shorter record: recovery could take them for records.
         """
-        if not data:
+        size = sum(map(len, pieces))
+        if not size:
             return
         assert self._current is not None
         at = self.written - self._current.start
@@ -148,7 +152,28 @@ class CommitLog:
                     at, bytes(min(self._soiled, self._current.end - self.written))
                 )
                 self._soiled = 0
-            self._current.file.write(at, data)
+            for piece in pieces:
+                self._current.file.write(at, piece)
+                at += len(piece)
         except OSError as error:
-            self._soiled = max(self._soiled, len(data))
-            raise store_error(error, len(data)) from error
+            self._soiled = max(self._soiled, size)
+            raise store_error(error, size) from error
+
+
+def _grouped(pieces: list[bytes]) -> list[bytes]:
+    """Join small pieces; a large one stays as it is, as copying it costs more than a write."""
+    if len(pieces) == 1:
+        return pieces
+    groups: list[bytes] = []
+    small: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < _LARGE:
+            small.append(piece)
+            continue
+        if small:
+            groups.append(b"".join(small))
+            small = []
+        groups.append(piece)
+    if small:
+        groups.append(b"".join(small))
+    return groups

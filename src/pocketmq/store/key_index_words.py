@@ -15,8 +15,10 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable
+from typing import TypeAlias
 
 from pocketmq.model import SysFlag
+from pocketmq.native import in_core
 from pocketmq.protocol.record_scan import MAGIC_V1
 
 HASH_LIMIT = 1 << 29
@@ -58,7 +60,7 @@ class KeyHash:
         if seed is None:
             if len(self._seeds) >= _TOPICS:
                 self._seeds.clear()
-            seed = self._seeds[topic] = int.from_bytes(topic, "big") % self.modulus | HASH_LIMIT
+            seed = self._seeds[topic] = _seed(topic, self.modulus)
         return seed
 
     def bounds(self, topic: bytes, key: bytes) -> tuple[float, float]:
@@ -87,97 +89,125 @@ class KeyWords:
         It stops before the first one that is not whole, or not of the common form (IPv4 hosts, a
         topic of up to 127 bytes), or not a record: `take` is for those.
         """
-        at, last_start, end = 0, len(data) - _SMALLEST, len(data)
-        places: list[int] = []
-        seeds: list[int] = []
-        texts: list[bytes] = []
-        topic, seed = b"", self._hash.seed(b"")
-        last = self._last
-        while at <= last_start:
-            size, magic, place, flag, time, body_size = _HEAD(data, at)
-            stop = at + size
-            if (
-                magic != MAGIC_V1
-                or place != position + at
-                or flag & 0x30
-                or stop > end
-                or not 0 <= body_size <= size - _SMALLEST
-            ):
-                break
-            topic_at = at + 88 + body_size
-            text_at = topic_at + 1 + data[topic_at]
-            if text_at > stop - 2 or text_at + 2 + (data[text_at] << 8 | data[text_at + 1]) != stop:
-                break  # a damaged length would lead past the records behind it
-            if flag & _ROLLED_BACK != _ROLLED_BACK:
-                if data[topic_at + 1 : text_at] != topic:
-                    topic = data[topic_at + 1 : text_at]
-                    seed = self._hash.seed(topic)
-                if time != last:
-                    self._saw(time, last)
-                    last = time
-                places.append(place)
-                seeds.append(seed)
-                texts.append(data[text_at + 2 : stop])
-            at = stop
-        self._last = last
-        self._add(places, seeds, texts)
-        return at
+        taken, records, words, times = words_of_records(
+            data, position, self._hash.modulus, self._last
+        )
+        self._last, oldest, newest, ordered = times
+        self.time_ordered = self.time_ordered and ordered
+        self.oldest_ms = min(oldest, self.oldest_ms)
+        self.newest_ms = max(newest, self.newest_ms)
+        self.records += records
+        self.words += words
+        return taken
 
     def take(self, position: int, topic: bytes, text: bytes, store_time_ms: int) -> None:
         """Take one record by its parts."""
         if store_time_ms != self._last:
-            self._saw(store_time_ms, self._last)
+            self.time_ordered = self.time_ordered and store_time_ms > self._last
+            self.oldest_ms = min(store_time_ms, self.oldest_ms)
+            self.newest_ms = max(store_time_ms, self.newest_ms)
             self._last = store_time_ms
-        self._add([position], [self._hash.seed(topic)], [text])
+        self.records += 1
+        seed, modulus = self._hash.seed(topic), self._hash.modulus
+        self.words += _words_of_texts([position], [seed], [text], modulus)
 
-    def _saw(self, time: int, last: int) -> None:
-        self.time_ordered = self.time_ordered and time > last
-        self.oldest_ms = min(time, self.oldest_ms)
-        self.newest_ms = max(time, self.newest_ms)
 
-    def _add(self, places: list[int], seeds: list[int], texts: list[bytes]) -> None:
-        count = len(texts)
-        self.records += count
-        if not count:
-            return
-        joined = b"\x02" + _BETWEEN.join(texts) + _END
-        if joined.count(0) != count:  # damage, or bytes not written by us: a mark could be forged
-            for place, seed, text in zip(places, seeds, texts, strict=True):
-                self._add_uneven([place], [seed], _find_pairs(b"\x02" + text))
-            return
-        values = _find_values(joined)
-        width, odd = divmod(len(values), count)
-        even = not odd and values[width - 1 :: width].count(_MARK) == count
-        if not even or (b" " in joined and b" " in b"".join(values)):
-            self._add_uneven(places, seeds, _find_pairs(joined))
-            return
-        # The usual case: every record has as many keys as the others.
-        modulus, from_bytes = self._hash.modulus, int.from_bytes
-        for column in range(width - 1):
-            hashes = [
-                from_bytes(value, "big") % modulus ^ seed
-                for value, seed in zip(values[column::width], seeds, strict=True)
-            ]
-            self.words += _join(places, hashes)
+Times: TypeAlias = tuple[int, int, int, bool]
+"""The last record's store time, the oldest and the newest that differ from the one before, and
+whether they only grow."""
 
-    def _add_uneven(
-        self, places: list[int], seeds: list[int], pairs: list[tuple[bytes, bytes]]
-    ) -> None:
-        """Add the words of records with different numbers of keys, a mark behind each one's own."""
-        modulus, from_bytes = self._hash.modulus, int.from_bytes
-        record, last = 0, len(places) - 1
-        found: list[int] = []
-        hashes: list[int] = []
-        for name, value in pairs:
-            if value == _MARK:
-                record = min(record + 1, last)
-                continue
-            keys = set(value.split(b" ")) if name == b"KEYS" and b" " in value else (value,)
-            for key in keys:
-                if key:
-                    found.append(places[record])
-                    hashes.append(from_bytes(key, "big") % modulus ^ seeds[record])
-        self.words += _join(found, hashes)
+
+@in_core
+def words_of_records(
+    data: bytes, position: int, modulus: int, last_ms: int
+) -> tuple[int, int, list[float], Times]:
+    """Return the bytes of the records at the start of `data`, how many are indexed, their words.
+
+    Words are sorted. Times go on from `last_ms`, that of the record before.
+    """
+    at, last_start, end = 0, len(data) - _SMALLEST, len(data)
+    places: list[int] = []
+    seeds: list[int] = []
+    texts: list[bytes] = []
+    topic, seed = b"", HASH_LIMIT
+    last, oldest, newest, ordered = last_ms, _NEVER, -_NEVER, True
+    while at <= last_start:
+        size, magic, place, flag, time, body_size = _HEAD(data, at)
+        stop = at + size
+        if (
+            magic != MAGIC_V1
+            or place != position + at
+            or flag & 0x30
+            or stop > end
+            or not 0 <= body_size <= size - _SMALLEST
+        ):
+            break
+        topic_at = at + 88 + body_size
+        text_at = topic_at + 1 + data[topic_at]
+        if text_at > stop - 2 or text_at + 2 + (data[text_at] << 8 | data[text_at + 1]) != stop:
+            break  # a damaged length would lead past the records behind it
+        if flag & _ROLLED_BACK != _ROLLED_BACK:
+            if data[topic_at + 1 : text_at] != topic:
+                topic = data[topic_at + 1 : text_at]
+                seed = _seed(topic, modulus)
+            if time != last:
+                ordered = ordered and time > last
+                oldest, newest, last = min(time, oldest), max(time, newest), time
+            places.append(place)
+            seeds.append(seed)
+            texts.append(data[text_at + 2 : stop])
+        at = stop
+    words = _words_of_texts(places, seeds, texts, modulus) if texts else []
+    words.sort()
+    return at, len(texts), words, (last, oldest, newest, ordered)
+
+
+def _words_of_texts(
+    places: list[int], seeds: list[int], texts: list[bytes], modulus: int
+) -> list[float]:
+    """Return the words of records, by their positions, their topics' seeds and properties."""
+    count = len(texts)
+    joined = b"\x02" + _BETWEEN.join(texts) + _END
+    if joined.count(0) != count:  # damage, or bytes not written by us: a mark could be forged
+        return [
+            word
+            for place, seed, text in zip(places, seeds, texts, strict=True)
+            for word in _uneven_words([place], [seed], _find_pairs(b"\x02" + text), modulus)
+        ]
+    values = _find_values(joined)
+    width, odd = divmod(len(values), count)
+    even = not odd and values[width - 1 :: width].count(_MARK) == count
+    if not even or (b" " in joined and b" " in b"".join(values)):
+        return _uneven_words(places, seeds, _find_pairs(joined), modulus)
+    # The usual case: every record has as many keys as the others.
+    from_bytes, words = int.from_bytes, list[float]()
+    for column in range(width - 1):
+        hashes = [
+            from_bytes(value, "big") % modulus ^ seed
+            for value, seed in zip(values[column::width], seeds, strict=True)
+        ]
+        words += _join(places, hashes)
+    return words
+
+
+def _uneven_words(
+    places: list[int], seeds: list[int], pairs: list[tuple[bytes, bytes]], modulus: int
+) -> list[float]:
+    """Return the words of records with different numbers of keys, a mark behind each one's own."""
+    from_bytes = int.from_bytes
+    record, last = 0, len(places) - 1
+    found: list[int] = []
+    hashes: list[int] = []
+    for name, value in pairs:
+        if value == _MARK:
+            record = min(record + 1, last)
+            continue
+        keys = set(value.split(b" ")) if name == b"KEYS" and b" " in value else (value,)
+        for key in keys:
+            if key:
+                found.append(places[record])
+                hashes.append(from_bytes(key, "big") % modulus ^ seeds[record])
+    return _join(found, hashes)
 
 
 def is_rolled_back(sys_flag: int) -> bool:
@@ -217,6 +247,11 @@ def _join(places: list[int], hashes: list[int]) -> list[float]:
     words = array("d")
     words.frombytes(halves.tobytes())
     return words.tolist()
+
+
+def _seed(topic: bytes, modulus: int) -> int:
+    """Return what a topic's keys are mixed with; it sets the bit above all hashes."""
+    return int.from_bytes(topic, "big") % modulus | HASH_LIMIT
 
 
 def _as_word(bits: int) -> float:

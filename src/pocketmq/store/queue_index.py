@@ -96,6 +96,28 @@ class QueueIndex:
             self.truncate(before)
             raise
 
+    def append_columns(self, count: int, positions: bytes, tags: bytes, sizes: bytes) -> None:
+        """Add several messages whose columns are in this machine's form, all of them or none.
+
+        Raises `StoreFull` if there is no space.
+        """
+        before = self.next_offset
+        if before + count > self._limit:
+            self.append_many(
+                memoryview(positions).cast("Q"),
+                memoryview(sizes).cast("I"),
+                memoryview(tags).cast("q"),
+            )
+            return
+        after = before + count
+        at = self._positions_at
+        self._positions[at + before : at + after] = memoryview(positions).cast("Q")
+        at = self._tags_at
+        self._tags[at + before : at + after] = memoryview(tags).cast("q")
+        at = self._sizes_at
+        self._sizes[at + before : at + after] = memoryview(sizes).cast("I")
+        self.next_offset = after
+
     def place(self, offset: int, position: int, size: int, tag: int, *, losses: int) -> bool:
         """Put a message found by recovery at its own offset; return whether it belongs there.
 

@@ -16,7 +16,7 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError, StoreFailed
 from pocketmq.protocol.records import Record
-from pocketmq.store.appending import Appended, Appender, Entry
+from pocketmq.store.appending import Appended, Appender, Entry, Run
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
@@ -188,6 +188,14 @@ class MessageStore:
         `MessageMalformed` for a body that cannot be read.
         """
         return self._appender.append_batch(queue, body, like, now_ms)
+
+    def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
+        """Add records that were packed and checked for the log's end, all of them or none.
+
+        They fit into the current file (`log.tail`, `log.limit`), and `log.failed` is not set.
+        Raises `StoreFull` if there is no room for their index.
+        """
+        self._appender.append_packed(data, runs)
 
     def write(self) -> None:
         """Hand everything appended over to the operating system.

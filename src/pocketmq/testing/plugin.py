@@ -18,16 +18,36 @@ import pytest
 
 if TYPE_CHECKING:
     from pocketmq.embedded import Cluster
+    from pocketmq.testing.external import ExternalCluster
 
 _LONGEST_NAME = 60
+_ADDRESS = "rocketmq_address"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let tests run on a cluster that is there already."""
+    text = "name server of a running RocketMQ cluster for the fixture rocketmq"
+    parser.getgroup("rocketmq").addoption(
+        "--rocketmq-address", dest=_ADDRESS, metavar="HOST:PORT", default="", help=text
+    )
+    parser.addini(_ADDRESS, text, default="")
 
 
 @pytest.fixture(scope="session")
-def rocketmq() -> "Iterator[Cluster]":
+def rocketmq(request: pytest.FixtureRequest) -> "Iterator[Cluster | ExternalCluster]":
     """Return a running cluster of one broker, in memory, that all tests of the run share.
 
-    `rocketmq.address` is the name server's. Under pytest-xdist each worker has its own.
+    `rocketmq.address` is the name server's. Under pytest-xdist each worker has its own. With
+    `--rocketmq-address HOST:PORT` it is the cluster there.
     """
+    address = request.config.getoption(_ADDRESS) or request.config.getini(_ADDRESS)
+    if address:
+        from pocketmq.testing.external import ExternalCluster
+
+        external = ExternalCluster(address)
+        yield external
+        external.reset()
+        return
     with ExitStack() as running:
         yield _start(running)
 
@@ -43,7 +63,7 @@ def rocketmq_cluster() -> "Iterator[Callable[..., Cluster]]":
 
 
 @pytest.fixture
-def rocketmq_topic(rocketmq: "Cluster", request: pytest.FixtureRequest) -> str:
+def rocketmq_topic(rocketmq: "Cluster | ExternalCluster", request: pytest.FixtureRequest) -> str:
     """Return a topic with 8 queues on the shared cluster that no other test knows."""
     return rocketmq.create_topic(_unique_name(request))
 

@@ -7,8 +7,8 @@ faults. Who is to have the queue changes at any time. Members know nothing of ea
 have the queue claims it from anybody, or takes it as if nobody had it, at any time. So what a table
 says cannot matter for safety.
 
-A request is carried out and answered in one step: a late answer shows nothing that a late next
-request does not show as well.
+A request is carried out and answered in one step, unless a case has `late` answers: what others do
+between the two matters where a member tells something before its request is answered.
 
 `explore` counts states in which a law is broken. `stuck` are states from which the end, all messages
 finished and stored, cannot be reached any more without another fault or change of target.
@@ -26,7 +26,15 @@ import msgspec
 from msgspec.structs import replace
 
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.handover import HandoverSettings, HandoverTimes, giving, leases, queue, taking
+from pocketmq.balance.handover import (
+    HandoverSettings,
+    HandoverTimes,
+    giving,
+    leases,
+    lock_owner,
+    queue,
+    taking,
+)
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover import stay as stays
@@ -71,6 +79,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """An owner that is not the target releases the queue, though nobody claimed it."""
     impatient: int = 0
     """`drain_wait` is over before the messages are finished."""
+    late: int = 0
+    """A request is carried out, and others do something before it is answered."""
+    copies: int = 0
+    """Messages on the bus that are heard again."""
+    reborn: int = 0
+    """A process ends and starts again at once with its id: it counts its claims from 1 again."""
+    patient: bool = False
+    """An heir whose lock is refused may ask again before it gives the attempt up."""
     fresh: bool = False
     """The group has no stored offset yet, and new groups start at the end of the queue."""
 
@@ -86,6 +102,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             self.renew,
             self.release,
             self.impatient,
+            self.late,
+            self.copies,
+            self.reborn,
         )
 
 
@@ -99,6 +118,9 @@ _BUDGETS = (
     "renew",
     "release",
     "impatient",
+    "late",
+    "copies",
+    "reborn",
 )
 
 
@@ -172,7 +194,15 @@ class Found(msgspec.Struct):
 def order(request: tuple[Any, ...]) -> str:
     """Return a key that sorts requests the same way in every run."""
     return str(
-        [sorted(map(str, part)) if isinstance(part, frozenset) else part for part in request]
+        [
+            sorted(map(str, part))
+            if isinstance(part, frozenset)
+            else order(part)
+            if isinstance(part, tuple)
+            else part
+            for part in request
+            if not isinstance(part, msgspec.Struct)
+        ]
     )
 
 
@@ -181,12 +211,13 @@ class Explorer:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        times = HandoverTimes(lock_given=0.0, first_recheck=NEVER)
+        times = HandoverTimes(lock_given=float(case.patient), first_recheck=NEVER)
         self.settings = [
             HandoverSettings(group="g", client_id=name, boot="1", overlap=case.overlap, times=times)
             for name in NAMES[: case.members]
         ]
         self.owners = [settings.owner for settings in self.settings]
+        self.owners += [lock_owner(settings.client_id, "0") for settings in self.settings]
         self.stays: list[Stay | None] = [None]
         self.ids: dict[Stay | None, int] = {None: 0}
         self.steps: dict[tuple[Any, ...], tuple[int, tuple[Instruction, ...]]] = {}
@@ -238,7 +269,7 @@ class Explorer:
             case "release":
                 return giving.release(stay, do.HandoverKind.ORPHAN, 0.0)
             case "answer":
-                return queue.answer(stay, facts[0], settings, 0.0)
+                return queue.answer(stay, facts[0], settings, *facts[1:] or (0.0,))
             case "poll":
                 return queue.poll(stay, facts[0], settings, facts[1])
             case "fence":
@@ -383,8 +414,11 @@ class Explorer:
 
     def gone(self, world: World, i: int) -> frozenset[str]:
         """Return the lock owners on no list, as member i may know them."""
+        members = self.case.members
         return frozenset(
-            owner for j, owner in enumerate(self.owners) if j != i and not world.listed[j]
+            owner
+            for j, owner in enumerate(self.owners)
+            if (j in (world.run, world.tail) if j >= members else j != i and not world.listed[j])
         )
 
     def bus_moves(self, world: World) -> Iterator[Move]:
@@ -392,25 +426,32 @@ class Explorer:
             spent = self.spend(world, "loss")
             if spent is not None:
                 yield ("lost", message), spent._replace(bus=world.bus - {message}), False
-            kind, sender, to, number, *more = message
-            heard = world._replace(bus=world.bus - {message})
-            if not world.alive[to]:
-                yield ("nobody hears", message), heard, True
-                continue
-            member = world.members[to]
-            if kind == "give":
-                give = Give(NAMES[to], QUEUE, more[0], number)
-                after = self.advance(heard, to, "given", sender, give)
-                yield (to, "hears", message), after, True
-                continue
-            stay = self.stays[member.stay]
-            if stay is None or stay.phase in _WAITING:
-                yield (to, "has nothing for", message), heard, True
-            elif world.target != to or stay.phase is not Phase.RUNNING:
-                after = self.advance(heard, to, "claimed", sender, number)
-                changed = after.members[to].stay != member.stay or after.bus != heard.bus
-                if changed or stay.phase is not Phase.RUNNING:
-                    yield (to, "hears", message), after, True
+            spent = self.spend(world, "copies")
+            if spent is not None:
+                yield from self.hearing(spent, message, natural=False)
+            yield from self.hearing(world._replace(bus=world.bus - {message}), message)
+
+    def hearing(
+        self, heard: World, message: tuple[Any, ...], *, natural: bool = True
+    ) -> Iterator[Move]:
+        kind, sender, to, number, *more = message
+        if not heard.alive[to]:
+            yield ("nobody hears", message), heard, natural
+            return
+        member = heard.members[to]
+        if kind == "give":
+            give = Give(NAMES[to], QUEUE, more[0], number)
+            after = self.advance(heard, to, "given", sender, give)
+            yield (to, "hears", message), after, natural
+            return
+        stay = self.stays[member.stay]
+        if stay is None or stay.phase in _WAITING:
+            yield (to, "has nothing for", message), heard, natural
+        elif heard.target != to or stay.phase is not Phase.RUNNING:
+            after = self.advance(heard, to, "claimed", sender, number)
+            changed = after.members[to].stay != member.stay or after.bus != heard.bus
+            if changed or stay.phase is not Phase.RUNNING:
+                yield (to, "hears", message), after, natural
 
     def faults(self, world: World, i: int, member: Member) -> Iterator[Move]:
         spent = self.spend(world, "crash")
@@ -421,6 +462,15 @@ class Explorer:
             )
             dead = self.put(dead, i, Member(0, None, frozenset(), 0))
             yield (i, "crashes"), self.retargeted(dead, i), False
+        spent = self.spend(world, "reborn")
+        if spent is not None and member.stay:
+            former = self.case.members + i
+            again = spent._replace(
+                run=former if world.run == i else world.run,
+                tail=former if world.tail == i else world.tail,
+            )
+            again = self.put(again, i, Member(0, None, frozenset(), 0))
+            yield (i, "starts again"), again, False
         spent = self.spend(world, "blip")
         if spent is not None and world.listed[i] and member.shelf is not None:
             away = spent._replace(listed=(*world.listed[:i], False, *world.listed[i + 1 :]))
@@ -508,18 +558,32 @@ class Explorer:
         if request[0] == "resume":
             yield (i, "resumes"), self.resumed(asked, i), True
             return
+        if request[0] == "late":
+            yield from self.answered(asked, i, request[1], request[2])
+            return
         done, event = self.at_broker(asked, i, request)
-        if isinstance(event, frozenset):
-            after = self.advance(done, i, "renewed", request[1], event)
-        else:
-            after = self.advance(done, i, "answer", event)
-        yield (i, ":", request, "->", event), after, True
+        yield from self.answered(done, i, request, event)
+        spent = self.spend(done, "late")
+        if spent is not None:
+            waiting = done.members[i].requests | {("late", request, event)}
+            late = self.put(spent, i, done.members[i]._replace(requests=waiting))
+            yield (i, ":", request, "done"), late, False
         spent = self.spend(world, "silence")
         if spent is not None:
             yield (i, ":", request, "without answer"), self.failed(spent, i, request), False
             late = done._replace(left=spent.left)
             late = self.put(late, i, spent.members[i])
             yield (i, ":", request, "done, no answer"), self.failed(late, i, request), False
+
+    def answered(self, done: World, i: int, request: tuple[Any, ...], event: Any) -> Iterator[Move]:
+        if isinstance(event, frozenset):
+            after = self.advance(done, i, "renewed", request[1], event)
+        else:
+            after = self.advance(done, i, "answer", event)
+        yield (i, ":", request, "->", event), after, True
+        if self.case.patient and isinstance(event, ev.Locked):
+            after = self.advance(done, i, "answer", event, NEVER)
+            yield (i, ":", request, "-> in the end", event), after, True
 
     def at_broker(self, world: World, i: int, request: tuple[Any, ...]) -> tuple[World, Any]:
         match request:
@@ -561,6 +625,8 @@ class Explorer:
         member = world.members[i]
         world = self.put(world, i, member._replace(requests=member.requests - {request}))
         match request:
+            case ("late", asked, _):
+                return self.failed(world, i, asked)
             case ("resume",):
                 return world
             case ("lock", _):
@@ -629,18 +695,31 @@ class Explorer:
             committed = max(shelf.committed, shelf.commit)
             done = shelf._replace(commit=None, committed=committed)
             world2 = self.put(world, i, member._replace(shelf=done))
-            world2 = world2._replace(stored=shelf.commit)
+            # An owner that had no answer looks first: the next one may have committed since.
+            if not (shelf.stopped and shelf.tried >= shelf.commit <= world.stored):
+                world2 = world2._replace(stored=shelf.commit)
             yield (i, "commits", shelf.commit), self.settled(world2, i), True
-        elif (
-            shelf.barrier is None
-            and not shelf.fenced
-            and not shelf.stopped
-            and shelf.low() > shelf.committed
-        ):
+            yield from self.commit_unanswered(world, i, member, shelf)
+        elif shelf.barrier is None and not shelf.fenced and shelf.low() > shelf.committed:
             sent = shelf._replace(commit=shelf.low())
             yield (i, "sends commit"), self.put(world, i, member._replace(shelf=sent)), True
         if self.stays[member.stay] and shelf.commit is None and may_start and shelf.barrier is None:
             yield from self.rechecked(world, i, member, shelf)
+
+    def commit_unanswered(
+        self, world: World, i: int, member: Member, shelf: Shelf
+    ) -> Iterator[Move]:
+        spent = self.spend(world, "silence")
+        if spent is None or shelf.commit is None:
+            return
+        tried = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
+        last = shelf.draining and not shelf.in_flight and shelf.commit == shelf.next
+        for stored in (world.stored, shelf.commit):
+            shelf2 = tried._replace(draining=False) if last else tried
+            after = self.put(spent._replace(stored=stored), i, member._replace(shelf=shelf2))
+            if last:
+                after = self.advance(after, i, "answer", ev.Drained(QUEUE, False))
+            yield (i, "commits", shelf.commit, "without answer", stored), after, False
 
     def rechecked(self, world: World, i: int, member: Member, shelf: Shelf) -> Iterator[Move]:
         if world.stored < shelf.committed:

@@ -8,6 +8,7 @@ from pocketmq.balance.handover.giving import claimed, release, starting_stopped,
 from pocketmq.balance.handover.instructions import (
     BOTH,
     RUN,
+    TAIL,
     FillHole,
     HandoverKind,
     LiftBarrier,
@@ -19,8 +20,9 @@ from pocketmq.balance.handover.instructions import (
     Unlock,
 )
 from pocketmq.balance.handover.messages import Give
+from pocketmq.balance.handover.queue import poll
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import Pending, Phase, Stay, Step
+from pocketmq.balance.handover.stay import NONE, Pending, Phase, Stay, Step, drop
 from pocketmq.balance.handover.tail import Others, watch_tail
 from pocketmq.balance.handover.taking import claim, given, locked, offset_read
 from pocketmq.model import MessageQueue
@@ -55,17 +57,27 @@ def test_the_give_travels_beside_the_unlock_and_not_again_after_it() -> None:
     give = Tell("a", Give("you@pm1", QUEUE, 41, 7))
     assert step.instructions == (Unlock(QUEUE, RUN, SETTINGS.owner), give)
     assert step.stay is not None
-    assert give not in unlocked(step.stay, SETTINGS, 1.1, done=True).instructions
+    assert give not in unlocked(step.stay, RUN, SETTINGS, 1.1, done=True).instructions
 
 
-def test_a_claim_that_comes_during_the_unlock_is_answered_after_it() -> None:
+@pytest.mark.parametrize("number", [8, 7, 0], ids=["next", "of an heir that started again", "none"])
+def test_a_claim_that_comes_during_the_unlock_is_answered_after_it(number: int) -> None:
     step = starting_stopped(stopping(), 41, SETTINGS, 1.0)
     assert step.stay is not None
-    again = claimed(step.stay, "you@pm1", 8, 1.1)
+    again = claimed(step.stay, "you@pm1", number, 1.1)
     assert again.instructions == ()
     assert again.stay is not None
-    told = unlocked(again.stay, SETTINGS, 1.2, done=True).instructions
-    assert Tell("a", Give("you@pm1", QUEUE, 41, 8)) in told
+    told = unlocked(again.stay, RUN, SETTINGS, 1.2, done=True).instructions
+    assert Tell("a", Give("you@pm1", QUEUE, 41, number)) in told
+
+
+def test_a_queue_that_is_dropped_during_the_unlock_gives_both_locks_back() -> None:
+    step = starting_stopped(stopping(), 41, SETTINGS, 1.0)
+    assert step.stay is not None
+    dropped = drop(step.stay, SETTINGS, 1.1, HandoverKind.LOST)
+    assert dropped.stay is not None
+    rest = unlocked(dropped.stay, RUN, SETTINGS, 1.2, done=True)
+    assert rest.instructions == (Unlock(QUEUE, TAIL, SETTINGS.owner),)
 
 
 def test_no_give_leaves_before_its_unlock() -> None:
@@ -104,8 +116,33 @@ def test_an_heir_leaves_the_messages_of_a_giver_that_is_there_alone(
     assert step.instructions == (ReadOffset(QUEUE),)
     assert step.stay is not None
     assert offset_read(step.stay, 39, SETTINGS, 1.6, stored=True).instructions == ()
+    assert offset_read(step.stay, 99, SETTINGS, 1.6, stored=False).instructions == ()
     finished = offset_read(step.stay, 41, SETTINGS, 1.6, stored=True)
     assert finished.instructions == (LiftBarrier(QUEUE),)
+
+
+def test_an_heir_that_is_quicker_than_the_unlock_asks_again_at_once() -> None:
+    waiting = claim(Stay(queue=QUEUE), "you@pm1", 7, 1.0)
+    step = given(waiting, "you@pm1", Give("me@pm1", QUEUE, 41, 7), SETTINGS, 1.1)
+    assert step.stay is not None
+    refused = locked(step.stay, NONE, SETTINGS, 1.102).stay
+    assert refused is not None
+    assert refused.retry_at == pytest.approx(1.112)
+    step = poll(refused, Others(), SETTINGS, 1.112)
+    assert step.instructions == (Lock(QUEUE, BOTH),)
+    assert step.stay is not None
+    late = locked(step.stay, NONE, SETTINGS, 1.31).stay
+    assert late is not None
+    assert late.phase is Phase.WANTED
+
+
+def test_an_heir_that_gets_the_tail_alone_gives_it_back() -> None:
+    waiting = claim(Stay(queue=QUEUE), "you@pm1", 7, 1.0)
+    asked = given(waiting, "you@pm1", Give("me@pm1", QUEUE, 41, 7), SETTINGS, 1.1).stay
+    assert asked is not None
+    assert locked(asked, TAIL, SETTINGS, 1.102).instructions == (
+        Unlock(QUEUE, TAIL, SETTINGS.owner),
+    )
 
 
 def test_an_heir_that_has_the_tail_handles_what_a_giver_that_is_gone_left() -> None:

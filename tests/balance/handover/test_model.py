@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from pocketmq.balance.handover import giving, leases, queue, stay, tail, taking
+from pocketmq.balance.handover import HandoverSettings, giving, leases, queue, stay, tail, taking
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from tests.balance.handover.explorer import Case, Explorer, Found, Label, explore
@@ -29,10 +29,16 @@ SMALL = [
     (Case(messages=1, claims=1, flips=1, members=3), NO_FAULT),
     (Case(messages=1, claims=1, renew=1), NO_FAULT),
     (Case(messages=1, claims=1, release=1), NO_FAULT),
-    (Case(messages=1, claims=1, flips=1, silence=1), NO_FAULT),
+    (Case(messages=2, claims=1, flips=1, silence=1), NO_FAULT),
+    (Case(messages=1, claims=1, silence=1), NO_FAULT),
+    (Case(messages=1, claims=1, flips=1, patient=True, late=1, silence=1), NO_FAULT),
+    (Case(messages=1, claims=1, flips=1, patient=True, late=1, renew=1), NO_FAULT),
+    (Case(messages=1, claims=1, flips=1, patient=True, copies=1), NO_FAULT),
     (Case(messages=2, claims=1, flips=1, silence=1, overlap=False), NO_FAULT),
     (Case(messages=2, claims=1, flips=1, fresh=True), NO_FAULT),
     (Case(messages=2, claims=1, flips=1, crash=1, loss=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, crash=1, patient=True, late=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, reborn=1, patient=True), CRASH),
     (Case(messages=2, claims=1, flips=1, crash=1, fresh=True), CRASH),
     (Case(messages=2, claims=1, crash=1, overlap=False), CRASH),
     (Case(messages=2, claims=1, flips=1, impatient=1), CRASH),
@@ -54,9 +60,16 @@ LARGE = [
     (Case(messages=2, claims=1, flips=1, members=3), NO_FAULT),
     (Case(messages=1, claims=1, members=3), NO_FAULT),
     (Case(messages=2, claims=1, release=1, renew=1), NO_FAULT),
+    (Case(messages=2, claims=1, silence=1), NO_FAULT),
+    (Case(messages=1, claims=2, flips=1, patient=True, late=1), NO_FAULT),
+    (Case(messages=1, claims=1, flips=1, members=3, patient=True, late=1), NO_FAULT),
+    (Case(messages=1, claims=2, patient=True, copies=1), NO_FAULT),
     (Case(messages=2, claims=1, silence=1, renew=1, overlap=False), NO_FAULT),
     (Case(messages=2, claims=1, crash=1), CRASH),
     (Case(messages=2, claims=1, crash=1, loss=1), CRASH),
+    (Case(messages=1, claims=2, flips=1, reborn=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, restart=1, patient=True, late=1), CRASH),
+    (Case(messages=1, claims=1, flips=1, expire=1, lost=True, late=1), CRASH),
     (Case(messages=1, claims=1, flips=1, crash=1, members=3), CRASH),
     (Case(messages=2, claims=1, restart=1, overlap=False), CRASH),
     (Case(messages=1, claims=1, restart=1), CRASH),
@@ -231,6 +244,37 @@ def refused_renewal_ignored(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def heir_asks_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """An heir that was refused the lock does not give up, though the giver died before the unlock."""
+    shipped = taking.locked
+
+    def locked(item: Stay, granted: object, settings: HandoverSettings, now: float) -> Step:
+        return shipped(item, granted, settings, min(now, item.since))  # type: ignore[arg-type]
+
+    patch.setattr(queue, "locked", locked)
+
+
+def late_tail_kept(patch: pytest.MonkeyPatch) -> None:
+    """After a request for locks without an answer only the run lock is given back."""
+    shipped = stay.close
+    patch.setattr(
+        taking,
+        "close",
+        lambda item, *more: shipped(replace(item, releasing=item.releasing & do.RUN), *more),
+    )
+
+
+def give_instead_of_unlock(patch: pytest.MonkeyPatch) -> None:
+    shipped = giving.starting_stopped
+
+    def stopped(*facts: object) -> Step:
+        step = shipped(*facts)  # type: ignore[arg-type]
+        told = [what for what in step.instructions if isinstance(what, do.Tell)]
+        return Step(step.stay, tuple(told) or step.instructions)
+
+    patch.setattr(queue, "starting_stopped", stopped)
+
+
 PLAIN = Case(messages=2, claims=1)
 CRASHED = Case(messages=2, claims=1, flips=1, crash=1)
 
@@ -249,6 +293,9 @@ MUTANTS: list[tuple[Patch, Case, str]] = [
     (first_start_not_stored, Case(messages=2, claims=1, flips=1, fresh=True, crash=1), "lost"),
     (unlock_while_renewing, Case(messages=1, claims=1, flips=1, renew=1), "stuck"),
     (refused_renewal_ignored, Case(messages=1, claims=1, flips=1, expire=1), "both"),
+    (heir_asks_for_ever, Case(messages=1, claims=1, flips=1, crash=1, patient=True), "stuck"),
+    (late_tail_kept, Case(messages=1, claims=1, silence=1), "stuck"),
+    (give_instead_of_unlock, PLAIN, "stuck"),
 ]
 
 

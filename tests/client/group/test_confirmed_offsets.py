@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -184,6 +185,44 @@ async def test_to_a_foreign_member_only_a_higher_last_offset_is_stored() -> None
         assert await one.stored() == 200
         assert await one.offsets.settle(one.held, 300)
         assert await one.stored() == 300
+
+
+async def test_a_last_offset_that_was_stored_without_an_answer_is_not_stored_again() -> None:
+    """The next owner has seen it, and commits."""
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        one.held.enter(HoldState.DRAINING)
+        call = one.session.brokers.call
+
+        async def unanswered(*asked: Any, **more: Any) -> None:
+            await call(*asked, **more)
+            raise TransportError("broker-0", "no answer in time")
+
+        vars(one.session.brokers)["call"] = unanswered
+        assert await one.offsets.settle(one.held, 8) is False
+        del vars(one.session.brokers)["call"]
+        assert await one.stored() == 8
+        await ask_session(one.session, commit("billing", QUEUE, 200))
+        assert await one.offsets.settle(one.held, 8)
+        assert await one.stored() == 200
+
+
+async def test_after_a_failure_what_was_not_stored_is_stored_and_a_lower_offset_too() -> None:
+    async with desk() as one:
+        one.offsets.open(QUEUE, 3, barrier=False)
+        assert await one.note(7) == 7
+        one.held.enter(HoldState.DRAINING)
+
+        async def refused(*_: object, **__: object) -> None:
+            raise TransportError("broker-0", "not reached")
+
+        vars(one.session.brokers)["call"] = refused
+        assert await one.offsets.settle(one.held, 8) is False
+        del vars(one.session.brokers)["call"]
+        await one.offsets.commit(one.held, 5)
+        assert await one.stored() == 5
+        assert await one.offsets.settle(one.held, 8)
+        assert await one.stored() == 8
 
 
 async def test_the_last_offset_for_a_foreign_member_is_not_stored_unread() -> None:

@@ -1,8 +1,11 @@
 """What a pop's answer says of its messages, and handles put together."""
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pocketmq.client.pop.popped import batch_acks, handle_of, read_popped, with_handle
 from pocketmq.errors import HeaderMalformed, InvalidInput
@@ -132,3 +135,57 @@ def test_acks_put_together_say_the_same_as_one_by_one(
         (topic, h.mark.value, h.queue_id, h.start_offset, h.queue_offset) for topic, h in handles
     }
     assert len(acks) == len({(t, h.mark, h.queue_id, h.start_offset) for t, h in handles})
+
+
+words = st.sampled_from(
+    ["7", "0", "1", "2", "12345678901", "9" * 19, "+3", "-4", "b", "", "٣", "x y"]
+)
+
+
+@given(st.lists(words, min_size=5, max_size=10).map(" ".join))
+@example("7 1 2 3 0 b  8")
+def test_a_handle_is_read_as_the_protocol_reads_it(text: str) -> None:
+    (message,) = decode_pulled(
+        record(4), DeliveryContext(added={property_names.POP_CHECKPOINT: text})
+    )
+
+    def read(reader: Callable[[], PopHandle]) -> PopHandle | str:
+        try:
+            return reader()
+        except HeaderMalformed as error:
+            return str(error)
+
+    expected = read(lambda: PopHandle.parse(text))
+    if isinstance(expected, PopHandle) and expected.queue_offset is None:
+        expected = replace(expected, queue_offset=4)
+    assert read(lambda: handle_of(message)) == expected
+
+
+def test_messages_of_several_queues_have_their_own_handles_and_counts() -> None:
+    body = b"".join(
+        [
+            record(7),
+            record(3, topic="%RETRY%billing_orders"),
+            record(8),
+            record(20, queue_id=1),
+            record(4, topic="%RETRY%billing_orders"),
+        ]
+    )
+    told = answer("0 0 7;1 0 3;0 1 20", "0 0 7,8;1 0 3,4;0 1 20", "0 0 2;1 qo0%4 5")
+    messages = read_popped(told, body, "b", "orders").messages
+    assert [str(handle_of(message)) for message in messages] == [
+        "7 1000 60000 5 0 b 0 7",
+        "3 1000 60000 5 1 b 0 3",
+        "7 1000 60000 5 0 b 0 8",
+        "20 1000 60000 5 0 b 1 20",
+        "3 1000 60000 5 1 b 0 4",
+    ]
+    assert [message.reconsume_times for message in messages] == [2, 0, 2, 0, 5]
+
+
+def test_a_message_whose_text_only_looks_like_a_handle_has_the_answers() -> None:
+    body = record(7, properties={"NOT_POP_CK": "1", "x": "1ST_POP_TIME"}) + record(8)
+    first, second = read_popped(answer(), body, "b", "orders").messages
+    assert str(handle_of(first)) == "7 1000 60000 5 0 b 0 7"
+    assert str(handle_of(second)) == "7 1000 60000 5 0 b 0 8"
+    assert first.properties[property_names.FIRST_POP_TIME] == "1000"

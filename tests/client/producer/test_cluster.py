@@ -52,7 +52,7 @@ async def test_a_batch_arrives_in_order_at_the_offsets_of_its_receipt() -> None:
 async def test_all_queues_of_all_brokers_get_their_share() -> None:
     async with Cluster(brokers=2) as cluster:
         topic = await cluster.create_topic("orders", queues=4)
-        async with Producer(cluster.address, group="shop") as producer:
+        async with Producer(cluster.address, group="shop", batch_bytes=0) as producer:
             receipts = await asyncio.gather(*[producer.submit(MESSAGE) for _ in range(80)])
             counts = Counter(receipt.queue for receipt in receipts)
             assert counts == dict.fromkeys(await producer.queues(topic), 10)

@@ -39,7 +39,7 @@ def held(broker: TestBroker) -> Held:
 
 
 async def test_submitted_messages_take_turns_as_sent_ones_do() -> None:
-    async with stage() as on:
+    async with stage(batch_bytes=0) as on:
         await on.begin_with(0)
         first = [on.producer.submit(MESSAGE) for _ in range(3)]  # nobody is connected yet
         sent = await on.producer.send(MESSAGE)
@@ -118,7 +118,7 @@ async def test_time_runs_out_for_submitted_messages_too() -> None:
 
 @pytest.mark.parametrize("submitted", [False, True])
 async def test_a_full_window_makes_further_messages_wait(submitted: bool) -> None:
-    async with stage({"broker-a": stores}, window=2) as on:
+    async with stage({"broker-a": stores}, window=2, batch_bytes=0) as on:
         await on.producer.send(MESSAGE)
         answers = held(on.brokers["broker-a"])
         begin = on.producer.submit if submitted else on.producer.send
@@ -152,7 +152,7 @@ async def test_a_message_that_gets_no_turn_in_time_was_never_sent() -> None:
 
 
 async def test_one_that_is_cancelled_harms_no_other() -> None:
-    async with stage({"broker-a": stores}) as on:
+    async with stage({"broker-a": stores}, batch_bytes=0) as on:
         await on.producer.send(MESSAGE)
         answers = held(on.brokers["broker-a"])
         sends = [asyncio.ensure_future(on.producer.send(MESSAGE)) for _ in range(6)]

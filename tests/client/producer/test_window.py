@@ -115,3 +115,23 @@ async def test_room_comes_too_when_the_last_in_line_gives_up() -> None:
     room = asyncio.create_task(window.room())
     assert not await line
     await room
+
+
+async def test_messages_that_travel_together_count_each() -> None:
+    window = SendWindow(4, ByteBudget(1000, 3.0))
+    assert window.try_enter(10, 3)
+    assert not window.try_enter(10, 2)
+    assert window.try_enter(10)
+    assert len(window) == 4
+    waiting = asyncio.create_task(window.enter(10, 5.0, 3))
+    await settle()
+    window.leave(10)
+    await settle()
+    assert not waiting.done()
+    window.leave(10, 3)
+    assert await waiting
+    assert len(window) == 3
+    window.leave(10, 3)
+    assert window.try_enter(10, 9)  # more than all capacity: alone
+    window.leave(10, 9)
+    assert (len(window), window.bytes) == (0, 0)

@@ -12,6 +12,7 @@ calls these functions and carries out what they return; nothing here waits, send
 | `offsets` | where a new queue starts, offsets between two commits, resets |
 | `schedule`, `lifecycle` | when to rebalance; what start and stop do, in order |
 | `process_queue`, `limits` | the cache of one queue and what may be committed; flow control |
+| `offset_runs` | nothing: how that cache keeps messages by offset |
 | `pulling`, `lite_pull`, `popping` | whether to fetch now, and what an answer means |
 | `handling`, `concurrent`, `orderly` | what a handler's result means; overdue messages |
 | `instructions` | the values that most decisions return |

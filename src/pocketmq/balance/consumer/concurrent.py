@@ -15,7 +15,8 @@ from typing import Generic
 import msgspec
 
 from pocketmq.balance.consumer.instructions import UpdateOffset
-from pocketmq.balance.consumer.process_queue import M, ProcessQueue
+from pocketmq.balance.consumer.offset_runs import M
+from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.profile import Profile
 from pocketmq.model import MessageModel, MessageQueue
 

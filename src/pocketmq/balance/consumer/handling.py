@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from pocketmq.balance.consumer.process_queue import CachedMessage
+from pocketmq.balance.consumer.offset_runs import CachedMessage
 
 CONSUME_TIMEOUT = 15 * 60.0
 RESUBMIT_AFTER = 5.0

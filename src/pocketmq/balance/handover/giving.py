@@ -20,7 +20,6 @@ from pocketmq.balance.handover.instructions import (
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
-    NONE,
     Pending,
     Phase,
     Stay,
@@ -60,7 +59,7 @@ def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
         if stay.phase is Phase.STOPPING and stay.peer == heir:
             return Step(replace(stay, number=number))
         return Step(stay)
-    again = replace(stay, number=number)
+    again = replace(stay, number=number, told=False)
     if _was_given(stay):
         give = Give(heir, stay.queue, stay.offset, number)
         return Step(again, (Tell(stay.queue.broker_name, give),))
@@ -106,7 +105,7 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
     # unlock is refused the lock, and asks again soon.
     assert step.stay is not None
     give = Give(stay.peer, stay.queue, offset, stay.number)
-    told = replace(step.stay, told=stay.number)
+    told = replace(step.stay, told=True)
     return Step(told, (*step.instructions, Tell(stay.queue.broker_name, give)))
 
 
@@ -116,10 +115,13 @@ def drain(stay: Stay) -> Step:
     return Step(waiting, (Drain(stay.queue),))
 
 
-def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
+def unlocked(
+    stay: Stay, parts: frozenset[Part], settings: HandoverSettings, now: float, *, done: bool
+) -> Step:
     """Go on when the broker has taken back this member's locks; without an answer, ask again.
 
-    Locks that were not renewed for as long as a lease lasts are free without it.
+    Locks that were not renewed for as long as a lease lasts are free without it. A stay that was
+    dropped meanwhile has more to give back than these.
     """
     if Pending.UNLOCK not in stay.pending:
         return Step(stay)
@@ -127,11 +129,11 @@ def unlocked(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) 
     if not done and now < stay.since + settings.times.lease:
         retry_at = now + settings.times.claim_again
         return Step(replace(stay, doubtful=True, retry_at=retry_at))
-    stay = replace(stay, releasing=NONE)
+    stay = replace(stay, releasing=stay.releasing - parts)
     if stay.phase is not Phase.UNLOCKING_RUN:
         return go_on_closing(stay, settings, now)
     draining = drain(replace(stay, phase=Phase.DRAINING, since=now))
-    if stay.peer is None or stay.offset is None or stay.told == stay.number:
+    if stay.peer is None or stay.offset is None or stay.told:
         return draining
     give = Give(stay.peer, stay.queue, stay.offset, stay.number)
     return Step(draining.stay, (Tell(stay.queue.broker_name, give), *draining.instructions))

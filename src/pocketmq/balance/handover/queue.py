@@ -48,8 +48,8 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
             return locked(stay, granted, settings, now)
         case events.Unlocked(owner=owner) if owner in stay.freeing:
             return freed(stay, owner, settings, now)
-        case events.Unlocked(owner=owner, done=done) if owner == settings.owner:
-            return unlocked(stay, settings, now, done=done)
+        case events.Unlocked(owner=owner, parts=parts, done=done) if owner == settings.owner:
+            return unlocked(stay, parts, settings, now, done=done)
         case events.OffsetRead(offset=offset, stored=stored):
             return offset_read(stay, offset, settings, now, stored=stored)
         case events.OffsetStored(done=done):

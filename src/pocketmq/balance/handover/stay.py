@@ -116,8 +116,8 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the claim, sent or to be answered."""
     offset: int | None = None
     """The first message of the heir; or the start offset that is being stored."""
-    told: int = 0
-    """The number of the last claim that a GIVE has answered."""
+    told: bool = False
+    """A GIVE has answered the last claim that was heard."""
     barrier: int | None = None
     abandoned: bool = False
     """The giver will not finish what is before the barrier: it is gone, or has given up."""

@@ -91,12 +91,13 @@ def barrier_read(
     if offset is None or stay.fenced is not None:
         return Step(replace(stay, retry_at=now + settings.times.poll_barrier))
     has_tail = Part.TAIL in stay.locks
-    if offset >= barrier and (stored or has_tail):
-        lifted = replace(stay, barrier=None, peer=None, tries=0, retry_at=None if has_tail else now)
-        return Step(lifted, (instructions.LiftBarrier(stay.queue),))
     # A tail's lock alone says little while the giver is there: a broker that was started anew has
     # forgotten that the giver has it.
-    if not has_tail or not stay.abandoned:
+    left = has_tail and stay.abandoned
+    if offset >= barrier and (stored or left):
+        lifted = replace(stay, barrier=None, peer=None, tries=0, retry_at=None if has_tail else now)
+        return Step(lifted, (instructions.LiftBarrier(stay.queue),))
+    if not left:
         return Step(replace(stay, retry_at=now + settings.times.poll_barrier))
     filling = replace(
         stay, barrier=None, peer=None, retry_at=None, pending=stay.pending | {Pending.FILL}

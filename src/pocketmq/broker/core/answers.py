@@ -4,15 +4,20 @@ Owns the bytes of answers to sends and pulls in the JSON serialisation; the bina
 clients use, goes the general way. The fields are Java's (5.x), all of them in every answer.
 """
 
+import re
 import struct
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.property_names import MSG_REGION, TRACE_ON
-from pocketmq.protocol import Command
-from pocketmq.protocol.frame import SerializeType, encode_frame
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import read_command
+from pocketmq.protocol.frame import FrameReader, SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.requests.reading import PullResponse
 from pocketmq.protocol.requests.sending import SendResponse
@@ -23,6 +28,7 @@ _JSON = int(SerializeType.JSON)
 _LANGUAGE = Language.PYTHON.name
 _SUCCESS_JSON = b'{"code":0,'
 _HEADER_AT = 8
+_VALUE = re.compile(rb"%d|%b|%016X")
 
 
 def _quoted(text: str) -> str:
@@ -33,11 +39,21 @@ def _quoted(text: str) -> str:
 class SendAnswers:
     """Answers to sends, as templates for one broker's address and region."""
 
-    __slots__ = ("_host", "_many", "_one", "_recallable", "_region", "_trace_on")
+    __slots__ = (
+        "_host",
+        "_many",
+        "_one",
+        "_recallable",
+        "_region",
+        "_trace_on",
+        "pieces",
+        "store_host",
+    )
 
     def __init__(self, region: str, store_host: bytes, *, trace_on: bool) -> None:
         self._region = region
         self._trace_on = trace_on
+        self.store_host = store_host
         self._host = store_host.hex().upper()
         trace = "true" if trace_on else "false"
         region_text = _quoted(region).replace("%", "%%")
@@ -49,6 +65,8 @@ class SendAnswers:
             f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
         )
         self._one = f"{start}{shared}%016X{end}".encode()
+        self.pieces = [part.replace(b"%%", b"%") for part in _VALUE.split(self._one)]
+        """The header for one stored message around its five values; see `stored`."""
         self._many = f"{start}{shared}%b{end}".encode()
         handle = start.replace('"transactionId"', '"recallHandle":"%b","transactionId"')
         self._recallable = f"{handle}{shared}%016X{end}".encode()
@@ -69,14 +87,17 @@ class SendAnswers:
         request: Command,
         queue_id: int,
         offset: int,
-        positions: list[int],
+        positions: Sequence[int],
         unique_key: str | None,
     ) -> bytes:
         """Return the frame for a batch: an id for each message, the first one's offset.
 
         `unique_key` is the batch's own, None if it has none, as from 4.x clients.
         """
-        digits = struct.pack(f">{len(positions)}q", *positions).hex(",", 8).upper()
+        places = array("Q", positions)
+        if sys.byteorder == "little":
+            places.byteswap()
+        digits = places.tobytes().hex(",", 8).upper()
         ids = digits.replace(",", "," + self._host)
         plain = unique_key is not None and unique_key.isalnum() and unique_key.isascii()
         if unique_key is None or not plain or request.serialize != _JSON:
@@ -152,6 +173,27 @@ def with_code(frame: bytes, code: int) -> bytes:
         changed = b'{"code":%d,' % code + header.removeprefix(_SUCCESS_JSON)
         return encode_frame(_JSON, changed, body)
     return frame[:_HEADER_AT] + _CODE(code) + frame[_HEADER_AT + 2 :]
+
+
+def all_with_code(frames: bytes, code: int) -> bytes:
+    """Return frames that said success, one or several side by side, with another code."""
+    return b"".join([with_code(frame, code) for frame in _apart(frames)])
+
+
+def answered_by(frames: bytes) -> list[Command]:
+    """Return requests that frames side by side would answer: nothing of them but their numbers."""
+    return [
+        Command.request(RequestCode.SEND_MESSAGE_V2, read_command(each).opaque)
+        for each in FrameReader(limit=len(frames)).feed(frames)
+    ]
+
+
+def _apart(frames: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(frames):
+        end = at + 4 + int.from_bytes(frames[at : at + 4], "big")
+        yield frames[at:end]
+        at = end
 
 
 @lru_cache(maxsize=256)

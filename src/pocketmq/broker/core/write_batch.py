@@ -6,12 +6,22 @@ Handlers put answers here that promise a message is stored, and the queues that 
 
 from typing import TypeAlias
 
+import msgspec
+
 from pocketmq.net import Connection
 from pocketmq.protocol import Command
 from pocketmq.store import QueueIndex
 
-Answers: TypeAlias = dict[Connection, list[tuple[Command, bytes]]]
-"""Frames by connection, each with the request it answers."""
+
+class SendBurst(msgspec.Struct, frozen=True, gc=False):
+    """Plain sends of one read that were stored together; their answers are JSON, side by side."""
+
+    by_code: dict[int, int]
+    """How many of the answers are to requests of a code."""
+
+
+Answers: TypeAlias = dict[Connection, list[tuple[Command | SendBurst, bytes]]]
+"""Frames by connection, each with the request it answers; those of a burst are one piece."""
 
 
 class WriteBatch:
@@ -37,7 +47,12 @@ class WriteBatch:
         self.topics: dict[str, list[int]] = {}  # messages, bytes and batches of each
 
     def answer_stored(
-        self, connection: Connection, request: Command, frame: bytes, *, wait: bool = True
+        self,
+        connection: Connection,
+        request: Command | SendBurst,
+        frame: bytes,
+        *,
+        wait: bool = True,
     ) -> None:
         """Answer when the messages appended so far are safe.
 
@@ -49,17 +64,17 @@ class WriteBatch:
         except KeyError:
             answers[connection] = [(request, frame)]
 
-    def appended(self, queue: QueueIndex, count: int, size: int) -> None:
-        """Record new messages at the end of a queue."""
+    def appended(self, queue: QueueIndex, count: int, size: int, times: int = 1) -> None:
+        """Record new messages at the end of a queue, which came in so many requests."""
         self.messages += count
         self.size += size
         counts = self.topics.get(queue.topic)
         if counts is None:
-            self.topics[queue.topic] = [count, size, 1]
+            self.topics[queue.topic] = [count, size, times]
         else:
             counts[0] += count
             counts[1] += size
-            counts[2] += 1
+            counts[2] += times
         end = queue.next_offset
         self.last = queue, end
         if queue.waiting and queue not in self.arrivals:

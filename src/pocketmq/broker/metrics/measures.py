@@ -31,7 +31,7 @@ class Histogram:
         self.counts: dict[Key, list[int]] = {}
         self.sums: dict[Key, float] = {}
 
-    def add(self, key: Key, value: float) -> None:
+    def add(self, key: Key, value: float, times: int = 1) -> None:
         """Count a value. Beyond `_MOST` keys new ones are ignored, to bound memory."""
         counts = self.counts.get(key)
         if counts is None:
@@ -39,8 +39,8 @@ class Histogram:
                 return
             counts = self.counts[key] = [0] * (len(self.bounds) + 1)
             self.sums[key] = 0.0
-        counts[bisect_left(self.bounds, value)] += 1
-        self.sums[key] += value
+        counts[bisect_left(self.bounds, value)] += times
+        self.sums[key] += value * times
 
 
 class Counts:
@@ -84,10 +84,10 @@ class Measures:
         self.revived = Counts()
         """Popped messages redelivered because no ack came, by topic and group."""
 
-    def answered(self, code: int, answer: int, now: float) -> None:
-        """Count the answer to the request that began at `began`."""
+    def answered(self, code: int, answer: int, now: float, times: int = 1) -> None:
+        """Count the answer to the request that began at `began`, or to several that did."""
         took_ms = (now - self.began) * 1000
-        self.rpc.add((code, answer, self.suspended), took_ms)
+        self.rpc.add((code, answer, self.suspended), took_ms, times)
         if code in _TOPICS:
             self.topic_made.add((_status(answer),), took_ms)
         elif code in _GROUPS:

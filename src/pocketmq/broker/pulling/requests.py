@@ -35,6 +35,10 @@ _CODES = {
 }
 _EMPTY = (ReadStatus.NO_MESSAGE_IN_QUEUE, ReadStatus.NO_MATCHED_LOGIC_QUEUE)
 
+# Plain numbers: an operator of a flag is a call of several microseconds.
+_SUSPEND, _SUBSCRIPTION = int(PullFlag.SUSPEND), int(PullFlag.SUBSCRIPTION)
+_COMMIT, _READ = int(PullFlag.COMMIT_OFFSET), int(Permission.READ)
+
 
 class _Checked(NamedTuple):
     """A pull that may be served."""
@@ -52,7 +56,7 @@ def pull(state: BrokerState, connection: Connection, request: Command) -> Answer
     read = _read(state, connection, header, checked)
     _commit(state, header, read)
     code = _code(read, header)
-    may_wait = code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND
+    may_wait = code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & _SUSPEND
     if not may_wait or not _hold(state, connection, request, header, checked):
         _answer(state, connection, request, checked, code, read)
     return None
@@ -88,7 +92,7 @@ def _check(
 ) -> _Checked:
     """Check in Java's order; raises `ServerError`."""
     config = state.config
-    if not config.broker_permission & Permission.READ:
+    if not config.broker_permission & _READ:
         raise _forbidden(f"the broker[{_host(state)}] pulling message is forbidden")
     if request.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull_message_enable:
         raise _forbidden(f"the broker[{_host(state)}] for lite pull consumer is forbidden")
@@ -101,7 +105,7 @@ def _check(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{header.topic}] not exist, apply first please! {MORE_HELP}",
         )
-    if not topic.perm & Permission.READ:
+    if not topic.perm & _READ:
         raise _forbidden(f"the topic[{header.topic}] pulling message is forbidden")
     if not 0 <= header.queue_id < topic.read_queue_nums:
         raise server_error(
@@ -120,7 +124,7 @@ def _check(
 
 
 def _select(state: BrokerState, header: PullRequest) -> Selection:
-    if header.sys_flag & PullFlag.SUBSCRIPTION:
+    if header.sys_flag & _SUBSCRIPTION:
         return carried_selection(header.topic, header.subscription, header.expression_type)
     return group_selection(state, header)
 
@@ -175,7 +179,7 @@ def _code(read: QueueRead, header: PullRequest) -> int:
 def _commit(state: BrokerState, header: PullRequest, read: QueueRead) -> None:
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     state.offsets.record_pull(group, topic, queue_id, read.next_offset)
-    if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
+    if header.sys_flag & _COMMIT and header.commit_offset >= 0:
         state.offsets.commit(group, topic, queue_id, header.commit_offset)
 
 

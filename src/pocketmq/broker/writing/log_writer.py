@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.answers import SendAnswers, answered_by
 from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
-from pocketmq.broker.core.write_batch import Answers, WriteBatch
+from pocketmq.broker.core.write_batch import Answers, SendBurst, WriteBatch
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
@@ -141,10 +141,13 @@ class CommitLogWriter:
 
     def _release(self, batch: WriteBatch) -> None:
         config = self.config
-        self._send(batch.ready, batch.began)
+        if batch.ready:
+            self._send(batch.ready, batch.began)
+        if not batch.held:
+            return
         if not config.sync_flush:
             self._send(batch.held, batch.began)
-        elif batch.held:
+        else:
             timeout = config.sync_flush_timeout / 1000
             self._synced.hold(batch.held, batch.messages, batch.size, timeout, batch.began)
 
@@ -152,21 +155,27 @@ class CommitLogWriter:
         """Send answers, each connection's in one piece."""
         release(answers)
         measures = self._counters.measures
-        if measures is not None and answers:
+        if measures is not None:
             measures.began, measures.suspended = began, False
             now = self._steady()
             for entries in answers.values():
                 for request, _ in entries:
-                    measures.answered(request.code, code, now)
+                    if isinstance(request, SendBurst):
+                        for asked, times in request.by_code.items():
+                            measures.answered(asked, code, now, times)
+                    else:
+                        measures.answered(request.code, code, now)
 
     def _refuse(self, answers: Answers) -> None:
         for connection, entries in answers.items():
-            for request, _ in entries:
-                self._counters.traffic.refused += 1
-                answer = self._answers.refused(
-                    request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
-                )
-                connection.write(answer.encode())
+            for entry, frame in entries:
+                requests = answered_by(frame) if isinstance(entry, SendBurst) else [entry]
+                for request in requests:
+                    self._counters.traffic.refused += 1
+                    answer = self._answers.refused(
+                        request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
+                    )
+                    connection.write(answer.encode())
 
     def _wake(self, batch: WriteBatch) -> None:
         """Retry the pulls that messages of this batch may be for."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.core.answers import with_code
+from pocketmq.broker.core.answers import all_with_code
 from pocketmq.broker.core.write_batch import Answers
 from pocketmq.errors import ResponseCode
 from pocketmq.store import MessageStore
@@ -132,6 +132,6 @@ class SyncedAnswers:
 def _as_late(answers: Answers) -> Answers:
     code = ResponseCode.FLUSH_DISK_TIMEOUT
     return {
-        connection: [(request, with_code(frame, code)) for request, frame in entries]
+        connection: [(request, all_with_code(frame, code)) for request, frame in entries]
         for connection, entries in answers.items()
     }

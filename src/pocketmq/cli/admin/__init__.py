@@ -11,6 +11,15 @@ import click
 
 from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 
+SECTIONS = {
+    "Cluster and brokers": ("overview", "brokers", "name_servers", "exports"),
+    "Topics": ("topics",),
+    "Groups and offsets": ("groups", "offsets", "member_status"),
+    "Load balancing": ("balance",),
+    "Messages": ("messages", "printing", "sending"),
+    "Access control": ("users", "rules", "accounts"),
+}
+"""The modules of the commands in each section of the help."""
 ALIASES = {"DecodeMessageId": "decodeMessageId", "QueryMsgTraceById": "queryMsgTraceById"}
 """Java's other names."""
 
@@ -57,6 +66,17 @@ class AdminCommands(LazyGroup):
         import_module(module)
         return COMMANDS[name].command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, section by section."""
+        known = listed_commands()
+        names = self.list_commands(ctx)
+        for title, modules in SECTIONS.items():
+            wanted = {f"{__name__}.{module}" for module in modules}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, known[name].help) for name in names if known[name].module in wanted]
+                )
+
 
 @click.command(
     "admin",
@@ -64,8 +84,8 @@ class AdminCommands(LazyGroup):
     listed=listed_commands,
     aliases=ALIASES,
     context_settings=HELP,
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 not found, 4 no answer, 5 not allowed,"
-    " 6 partly done. Shell completion: docs/reference/admin.md.",
+    epilog="Exit codes: 0 done, 1 failed (explain: problems found), 2 wrong input, 3 not found,"
+    " 4 no answer, 5 not allowed, 6 partly done. Shell completion: docs/reference/admin.md.",
 )
 def command() -> None:
     """Operate a cluster, PocketMQ's or Apache's, with mqadmin's subcommands."""

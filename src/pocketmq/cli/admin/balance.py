@@ -13,7 +13,7 @@ from pocketmq.balance.strategies import STICKY, strategy_by_name
 from pocketmq.balance.what_if import Event, Situation, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP
-from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.frame import FAILED, admin_command
 from pocketmq.cli.admin.shown import Shown, table_lines, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.described import split_names
@@ -39,10 +39,11 @@ async def explain(admin: Admin, *, group: str) -> Shown:
 
     Finds unowned and fenced queues, brokers that list different members, colliding client ids,
     different subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
-    Of STICKY groups it shows the mode, foreign members, and how many queues have to move.
+    Of STICKY groups it shows the mode, foreign members, and how many queues have to move. Exits
+    with 1 if it finds a problem.
     """
     story = await admin.balance.explain(group)
-    return Shown(_story(story), story)
+    return Shown(_story(story), story, code=FAILED if story.findings else 0)
 
 
 def _story(story: Explanation) -> list[str]:

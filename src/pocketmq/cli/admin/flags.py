@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pocketmq.cli.completion import group_names, topic_names
 from pocketmq.cli.options import FiniteRange
 from pocketmq.errors import BodyMalformed
 from pocketmq.protocol import decode_body
@@ -41,9 +42,9 @@ def read_time(value: str | int) -> int:
         ) from None
 
 
-def text(*names: str, help: str, required: bool = False) -> Any:  # noqa: A002 - click's word
-    """Return an option that takes text."""
-    return click.option(*names, help=help, required=required)
+def text(*names: str, help: str, required: bool = False, completed: Any = None) -> Any:  # noqa: A002 - click's word
+    """Return an option that takes text; `completed` returns what a shell offers."""
+    return click.option(*names, help=help, required=required, shell_complete=completed)
 
 
 def truth(*names: str, help: str, default: bool) -> Any:  # noqa: A002 - click's word
@@ -93,9 +94,16 @@ def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word
 INTERVAL = click.option(
     "-i", "--interval", type=FiniteRange(0.05), metavar="SECONDS", help="Same as --watch."
 )
-TOPIC = text("-t", "--topic", help="Topic.", required=True)
+TOPIC = text("-t", "--topic", help="Topic.", required=True, completed=topic_names)
 GROUP = text(
-    "-g", "--group", "--groupName", "--consumerGroup", "group", help="Group.", required=True
+    "-g",
+    "--group",
+    "--groupName",
+    "--consumerGroup",
+    "group",
+    help="Group.",
+    required=True,
+    completed=group_names,
 )
 CLUSTER = text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.")
 BROKER = text("-b", "--brokerAddr", "address", help="Address of a broker.")

@@ -15,7 +15,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.shown import Shown, jsonable
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, all_of, json_option
+from pocketmq.cli.options import FiniteRange, all_of, explained, json_option, namesrv_option
 from pocketmq.cli.output import printable
 
 FAILED = 1
@@ -70,33 +70,26 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_COMMON = all_of(
-    click.option(
-        "-n",
-        "--namesrvAddr",
-        "namesrv",
-        metavar="HOST:PORT",
-        default="",
-        help="Name servers, separated by ';'.  [default: $NAMESRV_ADDR]",
-    ),
-    json_option(),
-    click.option(
-        "--watch",
-        is_flag=False,
-        flag_value=_WATCH,
-        type=FiniteRange(0.05),
-        metavar="[SECONDS]",
-        help=f"Repeat every SECONDS until Ctrl-C; without a number, every {_WATCH:.0f}.",
-    ),
-    click.option(
-        "--timeout",
-        type=FiniteRange(0.001),
-        default=5.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="Timeout of each request.",
-    ),
-    entry_options,
+_WATCHED = click.option(
+    "--watch",
+    is_flag=False,
+    flag_value=_WATCH,
+    type=FiniteRange(0.05),
+    metavar="[SECONDS]",
+    help=f"Repeat every SECONDS until Ctrl-C; without a number, every {_WATCH:.0f}.",
+)
+_CHANGING = (
+    "add", "clean", "clone", "copy", "create", "delete", "export", "rebalance", "reset", "set",
+    "skip", "update", "wipe",
+)  # fmt: skip
+"""How the names of commands begin that change something, which nobody wants to repeat."""
+_TIMEOUT = click.option(
+    "--timeout",
+    type=FiniteRange(0.001),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Timeout of each request.",
 )
 _YES = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
@@ -118,7 +111,7 @@ def admin_command(
     def declare(work: Work) -> click.Command:
         def callback(**given: Any) -> int:
             interval = given.pop("interval", None)  # mqadmin's name of --watch
-            if given["watch"] is None:
+            if given.setdefault("watch", None) is None:
                 given["watch"] = interval
             if live and given["watch"] is None and not given["as_json"] and sys.stdout.isatty():
                 given["watch"] = _WATCH
@@ -129,7 +122,10 @@ def admin_command(
             return run(common, work, given)
 
         callback.__doc__ = work.__doc__
-        decorated = all_of(*options, _COMMON, *((_YES,) if asks is not None else ()))(callback)
+        watched = () if name.startswith(_CHANGING) else (_WATCHED,)
+        asked = () if asks is None else (_YES,)
+        common = (namesrv_option("--namesrvAddr"), json_option(), *watched, _TIMEOUT, entry_options)
+        decorated = all_of(*options, *common, *asked)(callback)
         made: click.Command = click.command(name, cls=cls, context_settings=HELP)(decorated)
         COMMANDS[name] = Declared(work.__module__, made)
         return made
@@ -144,7 +140,7 @@ def run(common: Common, work: Work, given: dict[str, Any]) -> int:
     try:
         return asyncio.run(_run(common, work, given))
     except errors.MQError as error:
-        complain(str(error))
+        complain(explained(click.get_current_context(), error))
         return exit_code(error)
     except KeyboardInterrupt:  # click would print an empty line
         return INTERRUPTED
@@ -219,7 +215,7 @@ def show(shown: Shown, *, as_json: bool) -> int:
     sys.stdout.flush()
     for problem in shown.problems:
         complain(problem)
-    return PARTIAL if shown.problems else 0
+    return PARTIAL if shown.problems else shown.code
 
 
 def complain(problem: str) -> None:

@@ -9,6 +9,7 @@ from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
 from pocketmq.cli.admin.shown import Shown, changed, row, told
+from pocketmq.cli.completion import topic_names
 from pocketmq.errors import Absent
 from pocketmq.model import GroupConfig, MessageRequestMode
 from pocketmq.model.delay import RetryPolicy
@@ -159,7 +160,9 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
 
 @admin_command(
     "setConsumeMode",
-    flags.text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
+    flags.text(
+        "-t", "--topicName", "--topic", "topic", help="Topic.", required=True, completed=topic_names
+    ),
     flags.GROUP,
     flags.BROKER,
     flags.CLUSTER,

@@ -8,6 +8,7 @@ from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
+from pocketmq.cli.completion import group_names
 from pocketmq.errors import Absent
 from pocketmq.model import MessageQueue
 from pocketmq.model.names import TRACE_TOPIC
@@ -16,7 +17,9 @@ from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 
 _CLIENT = flags.text("-d", "--clientId", "client", help="Let this member consume it now; needs -g.")
-_GROUP = flags.text("-g", "--consumerGroup", "group", help="Group of the member; needs -d.")
+_GROUP = flags.text(
+    "-g", "--consumerGroup", "group", help="Group of the member; needs -d.", completed=group_names
+)
 _CHARSET = flags.text(
     "-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK."
 )

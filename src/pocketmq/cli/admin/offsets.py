@@ -12,6 +12,7 @@ from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told, when
+from pocketmq.cli.completion import group_names, topic_names
 from pocketmq.errors import Absent
 from pocketmq.model import ConsumeType, MessageQueue
 from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
@@ -196,8 +197,21 @@ _UNKNOWN = "?"
 
 @admin_command(
     "consumerProgress",
-    flags.text("-g", "--groupName", "group", help="Group.  [default: a line per group]"),
-    flags.text("-t", "--topicName", "--topic", "topic", help="Only this topic of the group."),
+    flags.text(
+        "-g",
+        "--groupName",
+        "group",
+        help="Group.  [default: a line per group]",
+        completed=group_names,
+    ),
+    flags.text(
+        "-t",
+        "--topicName",
+        "--topic",
+        "topic",
+        help="Only this topic of the group.",
+        completed=topic_names,
+    ),
     flags.truth(
         "-s", "--showClientIP", "clients", default=False, help="Show the owner of each queue."
     ),

@@ -6,6 +6,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.overview import Glance, TopicTraffic, TrafficRate
+from pocketmq.cli import completion
 from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag, number, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
@@ -143,7 +144,7 @@ def _day(flow: TrafficRate) -> str:
 @admin_command(
     "statsAll",
     flag("-a", "--activeTopic", "active", help="Only topics with traffic."),
-    text("-t", "--topic", help="Only this topic."),
+    text("-t", "--topic", help="Only this topic.", completed=completion.topic_names),
 )
 async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
     """Show the traffic of topics and groups.

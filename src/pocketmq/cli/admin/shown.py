@@ -29,6 +29,8 @@ class Shown(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     more: AsyncIterator["Shown"] | None = None
     """What follows, shown as it arrives; as JSON, one line per item of each `data`."""
+    code: int = 0
+    """The exit code, if there are no problems."""
 
 
 def told(missing: Iterable[Missing]) -> tuple[str, ...]:

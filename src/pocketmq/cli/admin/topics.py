@@ -7,6 +7,7 @@ from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, java_word, pretty_json, topic_text
 from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when_exactly
+from pocketmq.cli.completion import group_names
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model import TopicConfig, TopicRoute
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
@@ -132,7 +133,9 @@ def route_table(route: TopicRoute) -> list[str]:
     flags.text(
         "-b", "--broker", "address", help="Address of the broker.  [default: the topic's first]"
     ),
-    flags.text("-g", "--consumer", "group", help="Apply the filter of this group."),
+    flags.text(
+        "-g", "--consumer", "group", help="Apply the filter of this group.", completed=group_names
+    ),
 )
 async def query(
     admin: Admin,

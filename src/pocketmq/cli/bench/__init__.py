@@ -1,14 +1,14 @@
 """`pocketmq bench`: throughput and latency of a cluster, ours or Apache's, as a table."""
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketmq.cli.client_command import prepare_client
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, json_option, namesrv_option, prepare_client
+from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import BenchPlan, Measurement
@@ -74,13 +74,14 @@ def command(
     """
     from pocketmq.cli.bench.measuring import BenchPlan
     from pocketmq.client.options import ClientOptions
+    from pocketmq.net import loops
 
     prepare_client()
     entry = Entry.taken_from(given)
     client = ClientOptions(name_servers=namesrv, credentials=entry.credentials, tls=entry.tls)
     plan = BenchPlan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
     try:
-        asyncio.run(_show(client, plan, as_json=as_json))
+        loops.run(_show(client, plan, as_json=as_json))
     except TimeoutError:
         raise click.ClickException(
             f"timed out waiting for the messages of topic {topic!r}"

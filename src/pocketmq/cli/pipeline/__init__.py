@@ -1,5 +1,7 @@
 """`pocketmq pipeline`: jobs over whole topics and estates. Owns the list of pipelines."""
 
+from typing import Any
+
 import click
 
 from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
@@ -14,17 +16,17 @@ PIPELINES = {
 
 
 class Pipelines(LazyGroup):
-    """The group of pipelines."""
+    """The group of pipelines. Their help works without the packages that they need."""
 
-    def load(self, module: str, name: str) -> click.Command:
-        """Import a pipeline; raises `CannotStart` if the packages it needs are not installed."""
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a pipeline; raises `CannotStart` if the packages it needs are not installed."""
         try:
-            return super().load(module, name)
+            return super().invoke(ctx)
         except ModuleNotFoundError as missing:
             if (missing.name or "").partition(".")[0] not in ("numpy", "pyarrow", "pyspark"):
                 raise
             reason = f"{missing.name} is not installed; pip install 'pocketmq[spark]'"
-            raise CannotStart(f"pipeline {name}", reason) from missing
+            raise CannotStart(f"pipeline {ctx.invoked_subcommand}", reason) from missing
 
 
 @click.command("pipeline", cls=Pipelines, listed=lambda: PIPELINES, context_settings=HELP)

@@ -1,7 +1,7 @@
 """`pocketmq pipeline copy`: copy messages between topics or clusters."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,9 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import print_json
 from pocketmq.cli.pipeline import streams
-from pocketmq.pipelines import copy
+
+if TYPE_CHECKING:
+    from pocketmq.pipelines import copy
 
 
 @click.command("copy", context_settings=HELP)
@@ -47,6 +49,8 @@ def command(
 
     Without --once it runs until Ctrl-C; a later run resumes where it stopped.
     """
+    from pocketmq.pipelines import copy
+
     if not run.topics:
         raise click.UsageError("no topic; give at least one with -t")
     to_entry = Entry.taken_from(given, TO)
@@ -94,7 +98,7 @@ def command(
         print(_summary(result, to_topic or "topics of the same names"))
 
 
-def _summary(result: copy.CopyResult, where: str) -> str:
+def _summary(result: "copy.CopyResult", where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

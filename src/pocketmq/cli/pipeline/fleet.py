@@ -3,7 +3,7 @@
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,21 +17,9 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
-from pocketmq.pipelines.fleet import (
-    AddBroker,
-    AddQueues,
-    Estate,
-    FleetEvent,
-    FleetReport,
-    Join,
-    Leave,
-    LoseBroker,
-    SwitchTo,
-    cluster_estate,
-    fleet,
-    read_estate,
-    uniform_estate,
-)
+
+if TYPE_CHECKING:
+    from pocketmq.pipelines import fleet
 
 # Not STICKY: it computes every group by itself, which takes much longer for a large estate.
 _COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
@@ -120,6 +108,8 @@ def command(
     [TOPIC], "members": [ID] or N}}}, or a directory with the tables topics (topic, broker, queues),
     subscriptions (group, topic) and members (group, member) as Parquet, CSV or JSON lines.
     """
+    from pocketmq.pipelines import fleet
+
     settings = StrategySettings(
         virtual_nodes=virtual_nodes,
         rooms=frozenset(split_names("--rooms", rooms)) if rooms else frozenset(),
@@ -136,7 +126,7 @@ def command(
         if master is not None:
             line.say("starting Spark …")
             spark = stack.enter_context(started_spark("fleet", master, InterruptHandler()))
-        report = fleet(
+        report = fleet.fleet(
             whole,
             compared,
             events,
@@ -150,13 +140,17 @@ def command(
         _print(report, details)
 
 
-def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: Entry) -> Estate:
+def _estate(
+    path: Path | None, uniform: str | None, namesrv: str | None, entry: Entry
+) -> "fleet.Estate":
+    from pocketmq.pipelines import fleet
+
     if sum(way is not None for way in (path, uniform, namesrv)) != 1:
         raise click.UsageError("give exactly one of: an estate's file or directory, --uniform, -n")
     if path is not None:
-        return read_estate(path)
+        return fleet.read_estate(path)
     if namesrv is not None:
-        estate, missing = cluster_estate(options=ReachedCluster.by(namesrv, entry).client)
+        estate, missing = fleet.cluster_estate(options=ReachedCluster.by(namesrv, entry).client)
         for what in missing:
             click.echo(f"pocketmq: not included: {output.printable(what)}", err=True)
         return estate
@@ -167,7 +161,7 @@ def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: 
     groups, queues, members = map(int, found.groups())
     if groups * (queues + members) > MOST_UNIFORM:
         raise click.UsageError(f"--uniform {uniform}: at most {MOST_UNIFORM:,} queues and members")
-    return uniform_estate(groups, queues, members)
+    return fleet.uniform_estate(groups, queues, members)
 
 
 def _strategy(name: str, settings: StrategySettings) -> Strategy:
@@ -178,7 +172,9 @@ def _strategy(name: str, settings: StrategySettings) -> Strategy:
     return strategy
 
 
-def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
+def _read_event(kind: str, text: str, settings: StrategySettings) -> "fleet.FleetEvent":
+    from pocketmq.pipelines import fleet
+
     option = "--" + kind.replace("_", "-")
     [name] = split_names(option, text) if "," not in text else [""]
     if not name:
@@ -187,27 +183,27 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
         )
     match kind:
         case "join":
-            return Join(name)
+            return fleet.Join(name)
         case "leave":
             number = re.fullmatch(r"-?[0-9]{1,9}", name)
-            return Leave(int(name) if number else name)
+            return fleet.Leave(int(name) if number else name)
         case "broker_down":
-            return LoseBroker(name)
+            return fleet.LoseBroker(name)
         case "add_broker":
             found = _BROKER.match(name)
             if not found:
                 raise click.UsageError(f"{option} {text!r} must look like broker-c*8")
-            return AddBroker(found[1], int(found[2]))
+            return fleet.AddBroker(found[1], int(found[2]))
         case "add_queues":
             found = _QUEUES.match(name)
             if not found:
                 raise click.UsageError(f"{option} {text!r} must look like 4 or orders:broker-a*4")
-            return AddQueues(int(found[3]), found[1], found[2])
+            return fleet.AddQueues(int(found[3]), found[1], found[2])
         case _:
-            return SwitchTo(_strategy(name, settings))
+            return fleet.SwitchTo(_strategy(name, settings))
 
 
-def _print(report: FleetReport, details: Path | None) -> None:
+def _print(report: "fleet.FleetReport", details: Path | None) -> None:
     sizes = output.numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
     columns = [
         output.TableColumn("event"),

@@ -1,6 +1,7 @@
 """`pocketmq pipeline ingest`: write topics to Parquet."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,14 +9,9 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import ProgressLine, print_json
 from pocketmq.cli.pipeline import streams
-from pocketmq.pipelines.ingest import (
-    IngestProgress,
-    IngestResult,
-    IngestSettings,
-    check_ingest,
-    compact,
-    ingest,
-)
+
+if TYPE_CHECKING:
+    from pocketmq.pipelines.ingest import IngestProgress, IngestResult
 
 
 @click.command("ingest", context_settings=HELP)
@@ -56,6 +52,8 @@ def command(
     Unreadable messages go to DIR/bad with the reason. Without --once it runs until Ctrl-C; a later
     run resumes where it stopped. --compact without topics only merges files.
     """
+    from pocketmq.pipelines.ingest import IngestSettings, check_ingest, compact, ingest
+
     if not run.topics:
         _compact_alone(place, wanted=compacting)
         return
@@ -74,7 +72,7 @@ def command(
     streams.check_topics(cluster.client, run.topics)
     with streams.running("ingest", run) as (spark, line, stop):
 
-        def show(now: IngestProgress) -> None:
+        def show(now: "IngestProgress") -> None:
             rate = now.rows / now.seconds if now.seconds else 0
             line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {rate:,.0f}/s")
 
@@ -95,12 +93,14 @@ def command(
 def _compact_alone(place: Path, *, wanted: bool) -> None:
     if not wanted:
         raise click.UsageError("no topic; give at least one with -t")
+    from pocketmq.pipelines.ingest import compact
+
     with ProgressLine() as line:
         done = compact(place, progress=line.say)
     print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
 
-def _summary(result: IngestResult, place: Path) -> str:
+def _summary(result: "IngestResult", place: Path) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} unreadable messages are in {place / 'bad'}" if result.bad else ""
     return (

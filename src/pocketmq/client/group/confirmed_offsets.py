@@ -33,7 +33,9 @@ _LAST_WAIT = 1.0
 class _Line:
     """The commits of one stay of a queue."""
 
-    __slots__ = ("busy", "failing", "foreign", "highest", "hole", "last", "opened", "stored")
+    __slots__ = (
+        "busy", "failing", "foreign", "highest", "hole", "last", "opened", "stored", "unsure"
+    )  # fmt: skip
 
     def __init__(self, start: int, *, opened: bool) -> None:
         # Brokers may answer 0 where nothing is stored. It is stored then: once the first messages
@@ -55,6 +57,8 @@ class _Line:
         self.busy: asyncio.Task[Exception | None] | None = None
         """The commit in flight; its result is why it failed."""
         self.failing = False
+        self.unsure = False
+        """Whether the last commit may have been carried out, though there was no answer."""
 
 
 class ConfirmedOffsets:
@@ -123,6 +127,7 @@ class ConfirmedOffsets:
         """Call back the commit in flight: it may wait for a connection, and must not be sent."""
         line = self._lines.get(queue)
         if line is not None and line.busy is not None:
+            line.unsure = True
             line.busy.cancel()
 
     def to_foreign(self, queue: MessageQueue) -> None:
@@ -279,11 +284,10 @@ class ConfirmedOffsets:
     async def _send(self, queue: MessageQueue, offset: int, line: _Line | None) -> Exception | None:
         """Commit an offset; return why that failed."""
         try:
-            if line is not None and line.foreign and await self._is_stored(queue, offset):
-                return None
-            if line is not None:
-                line.highest = max(line.highest, offset)
-            await self._ask(commit(self._group, queue, offset))
+            if line is None or not await self._is_ahead(queue, line, offset):
+                if line is not None:
+                    line.highest = max(line.highest, offset)
+                await self._ask(commit(self._group, queue, offset))
         except Exception as error:  # whatever it is, a hand-over waits for the outcome
             failing = line is not None and line.failing
             logger.log(
@@ -293,14 +297,22 @@ class ConfirmedOffsets:
                 exc_info=None if isinstance(error, MQError) else error,
             )  # fmt: skip
             if line is not None:
-                line.failing = True
+                line.failing = line.unsure = True
             return error
         if line is not None:
-            line.stored, line.failing = offset, False
+            line.stored, line.failing, line.unsure = offset, False, False
         return None
 
-    async def _is_stored(self, queue: MessageQueue, offset: int) -> bool:
-        """Return whether the broker has this offset or a later one. Raises `MQError`."""
+    async def _is_ahead(self, queue: MessageQueue, line: _Line, offset: int) -> bool:
+        """Return whether the next owner may commit, and the broker has this offset or a later one.
+
+        One of ours does so when the last offset of this owner is stored, which may have happened
+        without an answer. A lower one is what the application wants. Raises `MQError`.
+        """
+        held = self.held.get(queue)
+        given = held is not None and held.state is HoldState.DRAINING
+        if not line.foreign and not (line.unsure and given and offset >= line.highest):
+            return False
         stored = await self._ask(committed(self._group, queue))
         return stored is not None and stored >= offset
 

@@ -3,8 +3,8 @@
 A message's handle travels in its `POP_CK` property, as in Java. Talks to no server.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,11 @@ from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
+
+_CHECKPOINT = property_names.POP_CHECKPOINT.encode()
+_FIRST_POP = property_names.FIRST_POP_TIME.encode()
+_BEFORE_OFFSET = 6
+"""Blanks in a handle before the one in front of its message's offset."""
 
 
 class PopResult(NamedTuple):
@@ -44,39 +49,23 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
     so they are redelivered. Raises `HeaderMalformed` if the answer lacks the messages' origin.
     """
     found, damaged = _find(body, broker, topic)
-    starts = handles.read_start_offsets(response.start_offset_info)
-    # Offsets come in the order of the messages, queue by queue.
-    offsets = {
-        q: iter(each) for q, each in handles.read_message_offsets(response.msg_offset_info).items()
-    }
-    counts = handles.read_order_counts(response.order_count_info)
+    origins = _Origins(response, broker)
+    # Few answers have any of these; looking once is cheaper than once for each message.
+    handled, popped_before = _CHECKPOINT in body, _FIRST_POP in body
+    popped_at = str(response.pop_time)
     messages: list[ReceivedMessage] = []
     for message in found:
-        handle = message.get_property(property_names.POP_CHECKPOINT)
+        inner = type(message) is not ReceivedMessage  # its properties may be compressed
+        handle = message.get_property(property_names.POP_CHECKPOINT) if handled or inner else None
         tries: int | None = None
         if handle is None:
-            mark = handles.TopicMark.of(message.topic)
-            queue = handles.PopQueue(mark, message.queue_id)
-            offset = next(offsets.get(queue, iter(())), message.queue_offset)
-            handle = str(
-                handles.PopHandle(
-                    start_offset=starts.get(queue, offset),
-                    pop_time_ms=response.pop_time,
-                    invisible_time_ms=response.invisible_time,
-                    revive_queue_id=response.revive_qid,
-                    mark=mark,
-                    broker_name=broker,
-                    queue_id=message.queue_id,
-                    queue_offset=offset,
-                )
-            )
-            tries = (
-                handles.order_count(counts, handles.PopPlace(mark, message.queue_id, offset))
-                or None
-            )
+            handle, tries = origins.of(message)
         added = {property_names.POP_CHECKPOINT: handle}
-        if message.get_property(property_names.FIRST_POP_TIME) is None:
-            added[property_names.FIRST_POP_TIME] = str(response.pop_time)
+        if (
+            not (popped_before or inner)
+            or message.get_property(property_names.FIRST_POP_TIME) is None
+        ):
+            added[property_names.FIRST_POP_TIME] = popped_at
         delivery = DeliveryContext(
             broker_name=broker, topic=topic, added=added, reconsume_times=tries
         )
@@ -87,6 +76,46 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         [each for number, each in enumerate(messages) if number not in damaged],
         [messages[number] for number in damaged],
     )
+
+
+class _Origins:
+    """The queues that the messages of an answer were taken from."""
+
+    def __init__(self, response: PopResponse, broker: str) -> None:
+        self._response = response
+        self._broker = broker
+        self._starts = handles.read_start_offsets(response.start_offset_info)
+        # Offsets come in the order of the messages, queue by queue.
+        taken = handles.read_message_offsets(response.msg_offset_info)
+        self._offsets = {queue: iter(offsets) for queue, offsets in taken.items()}
+        self._counts = handles.read_order_counts(response.order_count_info)
+        self._known: dict[tuple[bytes, int], tuple[handles.PopQueue, str | None]] = {}
+
+    def of(self, message: ReceivedMessage) -> tuple[str, int | None]:
+        """Return the handle of the next message, and how often it was popped if it was before."""
+        key = message.topic_bytes, message.queue_id
+        if key not in self._known:
+            queue = handles.PopQueue(handles.TopicMark.of(message.topic), message.queue_id)
+            start = self._starts.get(queue)
+            self._known[key] = queue, None if start is None else str(self._handle(queue, start))
+        queue, common = self._known[key]
+        offset = next(self._offsets.get(queue, iter(())), message.queue_offset)
+        tries: int | None = None
+        if self._counts:
+            tries = handles.order_count(self._counts, handles.PopPlace(*queue, offset)) or None
+        # A handle ends with the message's offset, and all before it is the same for a queue.
+        return f"{common or self._handle(queue, offset)} {offset}", tries
+
+    def _handle(self, queue: handles.PopQueue, start: int) -> handles.PopHandle:
+        return handles.PopHandle(
+            start_offset=start,
+            pop_time_ms=self._response.pop_time,
+            invisible_time_ms=self._response.invisible_time,
+            revive_queue_id=self._response.revive_qid,
+            mark=queue.mark,
+            broker_name=self._broker,
+            queue_id=queue.queue_id,
+        )
 
 
 def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], list[int]]:
@@ -118,10 +147,20 @@ def handle_of(message: ReceivedMessage) -> handles.PopHandle:
     )
     if text is None:
         raise InvalidInput("the message was not received by a POP consumer")
+    common, _, last = text.rpartition(" ")
+    usual = common.count(" ") == _BEFORE_OFFSET and common[-1] != " "
+    if usual and last.isascii() and last.isdigit() and len(last) < 19:
+        return msgspec.structs.replace(_parsed(common), queue_offset=int(last))
     handle = handles.PopHandle.parse(text)
     if handle.queue_offset is None:
         return msgspec.structs.replace(handle, queue_offset=message.queue_offset)
     return handle
+
+
+@lru_cache(1024)
+def _parsed(common: str) -> handles.PopHandle:
+    """Parse what the handles of messages that were popped together have in common."""
+    return handles.PopHandle.parse(common)
 
 
 def with_handle(message: ReceivedMessage, handle: handles.PopHandle) -> ReceivedMessage:
@@ -132,10 +171,17 @@ def with_handle(message: ReceivedMessage, handle: handles.PopHandle) -> Received
 
 def batch_acks(group: str, of: Iterable[tuple[str, handles.PopHandle]]) -> list[BatchAck]:
     """Put together the acks of one broker, by topic and pop; names are those of the wire."""
-    together: dict[tuple[str, handles.PopHandle], list[int]] = defaultdict(list)
+    together: dict[tuple[object, ...], tuple[str, handles.PopHandle, list[int]]] = {}
     for topic, handle in of:
+        key = (
+            topic, handle.start_offset, handle.pop_time_ms, handle.invisible_time_ms,
+            handle.revive_queue_id, handle.mark.value, handle.broker_name, handle.queue_id,
+        )  # fmt: skip
         offset = handle.queue_offset if handle.queue_offset is not None else handle.start_offset
-        together[topic, msgspec.structs.replace(handle, queue_offset=None)].append(offset)
+        if key in together:
+            together[key][2].append(offset)
+        else:
+            together[key] = topic, handle, [offset]
     return [
         BatchAck(
             consumer_group=group,
@@ -148,7 +194,7 @@ def batch_acks(group: str, of: Iterable[tuple[str, handles.PopHandle]]) -> list[
             invisible_time=handle.invisible_time_ms,
             bits=bits_of(offsets, handle.start_offset),
         )
-        for (topic, handle), offsets in together.items()
+        for topic, handle, offsets in together.values()
     ]
 
 

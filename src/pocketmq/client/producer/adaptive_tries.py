@@ -32,6 +32,11 @@ class AdaptiveRule(SendRule):
         plan = self._plan(outgoing, mode, timeout, pinned=False)
         return msgspec.structs.replace(plan, retry_refusals=True)
 
+    @property
+    def may_be_plain(self) -> bool:
+        """Whether first tries are plain: never, even a queue in turn is chosen by a rule."""
+        return False
+
     def is_plain(self, choice: Choice | None) -> bool:
         """Return whether the first try needs no more than a queue."""
         return choice is None and not self._hooks.hooks
@@ -44,11 +49,12 @@ class AdaptiveRule(SendRule):
         mode: SendMode,
         timeout: float,
         started: float,
+        ended: TryEnded | None = None,
     ) -> Tries:
         """Try to send until a broker has stored the message, or the rules say enough."""
         topic = publication.by_broker
         if choice is not None or topic is None or len(topic.all) < 2:
-            return super().tries(outgoing, publication, choice, mode, timeout, started)
+            return super().tries(outgoing, publication, choice, mode, timeout, started, ended)
         return self._adaptive(outgoing, topic, mode, timeout, started)
 
     def _adaptive(

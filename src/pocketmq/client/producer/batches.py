@@ -6,12 +6,14 @@ The rules are Java's: one topic, no delay, no retry topic, and never compressed.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model import Message, SendReceipt
 from pocketmq.protocol import RequestCode
-from pocketmq.protocol.batch import check_batch, encode_messages
+from pocketmq.protocol.batch import check_batch, encode_numbered, entry_sizes
 
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 
@@ -30,34 +32,50 @@ def prepare_batches(
         raise InvalidInput("a batch is a list of Message") from error
     topic = preparing.wire_topic(messages[0].topic)
     now_ms = preparing.clock.now_ms()
-    ids = preparing.ids.next_ids(now_ms, len(messages))
-    entries = encode_messages(messages, ids)
-    size = sum(map(len, entries))
+    prefix, steps = preparing.ids.take(now_ms, len(messages))
+    body, ids = encode_numbered(messages, prefix, steps)
+    size = len(body)
     if size <= limit:
-        return [_outgoing(preparing, topic, messages, entries, ids)]
+        return [pack_batch(preparing, topic, messages, body, ids)]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
             "send fewer at once, or with split=True"
         )
+    id_size = len(prefix) + 5  # with the comma behind it
     return [
-        _outgoing(preparing, topic, messages[start:stop], entries[start:stop], ids[start:stop])
-        for start, stop in _split(entries, limit)
+        pack_batch(
+            preparing,
+            topic,
+            messages[cut.start : cut.stop],
+            body[cut.begins : cut.ends],
+            ids[cut.start * id_size : cut.stop * id_size - 1],
+        )
+        for cut in _split(entry_sizes(body), limit)
     ]
 
 
-def _split(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
+class _Cut(msgspec.Struct, frozen=True, gc=False):
+    """One batch of several: the numbers of its messages, and where its bytes are."""
+
+    start: int
+    stop: int
+    begins: int
+    ends: int
+
+
+def _split(sizes: Sequence[int], limit: int) -> list[_Cut]:
     """Return the bounds of the batches: as few as possible, none over the limit."""
-    cuts: list[tuple[int, int]] = []
-    start = size = 0
-    for at, entry in enumerate(entries):
-        if len(entry) > limit:
-            raise InvalidInput(f"a message of {len(entry)} bytes is over the limit of {limit}")
-        if size + len(entry) > limit:
-            cuts.append((start, at))
-            start, size = at, 0
-        size += len(entry)
-    cuts.append((start, len(entries)))
+    cuts: list[_Cut] = []
+    start = begins = ends = 0
+    for at, size in enumerate(sizes):
+        if size > limit:
+            raise InvalidInput(f"a message of {size} bytes is over the limit of {limit}")
+        if ends + size - begins > limit:
+            cuts.append(_Cut(start, at, begins, ends))
+            start, begins = at, ends
+        ends += size
+    cuts.append(_Cut(start, len(sizes), begins, ends))
     return cuts
 
 
@@ -71,19 +89,20 @@ def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
         raise
 
 
-def _outgoing(
+def pack_batch(
     preparing: Preparing,
     topic: str,
     messages: Sequence[Message],
-    entries: Sequence[bytes],
-    ids: Sequence[str],
+    body: bytes,
+    ids: str,
 ) -> Outgoing:
+    """Return the request of one batch; `topic` is the name on the wire."""
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
         topic,
-        b"".join(entries),
+        body,
         preparing.batch_properties(batch_id),
-        ",".join(ids),
+        ids,
         code=_SEND_BATCH,
         messages=messages,
         batch_id=batch_id,

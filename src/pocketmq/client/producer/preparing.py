@@ -78,6 +78,22 @@ class Preparing:
         properties = f"UNIQ_KEY\1{unique_id}{tail}"
         return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code, (message,))
 
+    def named(self, message: Message, topic: str, unique_id: str) -> Outgoing:
+        """Prepare a plain message that was sent to `topic` already, with the id it has since."""
+        properties = f"UNIQ_KEY\1{unique_id}{self.tail(message.tag)}"
+        return Outgoing(topic, message.body, properties, unique_id, messages=(message,))
+
+    def plain_topic(self, topic: str) -> str | None:
+        """Return the name on the wire of a topic whose messages need nothing added, once known."""
+        return self._plain.get(topic)
+
+    def tail(self, tag: str | None) -> str:
+        """Return what follows the id in the property text of a plain message.
+
+        Raises `InvalidInput` for a tag that cannot be sent.
+        """
+        return self._tails.get(tag) or self._tail(tag or "")
+
     def _prepare_rich(self, message: Message, extra: Mapping[str, str], code: int) -> Outgoing:
         topic = self.wire_topic(message.topic)
         self.check_body(message.body)

@@ -27,10 +27,10 @@ from pocketmq.client.producer.transactions import LocalTransaction, TransactionR
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.errors import ClientClosed
+from pocketmq.errors import ClientClosed, MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.protocol import ReceivedMessage, RequestCode
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
@@ -173,9 +173,36 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        sending = self._running().sending
+        parts = self._running()
+        sending = parts.sending
+        if (
+            queue is None
+            and ordering_key is None
+            and selector is None
+            and delay is delay_level is deliver_at is timeout is None
+            and (posted := sending.plain.post(message)) is not None
+        ):
+            # Written out here, not called: each coroutine between task and response costs.
+            plain = sending.plain
+            reply: Command | MQError
+            try:
+                try:
+                    reply = await posted[0]
+                except MQError as error:
+                    reply = error
+                receipt = plain.receipt(posted, reply)
+                if receipt is not None:
+                    return receipt
+                rest = plain.go_on(posted, reply)
+            except BaseException:
+                plain.abandon(posted)
+                raise
+            del posted, reply  # an error has a traceback, whose frames have this one
+            return await rest
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
+        if self.options.linger is not None and not extra:
+            return await parts.submitting.share(message, choice, timeout, SendMode.SYNC)
         outgoing = sending.preparing.prepare(message, extra)
         return await sending.deliver(outgoing, choice, timeout=timeout)
 
@@ -198,15 +225,23 @@ class Producer:
         capacity; to submit many, `await room()` before each (back-pressure).
         """
         parts = self._running()
-        sending = parts.sending
-        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
-        outgoing = sending.preparing.prepare(message, extra)
+        if not extra:
+            return parts.submitting.share(message, choice, timeout)
+        outgoing = parts.sending.preparing.prepare(message, extra)
         return parts.submitting.submit(outgoing, choice, timeout)
+
+    async def flush(self) -> None:
+        """Wait until everything that was submitted so far has ended; nothing waits for `linger`.
+
+        Raises nothing if sends fail: their futures have the errors. Raises `ClientClosed`.
+        """
+        await self._running().submitting.flush()
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not wait for capacity."""
-        await self.sending.window.room()
+        await self._running().submitting.room()
 
     async def send_oneway(
         self,

@@ -53,7 +53,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """Whether 4.x brokers would misunderstand it; see `Publishing.adapt`."""
 
 
-class _Template:
+class Template:
     """The parts of a header that are the same for all messages to a queue."""
 
     __slots__ = ("head", "middle", "queue")
@@ -83,8 +83,8 @@ class RequestWriter:
         self._as_command = as_command
         # By `id` of the queue: hashing it would cost more than the rest of the lookup. Safe because
         # a template keeps its queue alive, and `frame` compares it with `is`.
-        self._plain: dict[int, _Template] = {}
-        self._templates: dict[tuple[MessageQueue, int, bool], _Template] = {}
+        self._plain: dict[int, Template] = {}
+        self._templates: dict[tuple[MessageQueue, int, bool], Template] = {}
 
     def frame(
         self,
@@ -105,7 +105,7 @@ class RequestWriter:
             or message.code != _SEND
             or message.batch_id is not None
         ):
-            template = self._template_of(queue, message)
+            template = self._template_of(queue, message.code, message.batch_id is not None)
         header = b'%b%d","g":"%d","h":"%d","i":%b,"j":"%d%b%d,"language":"PYTHON","opaque":%d%b' % (
             template.head,
             message.sys_flag,
@@ -121,21 +121,33 @@ class RequestWriter:
         size = len(header)
         return _prefix(4 + size + len(message.body), size) + header + message.body
 
-    def _template_of(self, queue: MessageQueue, message: Outgoing) -> "_Template":
-        key = (queue, message.code, message.batch_id is not None)
+    @property
+    def is_plain(self) -> bool:
+        """Whether requests are no more than their fields."""
+        return self._as_command is None
+
+    def plain_template(self, queue: MessageQueue) -> "Template":
+        """Return what requests with one message to a queue have in common."""
+        template = self._plain.get(id(queue))
+        if template is None or template.queue is not queue:
+            template = self._template_of(queue, _SEND, is_batch=False)
+        return template
+
+    def _template_of(self, queue: MessageQueue, code: int, is_batch: bool) -> "Template":  # noqa: FBT001 - part of a key
+        key = (queue, code, is_batch)
         template = self._templates.get(key)
         if template is None:
             if len(self._templates) >= _MOST_TEMPLATES:
                 self._templates.clear()
                 self._plain.clear()
             template = self._templates[key] = self._make_template(*key)
-        if message.code == _SEND and message.batch_id is None:
+        if code == _SEND and not is_batch:
             if len(self._plain) >= _MOST_TEMPLATES:
                 self._plain.clear()
-            self._plain[id(queue)] = _Template(queue, template.head, template.middle)
+            self._plain[id(queue)] = Template(queue, template.head, template.middle)
         return template
 
-    def _make_template(self, queue: MessageQueue, code: int, batch: object) -> "_Template":
+    def _make_template(self, queue: MessageQueue, code: int, batch: object) -> "Template":
         head = b'{"code":%d,"extFields":{"a":%b,"b":%b,"c":%b,"d":"%d","e":"%d","f":"' % (
             code,
             _json(self._group),
@@ -146,7 +158,7 @@ class RequestWriter:
         )
         is_batch = b"true" if batch else b"false"
         middle = b'","k":"false","m":"%b","n":%b},"flag":' % (is_batch, _json(queue.broker_name))
-        return _Template(queue, head, middle)
+        return Template(queue, head, middle)
 
     def _frame_by_field(
         self, message: Outgoing, queue: MessageQueue, opaque: int, born_ms: int, *, oneway: bool
@@ -188,7 +200,8 @@ class _Stored(msgspec.Struct, frozen=True, gc=False):
     trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
 
 
-_read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
+read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
+"""Reads the fields of a response that says "stored"; raises what msgspec does."""
 
 
 def read_receipt(
@@ -205,7 +218,7 @@ def read_receipt(
     stored = None
     if type(fields) is msgspec.Raw:
         try:
-            stored = _read_stored(fields)
+            stored = read_stored(fields)
         except (msgspec.DecodeError, ValueError):
             stored = None
     if stored is None:

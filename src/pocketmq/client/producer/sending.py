@@ -10,7 +10,8 @@ Single messages, batches, half messages, requests and replies, traces all take t
 5. `exchange` sends the request (`requests`) and reads the response.
 
 `submitting` takes the same path without a task for each message, and `pocketmq.blocking.sending`
-takes steps 3 to 5 on the caller's own thread.
+takes steps 3 to 5 on the caller's own thread. `plain_sends` is a short cut to the first response
+for messages that need nothing special.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from pocketmq.client.producer.exchange import LoopExchange
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.fleet import SharedFleet
 from pocketmq.client.producer.hooks import SendHook, SendHooks
+from pocketmq.client.producer.plain_sends import PlainSends
 from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
@@ -76,6 +78,7 @@ class Sending:
         as_command = session.calls.request if session.calls.hooks else None
         writer = RequestWriter(self.group, options, as_command)
         self.exchange = LoopExchange(session, writer, self.window, self.now)
+        self.plain = PlainSends(self)
 
     def make_rule(self, now: Callable[[], float], refresh_route: Callable[[str], None]) -> SendRule:
         """Return the rule for the tries of a shell that has this clock and this way to routes."""

@@ -7,33 +7,23 @@ tries. Belongs to one event loop.
 """
 
 import asyncio
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.sharing import Sharing
+from pocketmq.client.producer.takers import Taker
 from pocketmq.client.producer.tries import Outcome, Tries
-from pocketmq.errors import RequestTimedOut, TransportError
-from pocketmq.model import SendReceipt
+from pocketmq.client.producer.trips import Trip
+from pocketmq.errors import ClientClosed, RequestTimedOut, SendFailed, TransportError
+from pocketmq.model import Message, SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol import Command
 
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
 _ASYNC = SendMode.ASYNC
-
-
-class Taker(Protocol):
-    """Where a receipt, or the error instead of it, goes; called on the loop, and once."""
-
-    def done(self) -> bool:
-        """Whether it is not wanted any more."""
-
-    def set_result(self, result: SendReceipt, /) -> None:
-        """Take the receipt."""
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        """Take the error."""
 
 
 class Submitting:
@@ -42,56 +32,233 @@ class Submitting:
     def __init__(self, sending: Sending) -> None:
         self.sending = sending
         self.loop = asyncio.get_running_loop()
+        self._outside: set[object] = set()  # batches, or their tasks, not in the window yet
+        self.sharing: Sharing | None = None
+        """The batches that messages share; None if they share none."""
+        if sending.options.batch_bytes:
+            self.sharing = Sharing(sending, self.start)
+            self.sharing.on_done = self._ended
+            self.sharing.on_held = self._outside.add
+            self.sharing.on_released = self._entered
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
+        self._sent: set[object] = set()  # in flight without a task
+        self._all_inside: list[asyncio.Future[None]] = []  # waiters for none of them
+        self._flushes: list[tuple[set[object], asyncio.Future[None]]] = []
+
+    # What callers submit
+
+    def share(
+        self,
+        message: Message,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode = _ASYNC,
+    ) -> Receipt:
+        """Start to send a message, in a batch with others if it can be.
+
+        Raises what `Preparing.prepare` and `Session.check` do; otherwise the future fails, as a
+        send of Java in this mode does.
+        """
+        receipt: Receipt = self.loop.create_future()
+        sharing, prepare = self.sharing, self.sending.preparing.prepare
+        if sharing is None or choice is not None:
+            outgoing = prepare(message)
+            return self._share_chosen(receipt, outgoing, choice, timeout, mode) or receipt
+        self.sending.session.check()
+        try:
+            lane = sharing.plain[mode].get(message.topic)
+        except (AttributeError, TypeError):
+            lane = None
+        if lane is None or lane.alone or not sharing.is_plain(message):
+            outgoing = prepare(message)
+            with sharing.lock:
+                lane = sharing.plain_lane(message.topic, mode)
+            sharing.add(lane, receipt, message, sharing.given(lane, outgoing), timeout)
+        else:
+            sharing.add(lane, receipt, message, None, timeout)
+        return receipt
 
     def submit(self, outgoing: Outgoing, choice: Choice | None, timeout: float | None) -> Receipt:
-        """Start a send by the rules of Java's asynchronous send; the future fails as it does."""
+        """Start to send what was prepared, alone; the future fails as Java's asynchronous send."""
         receipt: Receipt = self.loop.create_future()
-        return self._begin(receipt, outgoing, choice, timeout) or receipt
+        return self._begin(receipt, outgoing, choice, timeout, _ASYNC) or receipt
 
     def submit_into(
-        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
+        self,
+        taker: Taker,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode = _ASYNC,
+        *,
+        share: bool = False,
     ) -> None:
-        """Start a send whose receipt goes to `taker`, such as a future of another thread."""
-        task = self._begin(taker, outgoing, choice, timeout)
+        """Start a send whose receipt goes to `taker`, such as a future of another thread.
+
+        With `share` it may travel in a batch, if its queue was chosen.
+        """
+        begin = self._share_chosen if share else self._begin
+        task = begin(taker, outgoing, choice, timeout, mode)
+        if task is not None:
+            _pass_on(task, taker)
+
+    def _share_chosen(
+        self,
+        taker: Taker,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode,
+    ) -> asyncio.Task[SendReceipt] | None:
+        """Do as `_begin` does, but let the message share a batch if its queue was chosen."""
+        sharing = self.sharing
+        if sharing is not None and choice is not None:
+            self.sending.session.check()
+            self.sending.limit(timeout)
+            try:
+                if sharing.add_chosen(taker, outgoing, choice, timeout, mode):
+                    return None
+            except ClientClosed:
+                raise
+            except Exception as error:  # noqa: BLE001 - of the caller's function, for its future
+                taker.set_exception(error)
+                return None
+        return self._begin(taker, outgoing, choice, timeout, mode)
+
+    # What leaves
+
+    def start(
+        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, limit: float, mode: SendMode
+    ) -> None:
+        """Start to send a message or a batch, now; its receipt goes to `taker`."""
+        task = self._begin(taker, outgoing, choice, limit, mode)
         if task is not None:
             _pass_on(task, taker)
 
     def _begin(
-        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
+        self,
+        taker: Taker,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        timeout: float | None,
+        mode: SendMode,
     ) -> asyncio.Task[SendReceipt] | None:
         """Start a send; if it cannot leave at once, return its task and leave `taker` alone."""
         sending = self.sending
         sending.session.check()
         limit = sending.options.send_timeout if timeout is None else sending.limit(timeout)
         publication = sending.publishing.ready(outgoing.topic)
+        batch = outgoing.batch_id is not None
         if (
             publication is not None
-            and not outgoing.for_5x
+            and (batch or not outgoing.for_5x)
             and sending.rule.is_plain(choice)
-            and sending.window.try_enter(len(outgoing.body))
+            and sending.window.try_enter(len(outgoing.body), len(outgoing.messages))
         ):
             try:
                 now = sending.now()
-                tries = sending.rule.tries(outgoing, publication, None, _ASYNC, limit, now)
+                if batch:
+                    outgoing = sending.publishing.adapt(outgoing, publication)
+                tries = sending.rule.tries(outgoing, publication, None, mode, limit, now)
                 submitted = _Submitted(self, taker, outgoing, tries, now)
                 connection = sending.exchange.post(submitted, outgoing, *submitted.this)
                 submitted.connection = connection
+                self._sent.add(submitted)
                 return submitted.take_over() if connection is None else None
             except BaseException:
-                sending.window.leave(len(outgoing.body))
+                sending.window.leave(len(outgoing.body), len(outgoing.messages))
                 raise
-        task = self.loop.create_task(sending.deliver(outgoing, choice, mode=_ASYNC, timeout=limit))
+        deliver = self._deliver_batch if batch else sending.deliver
+        task = self.loop.create_task(deliver(outgoing, choice, mode=mode, timeout=limit))
         self.keep(task)
+        if batch:
+            self._outside.add(task)
         return task
+
+    async def _deliver_batch(
+        self,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        *,
+        mode: SendMode,
+        timeout: float,  # noqa: ASYNC109 - for all tries together
+    ) -> SendReceipt:
+        """Send a batch as `Sending.deliver` would; each of its messages counts in the window."""
+        sending = self.sending
+        started, window = sending.now(), sending.window
+        size, amount = len(outgoing.body), len(outgoing.messages)
+        if not await window.enter(size, timeout, amount):
+            topic = outgoing.messages[0].topic
+            raise SendFailed(topic, None, 0, sending.now() - started, None)
+        self._entered(asyncio.current_task())
+        try:
+            publication = sending.publishing.ready(outgoing.topic)
+            if publication is None:
+                left = timeout - (sending.now() - started)
+                publication = await sending.publishing.find(outgoing.topic, left)
+            outgoing = sending.publishing.adapt(outgoing, publication)
+            tries = sending.rule.tries(outgoing, publication, choice, mode, timeout, started)
+            return await sending.finish(outgoing, tries, next(tries))
+        finally:
+            window.leave(size, amount)
 
     def keep(self, task: asyncio.Task[SendReceipt]) -> None:
         """Hold a task until it ends."""
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[SendReceipt]) -> None:
+        self._tasks.discard(task)
+        self._entered(task)
+        self._ended(task)
+
+    def _entered(self, task: object) -> None:
+        self._outside.discard(task)
+        if not self._outside:
+            waiters, self._all_inside = self._all_inside, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def left(self, submitted: object) -> None:
+        """Take note that a send without a task is not in flight any more."""
+        self._sent.discard(submitted)
+        self._ended(submitted)
+
+    async def room(self) -> None:
+        """Wait until there is capacity for one more message; it is not reserved."""
+        while self._outside:  # a batch may wait for more capacity than is free
+            waiter: asyncio.Future[None] = self.loop.create_future()
+            self._all_inside.append(waiter)
+            await waiter
+        await self.sending.window.room()
+
+    # Waiting for all
+
+    async def flush(self) -> None:
+        """Send what waits for company, and wait until all that was submitted so far has ended."""
+        waited: set[object] = {*self._tasks, *self._sent}
+        if self.sharing is not None:
+            waited |= self.sharing.leave_all()
+        if waited:
+            over: asyncio.Future[None] = self.loop.create_future()
+            self._flushes.append((waited, over))
+            await over
+
+    def _ended(self, submitted: object) -> None:
+        if not self._flushes:
+            return
+        for waited, over in self._flushes:
+            waited.discard(submitted)
+            if not waited and not over.done():
+                over.set_result(None)
+        self._flushes = [each for each in self._flushes if each[0]]
 
     async def drained(self) -> None:
-        """Wait until everything submitted has ended, and every other send in flight."""
+        """Take nothing more, and wait until everything submitted and every other send has ended."""
+        if self.sharing is not None:
+            self.sharing.close()
+        await self.flush()
         while self._tasks or len(self.sending.window):
             if self._tasks:
                 await asyncio.wait(self._tasks)
@@ -143,7 +310,7 @@ class _Submitted:
         try:
             self.this = self._tries.send(outcome)
         except StopIteration as end:
-            self._owner.sending.window.leave(len(self._outgoing.body))
+            self._leave()
             if not taker.done():
                 taker.set_result(end.value)
         except Exception as error:  # noqa: BLE001 - handed over to the taker
@@ -151,7 +318,8 @@ class _Submitted:
             if not taker.done():
                 taker.set_exception(error)
         else:
-            if taker.done():  # not wanted any more: no further try
+            # Not wanted any more: no further try.
+            if taker.done() or (isinstance(taker, Trip) and taker.abandoned()):
                 self._leave()
             else:
                 _pass_on(self.take_over(), taker)
@@ -169,7 +337,9 @@ class _Submitted:
             self._leave()
 
     def _leave(self) -> None:
-        self._owner.sending.window.leave(len(self._outgoing.body))
+        outgoing = self._outgoing
+        self._owner.sending.window.leave(len(outgoing.body), len(outgoing.messages))
+        self._owner.left(self)
 
 
 def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:
@@ -188,3 +358,5 @@ def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:
     task.add_done_callback(ended)
     if isinstance(taker, asyncio.Future):
         taker.add_done_callback(lambda future: task.cancel() if future.cancelled() else None)
+    elif isinstance(taker, Trip):
+        taker.on_unwanted(task.cancel)

@@ -66,6 +66,15 @@ class SendRule:
         self._per_try = options.send_timeout_per_try
         self._planned = faults.table is not None or self._per_try is not None
 
+    @property
+    def may_be_plain(self) -> bool:
+        """Whether first tries are plain as long as there are no hooks."""
+        return not self._planned
+
+    def is_done(self, receipt: SendReceipt) -> bool:
+        """Return whether a message with this receipt is not sent once more."""
+        return receipt.status is _SEND_OK or not self._retry_unsafe
+
     def is_plain(self, choice: Choice | None) -> bool:
         """Return whether the first try is no more than the next queue in turn."""
         return choice is None and not self._planned and not self._hooks.hooks
@@ -78,21 +87,20 @@ class SendRule:
         mode: SendMode,
         timeout: float,
         started: float,
+        ended: TryEnded | None = None,
     ) -> Tries:
         """Try to send until a broker has stored the message, or the rules say enough.
 
         One deadline, `timeout` seconds after `started`, covers all tries and what came before.
+        `ended` is a first try that the shell made by itself, as a plain one (see `plain_sends`).
         """
-        ended: TryEnded | None = None
-        if choice is None and not self._planned and not self._hooks.hooks:  # `is_plain`
+        if ended is None and choice is None and not self._planned and not self._hooks.hooks:
             # What the rules decide for a first try, without the cost of asking them: queues take
             # turns, and a message that is stored is done. Nearly all sends end here.
             queue = publication.robin.next(publication.queues)
             began = self._now()
             outcome = yield queue, timeout - (began - started)
-            if isinstance(outcome, SendReceipt) and (
-                outcome.status is _SEND_OK or not self._retry_unsafe
-            ):
+            if isinstance(outcome, SendReceipt) and self.is_done(outcome):
                 return outcome
             ended = TryEnded(queue, self._now() - began, outcome)
             del outcome  # an error has a traceback, whose frames would have this one

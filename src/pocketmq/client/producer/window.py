@@ -67,7 +67,7 @@ class SendWindow:
         self._count = 0
         self.bytes = 0
         """Bytes in flight."""
-        self._line: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        self._line: deque[tuple[int, int, asyncio.Future[bool]]] = deque()
         self._empty: list[asyncio.Future[None]] = []  # waiters for nothing in flight
         self._vacant: list[asyncio.Future[None]] = []  # waiters for free capacity
 
@@ -79,21 +79,21 @@ class SendWindow:
         """The number of sends that wait for capacity."""
         return len(self._line)
 
-    def try_enter(self, size: int) -> bool:
-        """Enter if there is capacity and no earlier send waits for it."""
+    def try_enter(self, size: int, amount: int = 1) -> bool:
+        """Enter, with `amount` messages, if there is capacity and no earlier send waits for it."""
         count, held = self._count, self.bytes + size
-        if self._line or (count and (count >= self._most or held > self.budget.limit)):
+        if self._line or (count and (count + amount > self._most or held > self.budget.limit)):
             return False
-        self._count, self.bytes = count + 1, held
+        self._count, self.bytes = count + amount, held
         return True
 
-    async def enter(self, size: int, timeout: float) -> bool:  # noqa: ASYNC109 - seldom waits
+    async def enter(self, size: int, timeout: float, amount: int = 1) -> bool:  # noqa: ASYNC109 - seldom waits
         """Wait for capacity, at most `timeout` seconds; False if there was none."""
-        if self.try_enter(size):
+        if self.try_enter(size, amount):
             return True
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
-        place = (size, turn)
+        place = (size, amount, turn)
         self._line.append(place)
         timer = loop.call_later(timeout, _time_out, turn)
         try:
@@ -101,7 +101,7 @@ class SendWindow:
         except asyncio.CancelledError:
             # Admitted and cancelled in the same loop iteration: the place would leak otherwise.
             if turn.done() and not turn.cancelled() and turn.result():
-                self.leave(size)
+                self.leave(size, amount)
             raise
         finally:
             timer.cancel()
@@ -109,16 +109,16 @@ class SendWindow:
                 self._line.remove(place)
             self._admit()  # a smaller send may have waited behind this one
 
-    def leave(self, size: int) -> None:
+    def leave(self, size: int, amount: int = 1) -> None:
         """Free the capacity of a send that has ended."""
-        self._count -= 1
+        self._count -= amount
         self.bytes -= size
         if self._line or self._vacant or self._empty:
             self._admit()
 
     async def room(self) -> None:
         """Wait until there is capacity for one more send; it is not reserved."""
-        while self._line or not self._has_room(0):
+        while self._line or not self._has_room(0, 1):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._vacant.append(waiter)
             await waiter
@@ -130,20 +130,20 @@ class SendWindow:
             self._empty.append(waiter)
             await waiter
 
-    def _has_room(self, size: int) -> bool:
+    def _has_room(self, size: int, amount: int) -> bool:
         if not self._count:
             return True
-        return self._count < self._most and self.bytes + size <= self.budget.limit
+        return self._count + amount <= self._most and self.bytes + size <= self.budget.limit
 
     def _admit(self) -> None:
         """Admit waiting sends in their order, as far as there is capacity, and wake waiters."""
         while self._line:
-            size, turn = self._line[0]
+            size, amount, turn = self._line[0]
             if not turn.done():
-                if not self._has_room(size):
+                if not self._has_room(size, amount):
                     return
                 # Counted here, not when the waiter runs: a later `try_enter` must not overtake it.
-                self._count += 1
+                self._count += amount
                 self.bytes += size
                 turn.set_result(True)
             self._line.popleft()

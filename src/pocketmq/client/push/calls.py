@@ -1,17 +1,15 @@
-"""Handler calls as jobs: messages, the handler they are for, and its outcome.
+"""Handler calls as jobs for one worker: those of an orderly queue, and one for an operator.
 
 Made on the loop, done in a thread or by a task, settled on the loop by the work that made it. Where
 they are done they read `may_start` and `locked` of their queue, which the loop writes, or pass its
 gate (STICKY). A `DirectCall` is for one message on an operator's request (309), beside queues and
-offsets.
+offsets. Concurrent calls are slices, see `slices`.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
-
-import msgspec
 
 from pocketmq.balance.consumer.handling import batches
 from pocketmq.client.group.held_queue import HeldQueue
@@ -31,58 +29,6 @@ before a sequence and expired to the check before its first call, for ever."""
 LONG_ENOUGH = 3_000_000
 """Nanoseconds after which no further call is begun."""
 MOST_CALLS = 512
-
-
-class Call(msgspec.Struct, eq=False):
-    """One call of a handler, for messages of one queue. Made once a message, so made fast."""
-
-    held: HeldQueue
-    handler: Handler
-    messages: Sequence[ReceivedMessage]
-    watch: HookCaller
-    failure: Failure | None = None
-    skipped: bool = False
-    """Whether the queue, or the popped messages, were lost before the call, or it is fenced."""
-    took: int = 0
-
-    def make(self) -> None:
-        """Call a plain handler."""
-        if self._lost():
-            self.skipped = True
-        elif self.watch.hooks:
-            context = self.watch.before(self.held.queue, self.messages)
-            self.failure = self.handler.call(self.messages)
-            if context is not None:
-                self.watch.after(context, self.failure)
-        else:
-            self.failure = self.handler.call(self.messages)
-
-    def make_async(self) -> Awaitable[Failure | None]:
-        """Call a coroutine handler."""
-        held = self.held
-        if held.popped is None and held.gate is None and held.may_start and not self.watch.hooks:
-            return self.handler.call_async(self.messages)  # as nearly always
-        if self._lost():
-            return self._skip()
-        return self._make_watched() if self.watch.hooks else self.handler.call_async(self.messages)
-
-    def _lost(self) -> bool:
-        held = self.held
-        if held.gate is not None:
-            return not held.gate.enter(self.messages[-1].queue_offset)
-        if held.popped is None:
-            return not held.may_start
-        return not held.may_start or not held.popped.has(self.messages)
-
-    async def _make_watched(self) -> Failure | None:
-        context = self.watch.before(self.held.queue, self.messages)
-        failure = await self.handler.call_async(self.messages)
-        if context is not None:
-            self.watch.after(context, failure)
-        return failure
-
-    async def _skip(self) -> None:
-        self.skipped = True
 
 
 class Pace:
@@ -218,16 +164,6 @@ class KnownHandlers:
         if not held.retries:
             return ((self.of(held.topic), messages),)
         return [(self.of(topic), tuple(run)) for topic, run in groupby(messages, lambda m: m.topic)]
-
-    def portions(
-        self, held: HeldQueue, messages: Sequence[ReceivedMessage]
-    ) -> Iterator[tuple[Handler | None, Sequence[ReceivedMessage]]]:
-        """Cut messages into what one call each is given."""
-        most = self._consuming.options.handler_batch
-        for handler, share in self.shares(held, messages):
-            size = most if handler is not None and handler.batch else 1
-            for portion in batches(share, size):
-                yield handler, portion
 
 
 class DirectCall:

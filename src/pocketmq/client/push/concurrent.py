@@ -26,10 +26,10 @@ from pocketmq.balance.consumer.concurrent import (
 )
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
-from pocketmq.client.push.calls import Call
 from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
-from pocketmq.client.push.threads import Job
+from pocketmq.client.push.jobs import Job, Part
+from pocketmq.client.push.slices import BegunCall, Slice, SlicePart
 from pocketmq.client.push.work import Consuming
 from pocketmq.protocol import ReceivedMessage
 
@@ -61,45 +61,35 @@ class ConcurrentWork(HandlerWork):
         dispatch: bool = True,  # noqa: ARG002 - for orderly work
     ) -> None:
         """Hand messages that are cached to their handler."""
-        watch = self.watch
-        if not held.retries:
-            handler = self.handlers.of(held.topic)
-            if handler is not None and not handler.batch:  # the usual case, without detours
-                self.give(handler, [Call(held, handler, (one,), watch) for one in messages])
-                return
-        for handler, portion in self.handlers.portions(held, messages):
+        size = self.consuming.options.handler_batch
+        for handler, share in self.handlers.shares(held, messages):
             if handler is None:
-                self._unwanted(held, portion)
-            else:
-                self.give(handler, (Call(held, handler, portion, watch),))
+                for message in share:
+                    self._unwanted(held, message)
+            elif share:
+                self.give(handler, (Slice(held, handler, share, size, self.watch),))
 
-    def finished(self, jobs: Sequence[Job]) -> None:
+    def finished(self, jobs: Sequence[Job | Part]) -> None:
         """Settle calls that have ended."""
         done: dict[HeldQueue, list[ReceivedMessage]] = {}
-        spent: dict[HeldQueue, list[int]] = {}
         for job in jobs:
-            if not isinstance(job, Call):
+            if not isinstance(job, SlicePart):
                 self.conclude(job)
                 continue
-            held = job.held
-            if job.skipped:
-                if held.popped is not None:
-                    held.popped.lose(job.messages)
-                elif held.gate is not None:
-                    self._turned_away(held, job.messages)
-                continue
-            times = spent.get(held)
-            if times is None:
-                times, done[held] = spent.setdefault(held, []), []
-            times.append(job.took)
-            if job.failure is None:
-                done[held] += job.messages
-            else:
-                self._failed(held, job.messages, job.failure)
-        for held, times in spent.items():
-            self.stats.of(held.queue.topic).consume_rt.add(sum(times) / 1e6, len(times))
-            if done[held]:
-                self._settle(held, done[held], _ALL_DONE)
+            held, outcome = job.of.held, job.take()
+            if outcome.calls:
+                stats = self.stats.of(held.queue.topic)
+                stats.consume_rt.add(outcome.took / 1e6, outcome.calls)
+            if held in done:
+                done[held] += outcome.done
+            elif outcome.done:
+                done[held] = outcome.done
+            for messages in outcome.skipped:
+                self._skipped(held, messages)
+            for messages, failure in outcome.failed:
+                self._failed(held, messages, failure)
+        for held, messages in done.items():
+            self._settle(held, messages, _ALL_DONE)
 
     def resumed(self, held: HeldQueue) -> None:
         """Hand out what was turned away while the queue was fenced."""
@@ -109,18 +99,24 @@ class ConcurrentWork(HandlerWork):
             again.sort(key=attrgetter("queue_offset"))
             self.arrived(held, again)
 
+    def _skipped(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
+        if held.popped is not None:
+            held.popped.lose(messages)
+        elif held.gate is not None:
+            self._turned_away(held, messages)
+
     def _turned_away(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
         """Keep messages whose call could not begin, unless they are the next owner's now."""
         held.parked += [message for message in messages if message in held.process]
         if not held.dropped and held.state is not HoldState.FENCED:
             self.resumed(held)  # the fence was lifted before this was reported
 
-    def _unwanted(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
-        """Requeue messages without a handler, where a handler might begin them."""
-        if held.gate is None or held.gate.enter(messages[-1].queue_offset):
-            self._failed(held, messages, NO_HANDLER)
+    def _unwanted(self, held: HeldQueue, message: ReceivedMessage) -> None:
+        """Requeue a message without a handler, where a handler might begin it."""
+        if held.gate is None or held.gate.enter(message.queue_offset):
+            self._failed(held, (message,), NO_HANDLER)
         elif held.state is HoldState.FENCED:
-            held.parked += messages
+            held.parked.append(message)
 
     async def stop(self, wait: float) -> None:
         """Start no more calls, wait for those in flight and for messages being requeued."""
@@ -255,7 +251,7 @@ class ConcurrentWork(HandlerWork):
         """
         now = self.consuming.now()
         for job, seconds in self.under_way():
-            if isinstance(job, Call):
+            if isinstance(job, BegunCall):
                 job.held.process.mark_started(job.messages, now - seconds)
         for held in list(self.consuming.held().values()):
             if not held.dropped and held.state is not HoldState.FENCED:

@@ -11,11 +11,12 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import DirectCall, KnownHandlers, direct_result
 from pocketmq.client.push.consume_hooks import ConsumeHook, HookCaller
 from pocketmq.client.push.handlers import Handler
+from pocketmq.client.push.jobs import Duty, Job, Part
 from pocketmq.client.push.requeue import Requeue
 from pocketmq.client.push.runners import Runners
 from pocketmq.client.push.running_info import running_info
 from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, HandlingStats
-from pocketmq.client.push.threads import Job, Threads
+from pocketmq.client.push.threads import Threads
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
 from pocketmq.protocol import ReceivedMessage
@@ -126,7 +127,7 @@ class HandlerWork:
 
     # For the two kinds of work
 
-    def give(self, handler: Handler, jobs: Sequence[Job]) -> None:
+    def give(self, handler: Handler, jobs: Sequence[Duty]) -> None:
         """Do jobs where their handler belongs; `finished` is called with each in the end."""
         if self.stopping:
             for job in jobs:
@@ -137,11 +138,11 @@ class HandlerWork:
             caller = self._new_caller(handler)
         caller.give(jobs)
 
-    def finished(self, jobs: Sequence[Job]) -> None:
+    def finished(self, jobs: Sequence[Job | Part]) -> None:
         """Settle jobs that are done."""
         raise NotImplementedError
 
-    def conclude(self, job: Job) -> None:
+    def conclude(self, job: Duty | Part) -> None:
         """Report the outcome of a call beside the queues to its operator."""
         if isinstance(job, DirectCall):
             job.conclude()
@@ -157,7 +158,7 @@ class HandlerWork:
             timer = asyncio.get_running_loop().call_later(after, run)
             self._timers[timer] = held
 
-    def under_way(self) -> Iterator[tuple[Job, float]]:
+    def under_way(self) -> Iterator[tuple[object, float]]:
         """Return the jobs in flight, and for how many seconds."""
         for caller in (self._threads, self._runners):
             if caller is not None:

@@ -1,9 +1,9 @@
 """Tasks that call coroutine handlers, on the loop itself: a bounded number at the same time.
 
 A task takes job after job. A job that never really waits costs no switch; as soon as one does, the
-next task continues with the rest. So `asyncio.current_task()` and everything built on it (timeouts,
-task groups) work as usual in a handler. Uses no thread, so a virtual-time loop can run it.
-Independent of messages.
+next task continues with the rest, also of the same slice. So `asyncio.current_task()` and
+everything built on it (timeouts, task groups) work as usual in a handler. Uses no thread, so a
+virtual-time loop can run it. Independent of messages.
 """
 
 import asyncio
@@ -12,22 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from pocketmq.client.clock import Clock, stopwatch
 from pocketmq.client.push.handlers import CANCELLED
-from pocketmq.client.push.threads import Finished, Job
+from pocketmq.client.push.jobs import Duty, Finished, Job, Part, SharedJob, Worker
 
 TURN = 3_000_000
 """Nanoseconds after which a task yields to the event loop."""
 CANCEL_WAIT = 1.0
 """Seconds for a cancelled handler to clean up; one that takes longer is left alone."""
-
-
-class _AtWork:
-    """The job of a task, and when it began."""
-
-    __slots__ = ("job", "since")
-
-    def __init__(self) -> None:
-        self.job: Job | None = None
-        self.since = 0
 
 
 class Runners:
@@ -38,25 +28,27 @@ class Runners:
         self._limit = limit
         self._finished = finished
         self._loop = asyncio.get_running_loop()
-        self._tick = stopwatch(clock)
-        self._pending: deque[Job] = deque()
-        self._done: list[Job] = []
-        self._tasks: dict[asyncio.Task[None], _AtWork] = {}
+        self.tick = stopwatch(clock)
+        self.stopping = False
+        self._pending: deque[Duty] = deque()
+        self._done: list[Job | Part] = []
+        self._tasks: dict[asyncio.Task[None], Worker] = {}
         self._spare = False
         """Whether a task has been made that has not begun yet."""
-        self._stopping = False
+        self._resting = 0
+        """Tasks that let the loop have its turn and then continue."""
 
-    def give(self, jobs: Iterable[Job]) -> None:
+    def give(self, jobs: Iterable[Duty]) -> None:
         """Do jobs, in their order as long as none waits."""
         self._pending.extend(jobs)
         self._make_spare()
 
-    def under_way(self) -> Iterator[tuple[Job, int]]:
+    def under_way(self) -> Iterator[tuple[object, int]]:
         """Return the jobs in flight, and for how many nanoseconds."""
-        now = self._tick()
-        for at_work in self._tasks.values():
-            if at_work.job is not None:
-                yield at_work.job, now - at_work.since
+        now = self.tick()
+        for worker in self._tasks.values():
+            if (found := worker.under_way(now)) is not None:
+                yield found
 
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """Return the tasks that have a job or look for one."""
@@ -64,7 +56,10 @@ class Runners:
 
     def halt(self) -> None:
         """Start no more jobs."""
-        self._stopping = True
+        self.stopping = True
+        for job in self._pending:
+            if isinstance(job, SharedJob):
+                job.close()
         self._pending.clear()
 
     async def stop(self, wait: float) -> int:
@@ -83,47 +78,75 @@ class Runners:
         self._report()
         return len(late)
 
+    def note(self, part: Part) -> None:
+        """Settle a part when no task can continue at once."""
+        self._add(part)
+
     def _make_spare(self) -> None:
         if self._pending and not self._spare and len(self._tasks) < self._limit:
             self._spare = True
-            at_work = _AtWork()
-            task = self._loop.create_task(self._run(at_work), name=self._name)
-            self._tasks[task] = at_work
+            worker = Worker(self)
+            task = self._loop.create_task(self._run(worker), name=self._name)
+            self._tasks[task] = worker
             task.add_done_callback(self._ended)
 
-    async def _run(self, at_work: _AtWork) -> None:
-        self._spare = False
-        task = asyncio.current_task()
-        assert task is not None
-        pending, tick = self._pending, self._tick
-        now = turn = tick()
+    def _next(self) -> Duty | None:
+        """Take the next job; a slice stays for others as long as it has more than one unit."""
+        pending = self._pending
         while pending:
-            job = pending.popleft()
-            if pending and not self._spare:
-                self._make_spare()
-            at_work.job, at_work.since = job, now
-            try:
-                job.failure = await job.make_async()
-            except asyncio.CancelledError:
-                if self._stopping:
-                    raise
-                job.failure = CANCELLED
-                if task.cancelling():  # this task was cancelled, not only what the job waited for
-                    self._add(job)
-                    raise
-            began, now = now, tick()
-            job.took = now - began
-            if self._done:
-                self._done.append(job)
-            else:
-                self._add(job)
-            at_work.job = None
-            if now - turn > TURN:
-                await asyncio.sleep(0)
-                now = turn = tick()
+            job = pending[0]
+            left = job.left if isinstance(job, SharedJob) else 1
+            if left < 2:
+                pending.popleft()
+            if left:
+                return job
+        return None
 
-    def _add(self, job: Job) -> None:
-        """Record a finished job; it is reported when no task can continue at once."""
+    async def _run(self, worker: Worker) -> None:
+        self._spare = False
+        if self._resting:
+            return  # one that waits for nothing will continue, and make another spare one
+        turn = self.tick()
+        while (job := self._next()) is not None:
+            if self._pending and not self._spare:
+                self._make_spare()
+            worker.job, worker.since = job, self.tick()
+            if isinstance(job, SharedJob):
+                part = job.part()
+                while await part.make_async(worker, turn + TURN):
+                    turn = await self._rest()
+            else:
+                await self._do(job, worker.since)
+            worker.job = None
+            if self.tick() - turn > TURN:
+                turn = await self._rest()
+
+    async def _do(self, job: Job, began: int) -> None:
+        try:
+            job.failure = await job.make_async()
+        except asyncio.CancelledError:
+            if self.stopping:
+                raise
+            job.failure = CANCELLED
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # not only what the job waited for
+                self._add(job)
+                raise
+        job.took = self.tick() - began
+        self._add(job)
+
+    async def _rest(self) -> int:
+        """Let the loop have its turn; return when it is over."""
+        self._resting += 1
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._resting -= 1
+        self._make_spare()
+        return self.tick()
+
+    def _add(self, job: Job | Part) -> None:
+        """Record what is finished; it is reported when no task can continue at once."""
         if not self._done:
             self._loop.call_soon(self._report)
         self._done.append(job)
@@ -135,6 +158,7 @@ class Runners:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
-        self._make_spare()
+        if not self._resting:
+            self._make_spare()
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error  # a mistake of ours: the loop's exception handler shows it

@@ -1,29 +1,36 @@
 """Threads that call plain handlers: a bounded pool in which slow calls do not hold up others.
 
-Threads take one job at a time from a common queue and report together: the loop is woken once for
-many. As long as calls are quick, one thread does them all, for two threads of one interpreter would
-only alternate; when calls turn out slow, or one hangs, others are woken. Independent of
-messages.
+Threads take jobs from a common queue, and units of a slice at its front, and report together: the
+loop is woken once for many. As long as calls are quick, one thread does them all, for two threads
+of one interpreter would only alternate; when calls turn out slow, or one hangs, others are woken.
+Independent of messages.
 
 Which thread may touch what: `pending`, `done` and `idle` are deques, whose `append`, `popleft` and
-`pop` are atomic; `workers` is only added to on the loop and discarded from by the worker itself;
-`told`, `quick` and `stopping` are single attributes, where an old value costs a wake-up, no job.
+`pop` are atomic; from `pending` threads take under `taking`, since a slice stays there for others;
+`workers` is only added to on the loop and discarded from by the worker itself; `told`, `quick` and
+`stopping` are single attributes, where an old value costs a wake-up, no job.
 """
 
 import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 
 from pocketmq.client.clock import Clock, stopwatch
-from pocketmq.client.push.handlers import Failure
+from pocketmq.client.push.jobs import (
+    QUICK,
+    Duty,
+    Finished,
+    Job,
+    Part,
+    SharedJob,
+    Worker,
+    waiting,
+)
 
 logger = logging.getLogger("pocketmq.client")
 
-QUICK = 50_000
-"""Nanoseconds within which a quick job is done."""
 MOSTLY = 0.75
 """The share of quick jobs below which all threads are given work at once. A share and not a mean:
 a quick job that had to wait for another thread looks slow, but it is one of many."""
@@ -34,24 +41,6 @@ GUARD_AFTER = 0.002
 _IDLE_THREADS_END = 1.0
 
 
-class Job(Protocol):
-    """Something to do in a thread, or on the loop."""
-
-    took: int
-    """Nanoseconds it took."""
-    failure: Failure | None
-    """What went wrong; set by the thread or task that does it."""
-
-    def make(self) -> None:
-        """Do it in a thread; raises nothing."""
-
-    def make_async(self) -> Awaitable[Failure | None]:
-        """Do it on the loop; raises nothing but `CancelledError`."""
-
-
-Finished = Callable[[Sequence[Job]], None]
-
-
 class Threads:
     """A pool of threads of one event loop, from which all but the threads' own work is done."""
 
@@ -60,44 +49,45 @@ class Threads:
         self._limit = limit
         self._finished = finished
         self._loop = asyncio.get_running_loop()
-        self._guarded: Job | None = None
+        self._guarded: tuple[Duty | None, int] = (None, 0)
         self._guard: asyncio.TimerHandle | None = None
         self._gone: asyncio.Future[None] | None = None
         self._closed = False
         # Shared with the threads; every step on them is one of the interpreter's.
         self.tick = stopwatch(clock)
-        self.pending: deque[Job] = deque()
-        self.done: deque[Job] = deque()
-        self.idle: deque[_Worker] = deque()
-        self.workers: set[_Worker] = set()
+        self.taking = threading.Lock()
+        self.pending: deque[Duty] = deque()
+        self.done: deque[Job | Part] = deque()
+        self.idle: deque[_Thread] = deque()
+        self.workers: set[_Thread] = set()
         self.stopping = False
         self.told = False
         self.quick = 1.0
         """The share of quick jobs lately."""
 
-    def give(self, jobs: Iterable[Job]) -> None:
+    def give(self, jobs: Iterable[Duty]) -> None:
         """Do jobs; several threads take them in their order."""
-        pending = self.pending
-        pending.extend(jobs)
+        self.pending.extend(jobs)
         if self.quick < MOSTLY:
-            self._wake(len(pending))
-            return
-        if len(self.idle) == len(self.workers):
+            self._wake(self._waiting())
+        elif len(self.idle) == len(self.workers):
             self._wake(1)
         if self._guard is None:
             self._watch()
 
-    def under_way(self) -> Iterator[tuple[Job, int]]:
+    def under_way(self) -> Iterator[tuple[object, int]]:
         """Return the jobs in flight, and for how many nanoseconds."""
         now = self.tick()
-        for worker in list(self.workers):
-            job = worker.job
-            if job is not None:
-                yield job, now - worker.since
+        for thread in list(self.workers):
+            if (found := thread.worker.under_way(now)) is not None:
+                yield found
 
     def halt(self) -> None:
         """Start no more jobs."""
         self.stopping = True
+        for job in list(self.pending):
+            if isinstance(job, SharedJob):
+                job.close()
         self.pending.clear()
         if self._guard is not None:
             self._guard.cancel()
@@ -107,7 +97,7 @@ class Threads:
         self.halt()
         if self.workers:
             self._gone = self._loop.create_future()
-            busy = any(True for _ in self.under_way())
+            busy = any(thread.worker.job is not None for thread in list(self.workers))
             self._wake(self._limit)
             await asyncio.wait({self._gone}, timeout=wait if busy else _IDLE_THREADS_END)
         self.drain()
@@ -139,7 +129,7 @@ class Threads:
                     return
 
     def _add_worker(self) -> bool:
-        worker = _Worker(self, f"{self._name}-{len(self.workers) + 1}")
+        worker = _Thread(self, f"{self._name}-{len(self.workers) + 1}")
         self.workers.add(worker)
         try:
             worker.start()
@@ -155,26 +145,55 @@ class Threads:
             return False
         return True
 
-    def _watch(self) -> None:
+    def _waiting(self) -> int:
+        return waiting(list(self.pending))
+
+    def _front(self) -> tuple[Duty | None, int]:
+        """Return the first job, and how much of it is not begun."""
         try:
-            self._guarded = self.pending[0]
+            job = self.pending[0]
         except IndexError:  # a thread was quicker
-            self._guard = self._guarded = None
-            return
-        self._guard = self._loop.call_later(GUARD_AFTER, self._look_after)
+            return None, 0
+        return job, job.left if isinstance(job, SharedJob) else 1
+
+    def _watch(self) -> None:
+        self._guarded = self._front()
+        self._guard = None
+        if self._guarded[1] or self.done:
+            self._guard = self._loop.call_later(GUARD_AFTER, self._look_after)
 
     def _look_after(self) -> None:
-        """Wake more threads if the first job still waits; a slow call may be in its way."""
-        self._guard = None
-        try:
-            first = self.pending[0]
-        except IndexError:
-            return
-        if first is self._guarded:
-            self._wake(len(self.pending))
+        """Wake more threads if the first job still waits; a slow call may be in its way.
+
+        What was done before that call is reported here: its thread cannot.
+        """
+        job, left = self._front()
+        if job is self._guarded[0] and left == self._guarded[1]:
+            self._wake(self._waiting())
+        self.drain()
         self._watch()
 
     # Called by threads
+
+    def note(self, part: Part) -> None:
+        """Settle a part with the next report."""
+        self.done.append(part)
+
+    def take(self) -> Duty | None:
+        """Take the next job; a slice stays for others as long as it has more than one unit."""
+        pending = self.pending
+        with self.taking:
+            while pending:
+                try:
+                    job = pending[0]
+                    left = job.left if isinstance(job, SharedJob) else 1
+                    if left < 2:
+                        pending.popleft()
+                except IndexError:  # the loop has cleared it
+                    break
+                if left:
+                    return job
+        return None
 
     def tell(self, callback: Callable[[], None]) -> None:
         """Call something on the loop, if there still is one."""
@@ -184,15 +203,14 @@ class Threads:
             logger.debug("handler call outlived its event loop: pool=%s", self._name)
 
 
-class _Worker(threading.Thread):
+class _Thread(threading.Thread):
     """One thread. A daemon: a handler that never returns must not keep the program from ending."""
 
     def __init__(self, pool: Threads, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.gate = threading.Lock()
         self.gate.acquire()
-        self.job: Job | None = None
-        self.since = 0
+        self.worker = Worker(pool)
         self._pool = pool
 
     def run(self) -> None:
@@ -213,33 +231,38 @@ class _Worker(threading.Thread):
             pool.tell(pool.all_gone)
 
     def _do_all(self) -> None:
-        pool = self._pool
-        take, tick, done = pool.pending.popleft, pool.tick, pool.done
-        now = reported = tick()
-        count = quick = 0
-        while True:
-            try:
-                self.job = job = take()
-            except IndexError:
-                break
-            self.since = now
-            job.make()
-            self.job = None
-            began, now = now, tick()
-            job.took = took = now - began
-            done.append(job)
-            count += 1
-            if took < QUICK:
-                quick += 1
-            if now - reported > REPORT_AFTER:
-                self._report(quick / count)
-                reported, count, quick = now, 0, 0
-        if count:
-            self._report(quick / count)
+        worker, tick = self.worker, self._pool.tick
+        reported = tick()
+        while (job := self._pool.take()) is not None:
+            worker.since = tick()
+            worker.job = job
+            if isinstance(job, SharedJob):
+                part = job.part()
+                while part.make(worker, reported + REPORT_AFTER):
+                    self._report()
+                    reported = tick()
+            else:
+                self._do(job, worker)
+            worker.job = None
+            if tick() - reported > REPORT_AFTER:
+                self._report()
+                reported = tick()
+        self._report()
 
-    def _report(self, quick: float) -> None:
-        pool = self._pool
-        pool.quick = 0.75 * pool.quick + 0.25 * quick
-        if not pool.told:
+    def _do(self, job: Job, worker: Worker) -> None:
+        job.make()
+        worker.job = None
+        job.took = took = worker.tick() - worker.since
+        self._pool.done.append(job)
+        worker.calls += 1
+        if took < QUICK:
+            worker.quick += 1
+
+    def _report(self) -> None:
+        pool, worker = self._pool, self.worker
+        if worker.calls:
+            pool.quick = 0.75 * pool.quick + 0.25 * worker.quick / worker.calls
+            worker.calls = worker.quick = 0
+        if pool.done and not pool.told:
             pool.told = True
             pool.tell(pool.drain)

@@ -1,0 +1,95 @@
+"""Each function of the native core beside the pure one: processor time per message, and the ratio.
+
+Rounds of both alternate; the least of the rounds counts.
+"""
+
+import time
+from collections.abc import Callable
+
+from pocketmq import native
+from pocketmq.model import Message
+from pocketmq.protocol import Command, DeliveryContext, command_reader, pulled
+from pocketmq.protocol.batch import encode_numbered
+from pocketmq.protocol.batch_records import pack_batch
+from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.protocol.records import Record
+
+ROUNDS = 9
+SECONDS = 0.05
+BODY = bytes(100)
+IMPORTED = (command_reader, pulled)
+"""Importing a module fills `native.pure` with its functions."""
+NOW_MS = 1_790_000_000_000
+Function = Callable[..., object]
+Work = Callable[[Function], object]
+Row = tuple[str, str, int, Work]
+"""A name, the function, how many messages a call has, and how it is called."""
+
+
+def batch_rows(kind: str, messages: list[Message]) -> list[Row]:
+    ids = UniqueIds(bytes((10, 1, 2, 3)), 70001, 0x1B2A3C4D)
+    like = Record(topic=b"orders", body=b"", queue_id=3, born_timestamp_ms=NOW_MS)
+    count = len(messages)
+    body, _ = encode_numbered(messages, *ids.take(NOW_MS, count))
+
+    def encode(function: Function) -> object:
+        return function(messages, *ids.take(NOW_MS, count))
+
+    def pack(function: Function) -> object:
+        return function(body, like, 5, 1 << 30, store_timestamp_ms=NOW_MS, store_host=bytes(8))
+
+    records = pack_batch(body, like, 0, 0, store_timestamp_ms=NOW_MS, store_host=bytes(8)).data
+
+    def find(function: Function) -> object:
+        return function(records, DeliveryContext("broker-a"))
+
+    return [
+        (f"encode a batch of {count}{kind}", "encode_numbered", count, encode),
+        (f"records of a batch of {count}{kind}", "pack_batch", count, pack),
+        (f"messages of a pull of {count}{kind}", "plain_messages", count, find),
+    ]
+
+
+def rows() -> list[Row]:
+    made: list[Row] = []
+    for count in (32, 256):
+        plain = [Message("orders", BODY) for _ in range(count)]
+        rich = [Message("orders", BODY, "paid", [f"A{n}"], {"region": "eu"}) for n in range(count)]
+        for kind, messages in (("", plain), (", tag, key and property", rich)):
+            made += batch_rows(kind, messages)
+    sends = b"".join(
+        Command.request(310, n, {"a": "shop", "b": "orders", "e": "3"}, BODY).encode()
+        for n in range(64)
+    )
+    made.append(
+        ("commands of a read of 64", "cut_commands", 64, lambda f: f(sends, 0, len(sends) + 1))
+    )
+    return made
+
+
+def least(work: Work, functions: tuple[Function, ...]) -> list[float]:
+    """Return the least processor time of a call of each function, of rounds that alternate."""
+    best = [float("inf")] * len(functions)
+    for _ in range(ROUNDS):
+        for number, function in enumerate(functions):
+            calls, start = 0, time.process_time()
+            while (spent := time.process_time() - start) < SECONDS:
+                work(function)
+                calls += 1
+            best[number] = min(best[number], spent / calls)
+    return best
+
+
+def main() -> None:
+    print(native.description)
+    if native.core is None:
+        return
+    print(f"{'µs per message':<52}{'native':>8}{'pure':>8}{'ratio':>8}")
+    for name, function, count, work in rows():
+        both = getattr(native.core, function), native.pure[function]
+        core, pure = (seconds * 1e6 / count for seconds in least(work, both))
+        print(f"{name:<52}{core:>8.2f}{pure:>8.2f}{pure / core:>8.1f}")
+
+
+if __name__ == "__main__":
+    main()

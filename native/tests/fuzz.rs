@@ -1,0 +1,201 @@
+//! Random and damaged bytes through every parser that needs no Python.
+//!
+//! A panic is a failure, and so is a result that does not fit its input. `FUZZ_SECONDS` says for how
+//! long each test runs; `native/fuzz` runs them longer, with sanitizers where the toolchain has them.
+
+use std::time::{Duration, Instant};
+
+use pocketmq_core::batch::Encoded;
+use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
+use pocketmq_core::pulled::plain_record;
+use pocketmq_core::tags::{looks_torn, tags_code};
+use pocketmq_core::wire::{be32, be64, java_hash};
+
+/// xorshift64: the same bytes in every run of the same length.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    fn bytes(&mut self, most: usize) -> Vec<u8> {
+        (0..self.below(most)).map(|_| self.next() as u8).collect()
+    }
+
+    /// Properties, with the separators and the name that mean something more often than by chance.
+    fn text(&mut self) -> Vec<u8> {
+        const PIECES: [&[u8]; 8] = [
+            b"TAGS",
+            b"\x01",
+            b"\x02",
+            b"k",
+            b"\xff",
+            "ä".as_bytes(),
+            b"\0",
+            b"a",
+        ];
+        let mut text = Vec::new();
+        for _ in 0..self.below(12) {
+            text.extend_from_slice(PIECES[self.below(PIECES.len())]);
+        }
+        text
+    }
+
+    /// Change some bytes, and perhaps cut off the end or repeat it.
+    fn damage(&mut self, data: &mut Vec<u8>) {
+        const ODD: [u8; 8] = [0, 1, 2, 22, 91, 127, 128, 255];
+        for _ in 0..self.below(4) {
+            let at = self.below(data.len());
+            let value = if self.below(2) == 0 {
+                self.next() as u8
+            } else {
+                ODD[self.below(8)]
+            };
+            if let Some(byte) = data.get_mut(at) {
+                *byte = value;
+            }
+        }
+        let at = self.below(data.len() + 1);
+        match self.below(6) {
+            0 => data.truncate(at),
+            1 => data.extend_from_within(at..),
+            2 => drop(data.drain(at..(at + self.below(8)).min(data.len()))),
+            _ => {}
+        }
+    }
+}
+
+fn repeatedly(mut each: impl FnMut(&mut Random)) {
+    let seconds = std::env::var("FUZZ_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs_f64(seconds.unwrap_or(0.5));
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    while Instant::now() < end {
+        (0..64).for_each(|_| each(&mut random));
+    }
+}
+
+fn batch(random: &mut Random) -> Vec<u8> {
+    let mut encoded = Encoded::default();
+    for step in 0..random.below(6) {
+        let (before, after) = (random.text(), random.text());
+        let body = random.bytes(200);
+        let flag = random.next() as i32;
+        let made = encoded.push(&body, flag, (&before, &after), (b"7F000001", step as u16));
+        assert!(made.is_some());
+    }
+    encoded.body
+}
+
+/// Pack a batch in some way; return by how much each entry must grow, too.
+fn packed(random: &mut Random, body: &[u8], place: i64) -> (Option<Packed>, usize) {
+    let host = vec![1; [8, 20][random.below(2)]];
+    let topic = vec![b't'; [0, 1, 127, 128, 32_767][random.below(5)]];
+    let mould = Mould::new(&Shared {
+        topic: &topic,
+        queue_id: random.next() as i32,
+        sys_flag: random.next() as i32,
+        born_timestamp_ms: random.next() as i64,
+        born_host: &host,
+        store_timestamp_ms: random.next() as i64,
+        store_host: &[9; 8],
+        reconsume_times: random.next() as i32,
+        prepared_transaction_offset: random.next() as i64,
+    });
+    let length = if topic.len() > 127 { 2 } else { 1 };
+    let growth = 60 + host.len() + length + topic.len();
+    (pack_entries(body, &mould.unwrap(), place, place), growth)
+}
+
+#[test]
+fn batches_become_records_or_are_refused() {
+    repeatedly(|random| {
+        let by_chance = random.below(8) == 0;
+        let mut body = if by_chance {
+            random.bytes(300)
+        } else {
+            batch(random)
+        };
+        let sound = body.clone();
+        random.damage(&mut body);
+        let place = [0, 1 << 40, i64::MAX][random.below(3)];
+        let (found, growth) = packed(random, &body, place);
+        if let Some(found) = found {
+            let count = found.sizes.len() / 4;
+            assert_eq!(
+                (found.positions.len(), found.tags.len()),
+                (count * 8, count * 8)
+            );
+            assert_eq!(found.data.len(), body.len() + count * growth);
+        } else {
+            assert!(
+                place == i64::MAX || body != sound || by_chance,
+                "refused: {body:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn records_are_found_where_they_are() {
+    let mould = Mould::new(&Shared {
+        topic: b"orders",
+        queue_id: 1,
+        sys_flag: 0,
+        born_timestamp_ms: 1,
+        born_host: &[1; 8],
+        store_timestamp_ms: 2,
+        store_host: &[2; 8],
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+    })
+    .unwrap();
+    repeatedly(|random| {
+        let sound = pack_entries(&batch(random), &mould, 7, 1 << 40).unwrap();
+        let mut position = 0;
+        for offset in 7..7 + sound.sizes.len() as i64 / 4 {
+            let record = plain_record(&sound.data, position).unwrap();
+            assert_eq!(record.queue_offset, offset);
+            assert_eq!(
+                be64(&sound.data, position + 28),
+                Some((1 << 40) + position as u64)
+            );
+            position += record.size;
+        }
+        assert_eq!(position, sound.data.len());
+        let mut damaged = sound.data;
+        random.damage(&mut damaged);
+        let mut position = 0;
+        while let Some(record) = plain_record(&damaged, position) {
+            assert_eq!(be32(&damaged, position), Some(record.size as u32));
+            assert!(record.body.len() < record.size && record.text_at <= position + record.size);
+            position += record.size;
+            assert!(position <= damaged.len());
+        }
+        plain_record(&damaged, random.next() as usize);
+        plain_record(&damaged, usize::MAX - random.below(100));
+    });
+}
+
+#[test]
+fn properties_are_read_as_they_are_split() {
+    repeatedly(|random| {
+        let text = random.text();
+        let last = text.split(|byte| *byte == 2).rev().find_map(|piece| {
+            piece
+                .strip_prefix(b"TAGS\x01")
+                .filter(|value| !value.is_empty())
+        });
+        assert_eq!(tags_code(&text), last.map_or(0, java_hash));
+        assert_eq!(looks_torn(&text), text.last() == Some(&0));
+    });
+}

@@ -1,0 +1,163 @@
+"""One try of a send on the caller's own thread: the request, and its response as an outcome.
+
+The counterpart of `client.producer.exchange`, on connections that their caller reads. Decides
+nothing about retries: errors are outcomes like receipts.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from ipaddress import ip_address
+from socket import SOCK_STREAM
+
+from pocketmq.blocking.connection_pool import ConnectionPool
+from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.client.producer.plain_frames import plain_frame
+from pocketmq.client.producer.plain_sends import Aim
+from pocketmq.client.producer.requests import Outgoing, read_receipt
+from pocketmq.client.producer.sending import Sending
+from pocketmq.errors import BrokerNotFound, ConnectFailed, MQError
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
+from pocketmq.net import parse_address
+from pocketmq.net.reasons import reason_of
+from pocketmq.protocol import RequestCode
+
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_OK = SendStatus.SEND_OK
+
+
+class ThreadExchange:
+    """One try on the caller's own thread: a request and its response on a connection of its own.
+
+    Any thread may call. If there are more callers than connections, the try goes to the loop.
+    """
+
+    def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
+        session = on_loop.session
+        self.connections = ConnectionPool(self._resolve, session.calls.dialer.limits)
+        self._on_loop = on_loop.exchange
+        self._thread = thread
+        self._frame = on_loop.exchange.writer.frame
+        self._now_ms = session.clock.now_ms
+        self._address = session.brokers.send_address
+        self._namespace = on_loop.namespace
+        self._plain = on_loop.plain.messages
+        self._next_id = on_loop.preparing.ids.next_parts
+
+    def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
+        """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
+        try:
+            address = self._address(queue.broker_name)
+            deadline = time.monotonic() + timeout
+            connection = self.connections.take(address, deadline)
+            if connection is None:
+                return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms())
+                reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
+            except BaseException:  # KeyboardInterrupt, too: the response may still come
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            return error
+
+    def ask_plain(
+        self, aim: Aim, message: Message, started: float, timeout: float
+    ) -> tuple[SendReceipt | MQError, str] | None:
+        """Send a plain message and return its receipt, or the error, and the id it was given.
+
+        None if that takes more than a connection that is there, and was used just now.
+        """
+        publication, turn, queue, template, tail = aim
+        try:
+            connection = self.connections.take_idle(self._address(queue.broker_name), started)
+        except BrokerNotFound:
+            return None
+        if connection is None:
+            return None
+        publication.robin.index = turn
+        now_ms = self._now_ms()
+        unique_id = ""
+        try:
+            try:
+                prefix, number = self._next_id(now_ms)
+                opaque = connection.next_opaque()
+                frame, unique_id = plain_frame(
+                    template.head,
+                    template.middle,
+                    tail,
+                    prefix,
+                    number,
+                    message.body,
+                    now_ms,
+                    opaque,
+                )
+                answer = connection.ask_stored(frame, opaque, _SEND, timeout)
+            except BaseException:  # KeyboardInterrupt, too: the response may still come
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            if not isinstance(answer, tuple):
+                outgoing = self._plain.outgoing(message, publication, unique_id)
+                address = connection.address
+                return read_receipt(answer, outgoing, queue, address), unique_id
+        except MQError as error:
+            return error, unique_id
+        place, queue_id, offset, transaction_id, recall_handle, region, trace_on = answer
+        if queue_id != queue.queue_id:
+            queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
+        receipt = SendReceipt(
+            status=_OK,
+            message_id=unique_id,
+            offset_message_id=place,
+            queue=queue,
+            queue_offset=offset,
+            transaction_id=transaction_id,
+            recall_handle=recall_handle,
+            region_id=region,
+            trace_on=trace_on,
+        )
+        return receipt, unique_id
+
+    def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
+        """Send one way; return the error if it cannot leave."""
+        try:
+            address = self._address(queue.broker_name)
+            connection = self.connections.take(address, time.monotonic() + timeout)
+            if connection is None:
+                return self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+                connection.tell(frame, timeout)
+            except BaseException:
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+        except MQError as error:
+            return error
+        return None
+
+    def _resolve(self, address: str, deadline: float) -> Sequence[tuple[str, int]]:
+        host, port = parse_address(address)
+        try:
+            ip_address(host)
+        except ValueError:
+            return self._thread.call(_look_up(address, host, port, deadline))
+        return [(host, port)]
+
+
+async def _look_up(address: str, host: str, port: int, deadline: float) -> list[tuple[str, int]]:
+    """Resolve a host name on the loop: a thread could not stop waiting for it at the deadline."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            found = await loop.getaddrinfo(host, port, type=SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectFailed(address, "the host name was not resolved in time") from None
+    except (OSError, UnicodeError) as error:
+        raise ConnectFailed(address, reason_of(error)) from error
+    return [(str(place[0]), int(place[1])) for *_, place in found]

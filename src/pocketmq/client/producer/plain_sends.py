@@ -1,0 +1,264 @@
+"""The short way of a plain send: one try to the next queue in turn, without asking the rules.
+
+Nearly all sends are plain: nothing about message or producer asks for more than the next queue, and
+the broker stores the message. For those this does what `preparing`, `window`, `publishing`, `tries`
+and `exchange` do together, in one step before the response and one after it. Anything else takes
+the ordinary path: from its start if nothing has been sent yet, and from the end of the first try if
+that brought no receipt.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import DecodeError, Raw
+
+from pocketmq.balance.producer.plan import SendMode
+from pocketmq.balance.producer.retry import TryEnded
+from pocketmq.client.producer.plain_frames import json_text, plain_frame
+from pocketmq.client.producer.publishing import Publication
+from pocketmq.client.producer.requests import Outgoing, Template, read_stored
+from pocketmq.client.producer.tries import Tries
+from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, RequestTimedOut
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
+from pocketmq.model.message import DEFAULT_REGION
+from pocketmq.net import Connection
+from pocketmq.protocol import Command, RequestCode
+
+if TYPE_CHECKING:
+    from pocketmq.client.producer.sending import Sending
+
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_OK = SendStatus.SEND_OK
+_MASK = 0x7FFF_FFFF
+_MOST_REMEMBERED = 4096  # names come from applications: what is cached by them is bounded
+
+Aim: TypeAlias = tuple[Publication, int, MessageQueue, Template, bytes]
+"""Where a plain message goes: topic, turn, queue, its template, and the end of the properties."""
+
+Posted: TypeAlias = tuple[
+    asyncio.Future[Command], int, Connection, float, Message, Publication, MessageQueue, str
+]
+"""A send on its way: response, its number, connection, time; message, topic, queue, its id."""
+
+
+class _PlainTopic(msgspec.Struct, frozen=True):
+    """A topic by the caller's name for it, and the templates of its queues of one route."""
+
+    name: str
+    publication: Publication
+    queues: tuple[MessageQueue, ...]
+    templates: tuple[Template, ...]
+
+
+class PlainMessages:
+    """Decides which messages are plain, and where they go. Any thread may call it."""
+
+    def __init__(self, sending: "Sending") -> None:
+        options, writer = sending.options, sending.exchange.writer
+        self._possible = sending.rule.may_be_plain and writer.is_plain and options.linger is None
+        self._hooks = sending.hooks.hooks
+        self._largest = min(options.compress_from - 1, options.max_message_size)
+        self._preparing = sending.preparing
+        self._publishing = sending.publishing
+        self._template = writer.plain_template
+        self._topics: dict[str, _PlainTopic] = {}
+        self._tails: dict[str | None, bytes] = {}
+
+    def aim(self, message: Message) -> Aim | None:
+        """Return where a message goes if it is plain. No turn is taken by that: see `took`.
+
+        None sends it the ordinary path, which also has the words for what can never be sent.
+        """
+        if type(message) is not Message or self._hooks or not self._possible:
+            return None
+        try:
+            topic = self._topics.get(message.topic)
+        except TypeError:
+            return None
+        if topic is None and (topic := self._find(message.topic)) is None:
+            return None
+        publication = topic.publication
+        queues = publication.queues
+        if queues is not topic.queues:
+            topic = self._renew(topic)
+            queues = topic.queues  # a thread may see a newer route here than above
+        if (
+            not queues
+            or not 0 < len(message.body) <= self._largest
+            or message.keys
+            or message.properties
+            or message.flag
+        ):
+            return None
+        tail = self._tails.get(message.tag)
+        if tail is None:
+            tail = self._tail(message.tag)
+        turn = publication.robin.index + 1 & _MASK
+        place = turn % len(queues)
+        return publication, turn, queues[place], topic.templates[place], tail
+
+    def outgoing(self, message: Message, publication: Publication, unique_id: str) -> Outgoing:
+        """Return a plain message that was sent already, for another try."""
+        return self._preparing.named(message, publication.topic, unique_id)
+
+    def _find(self, name: str) -> "_PlainTopic | None":
+        wire = self._preparing.plain_topic(name)
+        publication = None if wire is None else self._publishing.ready(wire)
+        if publication is None:
+            return None
+        if len(self._topics) >= _MOST_REMEMBERED:
+            self._topics.clear()
+        return self._renew(_PlainTopic(name, publication, (), ()))
+
+    def _renew(self, old: "_PlainTopic") -> "_PlainTopic":
+        queues = old.publication.queues
+        templates = tuple(map(self._template, queues))
+        topic = _PlainTopic(old.name, old.publication, queues, templates)
+        self._topics[old.name] = topic
+        return topic
+
+    def _tail(self, tag: str | None) -> bytes:
+        tail = json_text(self._preparing.tail(tag))
+        if len(self._tails) >= _MOST_REMEMBERED:
+            self._tails.clear()
+        self._tails[tag] = tail
+        return tail
+
+
+class PlainSends:
+    """The plain sends of one producer on its event loop."""
+
+    def __init__(self, sending: "Sending") -> None:
+        session = sending.session
+        self.messages = PlainMessages(sending)
+        self._sending = sending
+        self._aim = self.messages.aim
+        self._window = sending.window
+        self._exchange = sending.exchange
+        self._now = sending.now
+        self._now_ms = session.clock.now_ms
+        self._next_id = sending.preparing.ids.next_parts
+        self._check = session.check
+        self._address = session.brokers.send_address
+        self._addresses = session.addresses
+        self._masters = session.addresses.masters
+        self._connections: dict[str, Connection] = {}  # by broker, while `_masters` stays
+        self._known = session.calls.dialer.known
+        self._timeout = sending.options.send_timeout
+
+    def post(self, message: Message) -> Posted | None:
+        """Send a message if it is plain; None if it takes the ordinary path.
+
+        Every message posted ends with `receipt`, `go_on` or `abandon`, which free its place in
+        the window (the first two unless they raise). Raises `ClientClosed` or `ClientForked`.
+        """
+        try:
+            aim = self._aim(message)
+        except InvalidInput:
+            return None
+        if aim is None:
+            return None
+        self._check()
+        publication, turn, queue, template, tail = aim
+        if self._masters is not self._addresses.masters:
+            self._masters = self._addresses.masters
+            self._connections.clear()
+        connection = self._connections.get(queue.broker_name)
+        if connection is None or connection.closed:
+            connection = self._connection(queue.broker_name)
+        body = message.body
+        if connection is None or not self._window.try_enter(len(body)):
+            return None
+        publication.robin.index = turn
+        try:
+            now_ms = self._now_ms()
+            prefix, number = self._next_id(now_ms)
+            asked = self._now()
+            requests = connection.requests
+            opaque = requests.number()
+            frame, unique_id = plain_frame(
+                template.head, template.middle, tail, prefix, number, body, now_ms, opaque
+            )
+            answer = requests.ask(opaque, frame, _SEND, self._timeout, asked)
+        except BaseException:
+            self._window.leave(len(body))
+            raise
+        return answer, opaque, connection, asked, message, publication, queue, unique_id
+
+    def _connection(self, broker: str) -> Connection | None:
+        """Return the connection to a broker, and remember it while its address stays the same."""
+        try:
+            connection = self._known(self._address(broker))
+        except BrokerNotFound:
+            return None
+        if connection is not None:
+            self._connections[broker] = connection
+        return connection
+
+    def receipt(self, posted: Posted, reply: Command | MQError) -> SendReceipt | None:
+        """End a send that was stored as usual and return its receipt; None calls for `go_on`."""
+        if type(reply) is not Command or reply.code:
+            return None
+        fields = reply.ext_fields
+        if type(fields) is not Raw:
+            return None
+        try:
+            stored = read_stored(fields)
+        except (DecodeError, ValueError):
+            return None
+        _, _, _, asked, message, _, queue, unique_id = posted
+        if stored.queueId != queue.queue_id or stored.batchUniqId is not None:
+            return None
+        receipt = SendReceipt(
+            status=_OK,
+            message_id=unique_id,
+            offset_message_id=stored.msgId,
+            queue=queue,
+            queue_offset=stored.queueOffset,
+            transaction_id=stored.transactionId,
+            recall_handle=stored.recallHandle,
+            region_id=stored.region or DEFAULT_REGION,
+            trace_on=stored.trace_on != "false",
+        )
+        size, window = len(message.body), self._window
+        window.budget.answered(size, asked, self._now(), window.bytes)
+        window.leave(size)
+        return receipt
+
+    def go_on(self, posted: Posted, reply: Command | MQError) -> Coroutine[Any, Any, SendReceipt]:
+        """Return what continues on the ordinary path after this response, or this error.
+
+        Not a coroutine function, so that nothing of the caller holds the error while it runs.
+        """
+        _, _, connection, asked, message, publication, queue, unique_id = posted
+        outgoing = self.messages.outgoing(message, publication, unique_id)
+        outcome: SendReceipt | MQError
+        if isinstance(reply, MQError):
+            outcome = reply
+            if isinstance(reply, RequestTimedOut):
+                self._exchange.timed_out(connection, asked, len(outgoing.body))
+        else:
+            address = connection.remote_address
+            outcome = self._exchange.read(reply, asked, outgoing, queue, address)
+        ended = TryEnded(queue, self._now() - asked, outcome)
+        tries = self._sending.rule.tries(
+            outgoing, publication, None, SendMode.SYNC, self._timeout, asked, ended
+        )
+        return self._make(outgoing, tries)
+
+    async def _make(self, outgoing: Outgoing, tries: Tries) -> SendReceipt:
+        """Make the tries that are left."""
+        try:
+            return await self._sending.finish(outgoing, tries, next(tries))
+        except StopIteration as end:  # there are none: the rules took the outcome as it is
+            receipt: SendReceipt = end.value
+            return receipt
+        finally:
+            self._window.leave(len(outgoing.body))
+
+    def abandon(self, posted: Posted) -> None:
+        """End a send whose caller no longer waits for it."""
+        posted[2].forget(posted[1])
+        self._window.leave(len(posted[4].body))

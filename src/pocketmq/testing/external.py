@@ -1,0 +1,53 @@
+"""A cluster that runs already, as tests see it: what `pocketmq.Cluster` has but for its control.
+
+For `pytest --rocketmq-address HOST:PORT`: the same tests on Apache's brokers, or on a shared
+cluster. What it creates it deletes; nothing else is touched.
+"""
+
+from pocketmq.blocking.admin import Admin
+from pocketmq.embedded.aio import BrokerInfo
+from pocketmq.embedded.inspecting import stored_messages, wait_for_messages
+from pocketmq.model import TopicConfig
+from pocketmq.protocol import ReceivedMessage
+
+
+class ExternalCluster:
+    """A running cluster, by the address of its name server."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._created: list[str] = []
+
+    @property
+    def brokers(self) -> dict[str, BrokerInfo]:
+        """The brokers by name. Their processes are unknown, so `pid` is None."""
+        with Admin(self.address) as admin:
+            return {
+                place.broker: BrokerInfo(name=place.broker, address=place.address, pid=None)
+                for place in admin.brokers.all()
+                if place.is_master
+            }
+
+    def create_topic(self, name: str, queues: int = 8) -> str:
+        """Create a topic with `queues` queues on each broker, and return its name."""
+        config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+        with Admin(self.address) as admin:
+            admin.topics.create(config).all()
+        self._created.append(name)
+        return name
+
+    def messages(self, topic: str) -> list[ReceivedMessage]:
+        """Return the messages of a topic; see `Cluster.messages`."""
+        return stored_messages(self.address, topic)
+
+    def wait_for(self, topic: str, count: int, timeout: float = 10.0) -> list[ReceivedMessage]:
+        """Return the messages of a topic as soon as there are `count`; raises `TimeoutError`."""
+        return wait_for_messages(self.address, topic, count, timeout)
+
+    def reset(self) -> None:
+        """Delete the topics that were created here."""
+        created, self._created = self._created, []
+        with Admin(self.address) as admin:
+            for topic in created:
+                for cluster in admin.topics.clusters(topic):
+                    admin.topics.delete(topic, cluster).all()

@@ -1,0 +1,168 @@
+"""Input for the fuzzer: for each function of the core what makes arguments by chance.
+
+Add a function here when you add one to the core: a few sound inputs, damaged at random.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from pocketmq.model import Message
+from pocketmq.protocol import Command, DeliveryContext
+from pocketmq.protocol.batch import BatchEntry, encode_batch
+from pocketmq.protocol.frame import FRAME_LIMIT
+from pocketmq.protocol.peers import Language
+from pocketmq.protocol.records import Record, encode_record, pack_record
+from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_ODD = (0, 1, 2, 22, 91, 127, 128, 255)
+_WORDS = (b"TAGS", b"KEYS", b"UNIQ_KEY", b"\x01", b"\x02", b"k", b"\xff", "ä".encode(), b"\0", b"a")
+
+
+def damaged(random: Random, sound: bytes) -> bytes:
+    """Return bytes with some of them changed, cut off, left out or repeated; or others."""
+    if random.random() < 0.05:
+        return random.randbytes(random.randrange(300))
+    raw = bytearray(sound)
+    for _ in range(random.randrange(4) if raw else 0):
+        value = random.choice(_ODD) if random.random() < 0.5 else random.randrange(256)
+        raw[random.randrange(len(raw))] = value
+    at = random.randrange(len(raw) + 1)
+    kind = random.randrange(6)
+    if kind == 0:
+        del raw[at:]
+    elif kind == 1:
+        raw += raw[at:]
+    elif kind == 2:
+        del raw[at : at + random.randrange(1, 9)]
+    return bytes(raw)
+
+
+def _text(random: Random) -> bytes:
+    return b"".join(random.choices(_WORDS, k=random.randrange(12)))
+
+
+def _number(random: Random, bits: int) -> int:
+    edge = 1 << bits - 1
+    return random.choice([0, 1, -1, edge - 1, -edge, random.randrange(-edge, edge)])
+
+
+def _record(random: Random) -> Record:
+    return Record(
+        topic=b"t" * random.choice([0, 1, 6, 127, 128]),
+        body=random.randbytes(random.choice([0, 1, 100, 1024, 1025])),
+        property_bytes=_text(random),
+        queue_id=_number(random, 32),
+        flag=_number(random, 32),
+        sys_flag=random.choice([0, 0, 0, 1, 64, 128, _number(random, 32)]),
+        born_timestamp_ms=_number(random, 64),
+        born_host=bytes(random.choice([8, 8, 20])),
+        reconsume_times=_number(random, 32),
+        queue_offset=_number(random, 64),
+        store_host=bytes(random.choice([8, 8, 20])),
+        body_crc=random.choice([None, None, None, 0, 5]),
+    )
+
+
+def plain_messages(random: Random) -> Call:
+    kinds = [V1, V1, V6_HOSTS, STORED_BY_JAVA, encode_record(_record(random))]
+    body = damaged(random, b"".join(random.choices(kinds, k=random.randrange(5))))
+    return (body, DeliveryContext("broker-a", offset_delta=_number(random, 64))), {}
+
+
+def pack_batch(random: Random) -> Call:
+    entries = [
+        BatchEntry(random.randbytes(random.randrange(40)), _text(random), _number(random, 32))
+        for _ in range(random.randrange(5))
+    ]
+    if random.random() < 0.3:
+        entries = entries[:1] * random.randrange(12)  # many that are alike
+    body = damaged(random, encode_batch(entries))
+    places = random.choice([0, 50, 2**63 - 100]), random.choice([0, 1 << 40, 2**63 - 100, -1])
+    options = {"store_timestamp_ms": _number(random, 64), "store_host": bytes(8)}
+    return (body, _record(random), *places), options
+
+
+def encode_numbered(random: Random) -> Call:
+    def message() -> Message:
+        properties: dict[str, str] = {}
+        keys = random.choice([(), ("k1",), ["k1", "k2"]])
+        tag = random.choice([None, "tag", _text(random).decode("utf-8", "replace")])
+        made = Message("T", random.randbytes(20), tag, keys, properties, _number(random, 32))
+        if random.random() < 0.3:  # it would refuse some of these
+            properties[_text(random).decode("utf-8", "replace")] = "value"
+        return made
+
+    batch = [message() for _ in range(random.randrange(4))]
+    steps = [random.randrange(70_000) for _ in range(len(batch) + (random.random() < 0.05))]
+    return (batch, "7F000001004D000000050001ABCD", steps), {}
+
+
+def cut_commands(random: Random) -> Call:
+    def command() -> bytes:
+        fields = {
+            _text(random).decode("utf-8", "replace"): "value" for _ in range(random.randrange(3))
+        }
+        return Command(
+            random.choice([0, 10, 310]),
+            _number(random, 32),
+            random.randrange(4),
+            random.choice([Language.PYTHON, Language.JAVA, None]),
+            remark=random.choice([None, "", "why", "ä", _text(random).decode("utf-8", "replace")]),
+            ext_fields=random.choice([None, {}, fields]),
+            body=random.randbytes(random.randrange(20)),
+            serialize=random.choice([0, 0, 0, 1]),
+        ).encode()
+
+    data = damaged(random, b"".join(command() for _ in range(random.randrange(4))))
+    return (data, random.randrange(3) * 4, random.choice([100, FRAME_LIMIT, FRAME_LIMIT])), {}
+
+
+def words_of_records(random: Random) -> Call:
+    start, data = random.choice([0, 1 << 31, 1 << 40]), b""
+    for _ in range(random.randrange(5)):
+        time = random.choice([5, 5, 6, 4])
+        data += pack_record(_record(random), 0, start + len(data), time, bytes(8))
+    modulus = random.choice([268435459, 536870909])
+    return (damaged(random, data), start, modulus, random.choice([-(2**63) + 1, 5])), {}
+
+
+def plain_frame(random: Random) -> Call:
+    head, middle, tail = (damaged(random, b'{"code":310,"extFields":{"f":"') for _ in range(3))
+    prefix = random.choice(["7F000001004D000000050001ABCD", ""])
+    body = random.randbytes(random.randrange(200))
+    numbers = _number(random, 64), _number(random, 32)
+    return (head, middle, tail, prefix, random.randrange(70_000), body, *numbers), {}
+
+
+def stored_answer(random: Random) -> Call:
+    fields = {"msgId": "AB" * 16, "queueId": "3", "queueOffset": str(_number(random, 64))}
+    more = {
+        "transactionId": "CD",
+        "batchUniqId": "EF",
+        "recallHandle": "handle",
+        "MSG_REGION": random.choice(["", "eu"]),
+        "TRACE_ON": random.choice(["true", "false"]),
+    }
+    fields |= {name: more[name] for name in more if random.random() < 0.3}
+    answer = Command(
+        random.choice([0, 0, 0, 1]),
+        7,
+        random.choice([1, 1, 3, 0]),
+        remark=random.choice([None, None, "ä"]),
+        ext_fields=fields,
+        serialize=random.choice([0, 0, 0, 1]),
+    )
+    return (damaged(random, answer.encode()), random.choice([7, 7, 7, 8])), {}
+
+
+FUZZED: dict[str, Callable[[Random], Call]] = {
+    "cut_commands": cut_commands,
+    "encode_numbered": encode_numbered,
+    "pack_batch": pack_batch,
+    "plain_frame": plain_frame,
+    "plain_messages": plain_messages,
+    "stored_answer": stored_answer,
+    "words_of_records": words_of_records,
+}

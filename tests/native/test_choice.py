@@ -1,0 +1,87 @@
+"""Which path runs is chosen once, at import, and said by the command."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pocketmq import native
+
+IMPORT_ALL = """
+import pkgutil, importlib, pocketmq
+for found in pkgutil.walk_packages(pocketmq.__path__, "pocketmq."):
+    if found.name.split(".")[1] in {"protocol", "store", "net", "client", "broker", "blocking"}:
+        importlib.import_module(found.name)
+"""
+NOT_INSTALLED = "import sys; sys.modules['pocketmq_core'] = None\n"
+OF_ANOTHER_VERSION = """
+import sys, types
+core = sys.modules["pocketmq_core"] = types.ModuleType("pocketmq_core")
+core.API, core.__version__, core.pack_batch = 0, "0.0.9", None
+"""
+ASK = "from pocketmq.cli import run; run(['--version'])\n"
+SEND_ONE = """
+from pocketmq.protocol.batch_records import pack_batch
+from pocketmq.protocol.records import Record
+print(pack_batch(b"", Record(topic=b"T", body=b""), 0, 0, store_timestamp_ms=0, store_host=bytes(8)).data)
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if name != "POCKETMQ_PURE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=kept | environment,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_command_names_the_native_core() -> None:
+    core = pytest.importorskip("pocketmq_core")
+    assert core.API == native.API, "build the core again"
+    assert run(ASK) == f"pocketmq 0.1.0, native core {core.__version__}\n"
+    assert run(ASK, POCKETMQ_PURE="0") == run(ASK, POCKETMQ_PURE="") == run(ASK)
+
+
+@pytest.mark.parametrize(
+    ("before", "environment", "why"),
+    [
+        ("", {"POCKETMQ_PURE": "1"}, "POCKETMQ_PURE is set"),
+        (NOT_INSTALLED, {}, "pocketmq-core is not installed"),
+        (
+            OF_ANOTHER_VERSION,
+            {},
+            "pocketmq-core 0.0.9 does not fit this version of pocketmq",
+        ),
+    ],
+)
+def test_without_it_pure_python_runs_and_the_command_says_why(
+    before: str, environment: dict[str, str], why: str
+) -> None:
+    said = f"pocketmq 0.1.0, pure Python ({why})\n"
+    assert run(before + SEND_ONE + ASK, **environment) == "b''\n" + said
+
+
+def test_every_function_of_the_core_has_a_pure_one_of_the_same_name() -> None:
+    """Names that begin with an upper-case letter are types and constants."""
+    core = pytest.importorskip("pocketmq_core")
+    from tests.native.both import functions  # is skipped as a whole without the core
+
+    code = IMPORT_ALL + "from pocketmq import native\nprint(*sorted(native.pure))"
+    assert run(code).split() == run(code, POCKETMQ_PURE="1").split() == functions(core)
+
+
+def test_pure_functions_are_those_that_run_without_the_core() -> None:
+    code = IMPORT_ALL + (
+        "from pocketmq import native\n"
+        "from pocketmq.protocol import batch_records\n"
+        "print(batch_records.pack_batch is native.pure['pack_batch'])"
+    )
+    assert run(code, POCKETMQ_PURE="1") == "True\n"
+    if native.core is not None:
+        assert run(code) == "False\n"

@@ -1,0 +1,160 @@
+"""Plain sends by the core and by the pure functions: the same frames, the same receipts."""
+
+import json
+import struct
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pocketmq.client.producer.plain_frames import json_text, plain_frame
+from pocketmq.client.producer.requests import Outgoing, RequestWriter
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.model import MessageQueue
+from pocketmq.protocol.message_ids import UniqueIds
+from tests.native.both import damaged, same
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+INT32 = st.integers(-(2**31), 2**31 - 1)
+HEXADECIMAL = st.text("0123456789ABCDEF", max_size=52)
+
+
+PARTS = st.tuples(
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+    HEXADECIMAL | st.text(max_size=8),
+    INT64,
+    st.binary(max_size=300),
+    INT64,
+    INT64,
+)
+
+
+@given(PARTS)
+def test_any_parts_make_the_same_frame(parts: tuple[Any, ...]) -> None:
+    same("plain_frame", *parts)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(TEXT, TEXT, TEXT, INT32, TEXT, st.binary(min_size=1, max_size=50), INT64, INT32)
+def test_the_frame_is_what_the_writer_of_requests_makes(
+    group: str,
+    topic: str,
+    broker: str,
+    queue_id: int,
+    tag: str,
+    body: bytes,
+    born_ms: int,
+    opaque: int,
+) -> None:
+    writer = RequestWriter(group, ProducerOptions(group="g"))
+    queue = MessageQueue(topic, broker, queue_id)
+    template = writer.plain_template(queue)
+    ids = UniqueIds(bytes(4), 7, 8, first=65_530)
+    prefix, number = ids.next_parts(1_700_000_000_123)
+    tail = f"\2WAIT\1true\2TAGS\1{tag}"
+    frame, unique_id = plain_frame(
+        template.head, template.middle, json_text(tail), prefix, number, body, born_ms, opaque
+    )
+    outgoing = Outgoing(topic, body, f"UNIQ_KEY\1{unique_id}{tail}", unique_id)
+    assert frame == writer.frame(outgoing, queue, opaque, born_ms)
+    assert len(unique_id) == 32
+
+
+# Values as brokers write them, and as nobody should
+NUMBERS = (
+    st.integers(-5, 70_000).map(str)
+    | st.integers(-(2**66), 2**66).map(str)
+    | st.sampled_from(["", "-", "-0", "00", "01", "+1", " 1", "1.0", "1e2", "9" * 18, "9" * 19])
+)
+WORDS = st.sampled_from(
+    ["true", "false", "", "DefaultRegion", "eu", "é", "a\tb", '"', "\\", "\x7f"]
+)
+IDS = HEXADECIMAL | TEXT
+FIELDS = st.fixed_dictionaries(
+    {"queueId": NUMBERS | st.integers(0, 9), "msgId": IDS, "queueOffset": NUMBERS},
+    optional={
+        "transactionId": IDS | st.none(),
+        "TRACE_ON": WORDS,
+        "MSG_REGION": WORDS | st.none(),
+        "recallHandle": IDS,
+        "batchUniqId": IDS,
+        "more": WORDS | st.integers() | st.lists(st.integers(), max_size=2),
+    },
+)
+HEADERS = st.fixed_dictionaries(
+    {
+        "code": st.sampled_from([0, 0, 0, 10, 1, "0", -0.0]),
+        "extFields": FIELDS | st.none() | st.just({}),
+        "flag": st.sampled_from([1, 1, 1, 0, 3, 2**31, "1", True]),
+        "opaque": st.sampled_from([77, 77, 77, 78, -77, 77.0, "77", 2**32 + 77]),
+    },
+    optional={
+        "language": st.sampled_from(["JAVA", "PYTHON", 3]),
+        "version": st.sampled_from([477, 2**31]),
+        "serializeTypeCurrentRPC": st.just("JSON"),
+        "remark": st.none() | TEXT,
+    },
+)
+
+
+def framed(header: bytes, body: bytes = b"") -> bytes:
+    return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> bytes:
+    header = draw(HEADERS)
+    keys = draw(st.permutations(list(header)))
+    spaced = draw(st.sampled_from([(",", ":"), (",", ":"), (", ", ": ")]))
+    ascii_only = draw(st.booleans())
+    text = json.dumps(
+        {key: header[key] for key in keys}, separators=spaced, ensure_ascii=ascii_only
+    )
+    if draw(st.integers(0, 9)) == 0:  # a key that comes twice
+        text = text[:-1] + ',"code":0}'
+    return framed(text.encode("utf-8", "surrogatepass"), draw(st.sampled_from([b"", b"", b"x"])))
+
+
+PLAIN = (
+    b'{"code":0,"extFields":{"queueId":"3","transactionId":"7F","TRACE_ON":"true",'
+    b'"MSG_REGION":"DefaultRegion","msgId":"7F00","queueOffset":"12"},"flag":1,'
+    b'"language":"PYTHON","opaque":77,"serializeTypeCurrentRPC":"JSON","version":477}'
+)
+
+
+@given(answers())
+@example(framed(PLAIN))
+@example(framed(PLAIN.replace(b'"3"', b'"-2147483648"')))
+@example(framed(PLAIN.replace(b'"3"', b'"2147483648"')))
+@example(framed(PLAIN.replace(b'"12"', b'"9223372036854775808"')))
+@example(framed(PLAIN.replace(b'"queueId":"3"', b'"queueId":"3","queueId":"4"')))
+@example(framed(PLAIN.replace(b'"true"', b'"false"')))
+@example(framed(PLAIN.replace(b'"DefaultRegion"', b'""')))
+@example(framed(PLAIN + b" "))
+@example(framed(PLAIN)[:-1])
+@example(framed(PLAIN) + framed(PLAIN))
+def test_responses_are_read_alike(data: bytes) -> None:
+    same("stored_answer", data, 77)
+
+
+@given(st.data())
+def test_damaged_responses_are_read_alike(data: st.DataObject) -> None:
+    raw = data.draw(damaged(PLAIN))
+    same("stored_answer", framed(raw) if data.draw(st.booleans()) else raw, 77)
+    same("stored_answer", data.draw(damaged(framed(PLAIN))), 77)
+
+
+@given(st.binary(max_size=64), INT64)
+def test_any_bytes_are_read_alike(data: bytes, opaque: int) -> None:
+    same("stored_answer", data, opaque)
+
+
+def test_a_usual_response_is_read_by_the_core_itself() -> None:
+    kind, value = same("stored_answer", framed(PLAIN), 77)
+    assert kind == "returned"
+    assert [each for _, each in value[1:]] == ["7F00", 3, 12, "7F", None, "DefaultRegion", True]
+    assert same("stored_answer", framed(PLAIN), 78) == ("returned", (type(None), None))
