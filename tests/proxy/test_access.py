@@ -1,7 +1,11 @@
 """Who may do what through the proxy, and by which connection."""
 
+import asyncio
 import gc
 import hmac
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.errors import CannotStart, InvalidInput
-from pocketmq.net import ServerTls
+from pocketmq.net import ServerTls, TlsMode
 from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 from pocketmq.proxy.access import ProxyAccess
 from pocketmq.proxy.server import Proxy
@@ -159,22 +163,58 @@ def trusting(root: str) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(Path(root).read_bytes())
 
 
-async def test_with_tls_the_client_verifies_the_proxy(tmp_path: Path) -> None:
+async def test_clients_use_tls_or_not_as_they_like(tmp_path: Path) -> None:
+    """As on Apache's port; a client that wants to verify it needs a certificate that was given."""
     made = make_certificates(tmp_path)
-    trusted = trusting(made.root)
+    async with served_over(made.serving()) as address:
+        async with grpc.aio.secure_channel(address, trusting(made.root)) as channel:
+            assert code(await Peer(channel, address).send("normal", b"x")) == "OK"
+        async with grpc.aio.insecure_channel(address) as channel:
+            assert code(await Peer(channel, address).send("normal", b"x")) == "OK"
+
+
+async def test_without_a_certificate_there_is_a_self_signed_one() -> None:
     async with serving() as served:
-        options = ClientOptions(name_servers=served.cluster.address)
-        proxy = Proxy(options, port=0, tls=made.serving())
-        await proxy.start()
-        try:
-            async with grpc.aio.secure_channel(proxy.address, trusted) as channel:
-                assert code(await Peer(channel, proxy.address).send("normal", b"x")) == "OK"
-            async with grpc.aio.insecure_channel(proxy.address) as channel:
-                method = channel.unary_unary(f"/{SERVICE}/QueryRoute")
-                call = method(b"", timeout=5)
-                assert await call.code() is grpc.StatusCode.UNAVAILABLE
-        finally:
-            await proxy.stop()
+        host, _, port = served.proxy.address.rpartition(":")
+        shown = await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)))
+        trusted = grpc.ssl_channel_credentials(shown.encode())
+        named = [("grpc.ssl_target_name_override", "localhost")]
+        async with grpc.aio.secure_channel(served.proxy.address, trusted, named) as channel:
+            assert code(await Peer(channel, served.proxy.address).send("normal", b"x")) == "OK"
+
+
+async def test_an_enforcing_proxy_serves_no_plain_client(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    async with served_over(made.serving(TlsMode.ENFORCING)) as address:
+        async with grpc.aio.secure_channel(address, trusting(made.root)) as channel:
+            assert code(await Peer(channel, address).send("normal", b"x")) == "OK"
+        async with grpc.aio.insecure_channel(address) as channel:
+            method = channel.unary_unary(f"/{SERVICE}/QueryRoute")
+            call = method(b"", timeout=5)
+            assert await call.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_disabled_tls_leaves_the_port_to_grpc() -> None:
+    async with (
+        served_over(ServerTls(mode=TlsMode.DISABLED)) as address,
+        grpc.aio.insecure_channel(address) as channel,
+    ):
+        assert code(await Peer(channel, address).send("normal", b"x")) == "OK"
+        host, _, port = address.rpartition(":")
+        with pytest.raises(OSError):  # noqa: PT011 - as TLS sees an answer that is none
+            await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)), timeout=5)
+
+
+async def test_calls_on_the_port_inside_are_refused() -> None:
+    """It is on loopback, where any process of this machine finds it."""
+    async with serving() as served:
+        front = served.proxy._front
+        assert front is not None
+        address = str(front._inside)
+        async with grpc.aio.insecure_channel(address) as channel:
+            peer = Peer(channel, address)
+            assert code(await peer.send("normal", b"x")) == "FORBIDDEN"
+            assert await peer.telemetry().code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_tls_files_that_do_not_fit_are_refused_at_the_start(tmp_path: Path) -> None:
@@ -184,9 +224,19 @@ async def test_tls_files_that_do_not_fit_are_refused_at_the_start(tmp_path: Path
         other = ServerTls(cert=made.server, key=made.client_key)
         with pytest.raises(InvalidInput, match="TLS cannot use"):
             await Proxy(options, port=0, tls=other).start()
-        locked = ServerTls(cert=made.server, key=made.server_key, key_password="x")
-        with pytest.raises(InvalidInput, match="without a password"):
-            await Proxy(options, port=0, tls=locked).start()
+
+
+@asynccontextmanager
+async def served_over(tls: ServerTls) -> AsyncIterator[str]:
+    """Run a further proxy, with a TLS of its own."""
+    async with serving() as served:
+        options = ClientOptions(name_servers=served.cluster.address)
+        proxy = Proxy(options, port=0, tls=tls)
+        await proxy.start()
+        try:
+            yield proxy.address
+        finally:
+            await proxy.stop()
 
 
 async def test_a_port_in_use_is_said_at_the_start() -> None:

@@ -15,7 +15,7 @@ from pocketmq.model.route import BrokerData, QueueData, TopicRoute
 from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.proxy.translation.bodies import zlib_of
-from pocketmq.proxy.translation.caller import read_caller
+from pocketmq.proxy.translation.caller import peer_address, read_caller
 from pocketmq.proxy.translation.incoming import resource
 from pocketmq.proxy.translation.kinds import TopicKind
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -251,10 +251,10 @@ def test_a_namespace_stands_apart_from_the_name() -> None:
 @pytest.mark.parametrize("client_id", ["", " ", "x" * 513, "a\nb"])
 def test_a_client_must_name_itself(client_id: str) -> None:
     with pytest.raises(CallRefused):
-        read_caller([("x-mq-client-id", client_id)], "ipv4:1.2.3.4:5")
+        read_caller([("x-mq-client-id", client_id)], "1.2.3.4:5")
 
 
 def test_the_address_of_a_caller_is_host_and_port() -> None:
     fields: list[tuple[str, str | bytes]] = [("x-mq-client-id", "c"), ("binary-bin", b"x")]
-    assert read_caller(fields, "ipv4:1.2.3.4:5").address == "1.2.3.4:5"
-    assert read_caller(fields, "ipv6:%5B::1%5D:5").address == "[::1]:5"
+    assert read_caller(fields, peer_address("ipv4:1.2.3.4:5")).address == "1.2.3.4:5"
+    assert read_caller(fields, peer_address("ipv6:%5B::1%5D:5")).address == "[::1]:5"

@@ -6,8 +6,8 @@ from typing import Self
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.child_server import ChildServer
-from pocketmq.cli.proxy import PORT
-from pocketmq.embedded.grpc_service import MISSING, grpc_installed
+from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
+from pocketmq.embedded.grpc_service import MISSING, grpc_installed, grpc_tls
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
@@ -28,13 +28,12 @@ class GrpcPart:
     def chosen(cls, host: str, port: int | None, settings: ClusterSettings) -> Self | None:
         """Return the proxy for a port; without one, for Apache's port or else any free one.
 
-        None, with a line in the log, if nobody asked for it and its packages are missing. Raises
+        None if no port was asked for and its packages are missing; see `log_missing`. Raises
         `CannotStart` if they are missing for a port that was asked for.
         """
         if not grpc_installed():
             if port is not None:
                 raise CannotStart("the proxy", MISSING)
-            logger.info("gRPC clients are not served; %s", MISSING)
             return None
         if port is None:
             port = PORT if _is_free(host, PORT) else 0
@@ -44,16 +43,17 @@ class GrpcPart:
         """Start it in front of a cluster that serves, and return its address."""
         options = supervisor.own_options
         assert options is not None
+        config = BrokerConfig.from_properties(self._settings.config)
         arguments = ["--host", self._host, "--port", str(self._port)]
         arguments += ["--log-level", self._settings.log.level]
-        secrets = {}
+        if self._settings.log.as_json:
+            arguments.append("--log-json")
+        if config.authentication_enabled:
+            arguments.append("--access-control")
+        secrets = {TLS_VARIABLE: ProxyTls(serve=grpc_tls(config), reach=options.tls).to_json()}
         if options.credentials is not None:
             secrets["POCKETMQ_ACCESS_KEY"] = options.credentials.access_key
             secrets["POCKETMQ_SECRET_KEY"] = options.credentials.secret_key
-        if BrokerConfig.from_properties(self._settings.config).authentication_enabled:
-            arguments.append("--access-control")
-        if options.tls is not None:
-            arguments.append("--tls-no-verify")  # it connects to this machine only
         self._child = ChildServer("proxy", "proxy", *arguments, secrets=secrets)
         return await self._child.start(options.name_servers)
 
@@ -66,6 +66,11 @@ class GrpcPart:
         """Kill it without waiting."""
         if self._child is not None:
             self._child.kill_now()
+
+
+def log_missing() -> None:
+    """Log how to get the gRPC service."""
+    logger.info("gRPC clients are not served: %s", MISSING)
 
 
 def _is_free(host: str, port: int) -> bool:

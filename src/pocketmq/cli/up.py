@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pocketmq.cli import server_options as servers
-from pocketmq.cli.grpc_part import GrpcPart
+from pocketmq.cli.grpc_part import GrpcPart, log_missing
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import LogSettings, StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
@@ -104,6 +104,8 @@ def command(
     loops.loop_maker()  # imports what it needs, once for all brokers
     supervisor = Supervisor(settings, fork_brokers(settings.names))
     log = set_up_logging(settings.log)
+    if grpc is None and not no_grpc:
+        log_missing()
     loops.run(_serve(supervisor, grpc, dashboard, log, chosen=run.chosen))
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
+from pocketmq.net import ServerTls, TlsMode
 
 if TYPE_CHECKING:
     from pocketmq.proxy.server import Proxy
 
-PACKAGES = ("grpc", "grpc_health", "grpc_reflection")
+PACKAGES = ("grpc", "grpc_health", "grpc_reflection", "cryptography")
 MISSING = "packages are missing: pip install 'pocketmq[grpc]'"
 
 
@@ -36,11 +37,12 @@ class GrpcService:
 
         options = self._supervisor.own_options
         assert options is not None
-        guarded = BrokerConfig.from_properties(self._supervisor.settings.config)
+        config = BrokerConfig.from_properties(self._supervisor.settings.config)
         access = ProxyAccess(
-            authenticate=guarded.authentication_enabled, authorize=guarded.authorization_enabled
+            authenticate=config.authentication_enabled, authorize=config.authorization_enabled
         )
-        proxy = Proxy(options, host=self._host, port=port, access=access)
+        tls = grpc_tls(config)
+        proxy = Proxy(options, host=self._host, port=port, access=access, tls=tls)
         await proxy.start()
         self._proxy = proxy
 
@@ -49,6 +51,17 @@ class GrpcService:
         proxy, self._proxy = self._proxy, None
         if proxy is not None:
             await proxy.stop()
+
+
+def grpc_tls(config: BrokerConfig) -> ServerTls | None:
+    """Return the TLS of the gRPC port: as the brokers', but self-signed without a certificate.
+
+    None means that. Raises `InvalidInput` for a combination that cannot work.
+    """
+    tls = config.server_tls()
+    if tls is None and config.tls_server_mode.lower() == TlsMode.DISABLED:
+        return ServerTls(mode=TlsMode.DISABLED)
+    return tls
 
 
 def grpc_installed() -> bool:

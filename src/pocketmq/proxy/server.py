@@ -1,8 +1,6 @@
 """A running proxy: the gRPC server, its client session, its timers."""
 
 import logging
-import time
-from pathlib import Path
 from typing import Self
 
 import grpc
@@ -12,22 +10,28 @@ from pocketmq.client.clock import Clock, SystemClock, new_random
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import CannotStart, InvalidInput
+from pocketmq.errors import CannotStart, ListenFailed
 from pocketmq.net.address import Address
-from pocketmq.net.tls import ClientAuth, Contexts, ServerTls
+from pocketmq.net.handshake import Handshake
+from pocketmq.net.limits import Limits
+from pocketmq.net.tls import ServerTls
 from pocketmq.proxy.access import AccessGate, ProxyAccess
 from pocketmq.proxy.cached_cluster import CachedCluster
 from pocketmq.proxy.clients import Clients
+from pocketmq.proxy.front import INSIDE, Front
 from pocketmq.proxy.health import ProxyHealth, add_health
+from pocketmq.proxy.port_tls import port_tls
 from pocketmq.proxy.renewals import Renewals
 from pocketmq.proxy.service_table import generic_handler
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.target_queues import TargetQueues
+from pocketmq.proxy.translation.caller import peer_address
 from pocketmq.proxy.translation.limits import ProxyLimits
 
 logger = logging.getLogger("pocketmq.proxy")
 
 DEFAULT_PORT = 8081
+_ANY_INSIDE = Address(INSIDE, 0)
 _STOP_GRACE = 1.0
 _SWEEP = 5.0
 
@@ -36,7 +40,8 @@ class Proxy:
     """RocketMQ 5's gRPC service in front of a cluster. Belongs to one event loop.
 
     `options` say how to reach the cluster; with access control, as which super user. Port 0 is any
-    free one. With `tls` all clients must use it.
+    free one. Clients may use TLS or not, unless `tls` says otherwise; without it the certificate is
+    self-signed.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Proxy:
         limits: ProxyLimits | None = None,
         access: ProxyAccess | None = None,
         tls: ServerTls | None = None,
+        network: Limits | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._options = options
@@ -55,9 +61,11 @@ class Proxy:
         self._port = port
         self._limits = limits or ProxyLimits()
         self._access = access or ProxyAccess()
-        self._tls = tls
+        self._tls = port_tls(tls)
+        self._network = network or Limits()
         self._clock = clock or SystemClock()
         self._lease: Lease | None = None
+        self._front: Front | None = None
         self._server: grpc.aio.Server | None = None
         self._clients: Clients | None = None
         self._tasks: Tasks | None = None
@@ -86,11 +94,16 @@ class Proxy:
 
     async def stop(self) -> None:
         """End all calls, unregister all clients and leave the cluster."""
+        front, self._front = self._front, None
+        if front is not None:
+            front.stop_listening()
         if self._health is not None:
             await self._health.leave()
         server, self._server = self._server, None
         if server is not None:
             await server.stop(_STOP_GRACE)
+        if front is not None:
+            await front.close()
         clients, self._clients = self._clients, None
         if clients is not None:
             await clients.close()
@@ -107,6 +120,8 @@ class Proxy:
         self._clients = clients = Clients(self._options, self._clock, random)
         renewals = Renewals(session, tasks, self._limits, self._clock)
         clients.on_gone = renewals.release
+        if self._tls is not None:
+            self._front = Front(Handshake(self._tls, (), self._network), self._network)
         return ProxyState(
             cluster=CachedCluster(session),
             clients=clients,
@@ -115,11 +130,11 @@ class Proxy:
             tasks=tasks,
             limits=self._limits,
             clock=self._clock,
+            address_of=peer_address if self._front is None else self._front.address_of,
         )
 
     async def _listen(self, state: ProxyState) -> None:
         size = self._limits.largest_request
-        credentials = None if self._tls is None else _credentials(self._tls)
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", size),
@@ -131,28 +146,22 @@ class Proxy:
         gate = AccessGate(state.cluster.session, self._access)
         server.add_generic_rpc_handlers((generic_handler(state, gate.admit),))
         self._health = await add_health(server)
-        wanted = str(Address(self._host, self._port))
+        wanted = Address(self._host, self._port)
         try:
-            if credentials is None:
-                port = server.add_insecure_port(wanted)
-            else:
-                port = server.add_secure_port(wanted, credentials)
+            port = server.add_insecure_port(str(wanted if self._front is None else _ANY_INSIDE))
         except RuntimeError as error:
             await server.start()  # one that never ran cannot be stopped, and keeps its threads
             raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
         await server.start()
+        if self._front is not None:
+            try:
+                port = (await self._front.listen(*wanted, inside=port)).port
+            except ListenFailed as error:
+                text = f"it cannot listen on {wanted}: {error.reason}"
+                raise CannotStart("the proxy", text) from error
         self.address = str(Address(self._host, port))
-        logger.info("proxy listens: address=%s", self.address)
-
-
-def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """Return what a TLS port needs. Raises `InvalidInput` if the files are unusable."""
-    Contexts(tls, time.monotonic)  # gRPC takes files that do not match and fails at each handshake
-    certificate = Path(tls.cert).read_bytes()
-    key = Path(tls.key or tls.cert).read_bytes()
-    trusted = Path(tls.trust).read_bytes() if tls.trust else None
-    if tls.key_password:
-        raise InvalidInput("gRPC reads no encrypted key: give the proxy a key without a password")
-    return grpc.ssl_server_credentials(
-        [(key, certificate)], trusted, tls.client_auth is ClientAuth.REQUIRE
-    )
+        mode = "disabled" if self._tls is None else str(self._tls.mode)
+        certificate = (self._tls.cert or "self-signed") if self._tls is not None else "none"
+        logger.info(
+            "proxy listens: address=%s tls=%s certificate=%s", self.address, mode, certificate
+        )

@@ -90,7 +90,7 @@ class _Calls:
     def one(self, serve: Unary) -> Callable[[bytes, _Context], Awaitable[Any]]:
         async def call(raw: bytes, context: _Context) -> Any:
             try:
-                caller = _caller(context)
+                caller = self._caller(context)
                 request = self._read(raw)
                 await self._admit(caller, request)
                 return await serve(self._state, caller, request)
@@ -102,7 +102,7 @@ class _Calls:
     def many(self, serve: Streaming) -> Callable[[bytes, _Context], AsyncIterator[Any]]:
         async def call(raw: bytes, context: _Context) -> AsyncIterator[Any]:
             try:
-                caller = _caller(context)
+                caller = self._caller(context)
                 request = self._read(raw)
                 await self._admit(caller, request)
                 async for each in serve(self._state, caller, request, context.time_remaining()):
@@ -114,7 +114,7 @@ class _Calls:
 
     async def telemetry(self, commands: AsyncIterator[bytes], context: _Context) -> None:
         try:
-            caller = _caller(context)
+            caller = self._caller(context)
             await clients.telemetry(
                 self._state, caller, self._admitted(caller, commands), context.write
             )
@@ -153,6 +153,6 @@ class _Calls:
         logger.error("call failed: request=%s", self._request.DESCRIPTOR.name, exc_info=error)
         return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
 
-
-def _caller(context: _Context) -> Caller:
-    return read_caller(context.invocation_metadata() or (), context.peer())
+    def _caller(self, context: _Context) -> Caller:
+        address = self._state.address_of(context.peer())
+        return read_caller(context.invocation_metadata() or (), address)

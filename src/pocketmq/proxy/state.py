@@ -1,5 +1,7 @@
 """What all calls of a proxy share."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from pocketmq.client.clock import Clock
@@ -21,3 +23,5 @@ class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Tasks
     limits: ProxyLimits
     clock: Clock
+    address_of: Callable[[str], str]
+    """Returns the address of a call's client, by gRPC's name of the peer; raises `CallRefused`."""

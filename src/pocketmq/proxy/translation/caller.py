@@ -22,8 +22,8 @@ class Caller(msgspec.Struct, frozen=True):
     authorization: str = ""
 
 
-def read_caller(metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Caller:
-    """Return the client of a call; `peer` is what gRPC calls its address.
+def read_caller(metadata: Iterable[tuple[str, str | bytes]], address: str) -> Caller:
+    """Return the client of a call that comes from an address.
 
     Raises `CallRefused` if the client does not name itself.
     """
@@ -35,7 +35,7 @@ def read_caller(metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Calle
         raise CallRefused(d.Code.BAD_REQUEST, "client id is too long or not printable")
     return Caller(
         client_id,
-        _address(peer),
+        address,
         fields.get("x-mq-language", ""),
         fields.get("x-mq-client-version", ""),
         fields.get("x-mq-date-time", ""),
@@ -43,7 +43,7 @@ def read_caller(metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Calle
     )
 
 
-def _address(peer: str) -> str:
+def peer_address(peer: str) -> str:
     """Return gRPC's `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000` as `host:port`."""
     _, _, address = peer.partition(":")
     return address.replace("%5B", "[").replace("%5D", "]")
