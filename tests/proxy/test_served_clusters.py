@@ -41,7 +41,7 @@ def send(address: str, topic: str = "orders", tls: list[bytes] | None = None, **
             try:
                 return code(await peer.send(topic, b"x"))
             except grpc.aio.AioRpcError as error:
-                return error.code().name
+                return str(error.code().name)
 
     return asyncio.run(story())
 
@@ -65,6 +65,18 @@ def test_an_embedded_cluster_serves_grpc_clients_from_its_start_on_a_port() -> N
                 _ = cluster.grpc_address
 
     asyncio.run(story())
+
+
+def test_the_fixture_of_the_pytest_plugin_has_the_address(
+    rocketmq: Any, rocketmq_topic: str
+) -> None:
+    assert send(rocketmq.grpc_address, rocketmq_topic) == "OK"
+
+
+def test_a_topic_takes_messages_of_its_type_only() -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders", 1, message_type="FIFO")
+        assert send(cluster.grpc_address) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
 
 
 def test_a_port_in_use_stops_the_whole_start() -> None:

@@ -171,12 +171,16 @@ class Cluster:
             raise InvalidInput(f"a delay must be between 0 and 3600 seconds, not {delay}")
         self._supervisor.network(broker).slow(delay)
 
-    async def create_topic(self, name: str, queues: int = 8) -> str:
+    async def create_topic(
+        self, name: str, queues: int = 8, *, message_type: str = "NORMAL"
+    ) -> str:
         """Create a topic with `queues` queues on each running broker, and return its name.
 
-        Clients can find it when this returns. Raises `ServerError` if a broker refuses.
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
+        send messages of this type only. Clients can find the topic when this returns. Raises
+        `ServerError` if a broker refuses.
         """
-        await self._supervisor.create_topic(name, queues)
+        await self._supervisor.create_topic(name, queues, message_type)
         return name
 
     async def messages(self, topic: str) -> "list[ReceivedMessage]":

@@ -118,9 +118,14 @@ class Cluster:
         """Hold back everything between a broker and its clients for `delay` seconds, each way."""
         self._running.call(self._cluster.slow(broker, delay))
 
-    def create_topic(self, name: str, queues: int = 8) -> str:
-        """Create a topic with `queues` queues on each running broker, and return its name."""
-        return self._running.call(self._cluster.create_topic(name, queues))
+    def create_topic(self, name: str, queues: int = 8, *, message_type: str = "NORMAL") -> str:
+        """Create a topic with `queues` queues on each running broker, and return its name.
+
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
+        send messages of this type only.
+        """
+        creating = self._cluster.create_topic(name, queues, message_type=message_type)
+        return self._running.call(creating)
 
     # For tests; `pocketmq.testing.external.ExternalCluster` has the same.
 

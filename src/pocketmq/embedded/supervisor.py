@@ -135,14 +135,14 @@ class Supervisor:
             raise InvalidInput(f"no broker {name!r}; the brokers are {', '.join(self.members)}")
         return self.members[name]
 
-    async def create_topic(self, topic: str, queues: int) -> None:
+    async def create_topic(self, topic: str, queues: int, message_type: str) -> None:
         """Create a topic on every broker that runs, and wait until clients can find it."""
         hosts, queries = self._hosts, self._queries
         if hosts is None or queries is None:
             raise InvalidInput("the cluster is not running; start it first")
         running = [member for member in self.members.values() if member.running]
         await asyncio.gather(
-            *(queries.create_topic(each.address, topic, queues) for each in running)
+            *(queries.create_topic(each.address, topic, queues, message_type) for each in running)
         )
         wanted = {member.name for member in running}
 

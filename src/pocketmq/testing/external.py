@@ -39,9 +39,14 @@ class ExternalCluster:
             )
         return self._grpc_address
 
-    def create_topic(self, name: str, queues: int = 8) -> str:
+    def create_topic(self, name: str, queues: int = 8, *, message_type: str = "NORMAL") -> str:
         """Create a topic with `queues` queues on each broker, and return its name."""
-        config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            attributes={} if message_type == "NORMAL" else {"+message.type": message_type},
+        )
         with Admin(self.address) as admin:
             admin.topics.create(config).all()
         self._created.append(name)
