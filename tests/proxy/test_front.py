@@ -39,10 +39,10 @@ class Inside:
 
     async def open(self, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a client, which is closed with the front."""
-        options = {"host": "127.0.0.1", "port": self.port} | options
+        where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port}
         if "sock" in options:
-            del options["host"], options["port"]
-        reader, writer = await asyncio.open_connection(**options)
+            where = {}
+        reader, writer = await asyncio.open_connection(**where, **options)
         self._clients.append(writer)
         return reader, writer
 

@@ -1,4 +1,4 @@
-"""The proxy's port: TLS and plain clients on one, told apart by their first byte, as at Apache's.
+"""The proxy's port: TLS and plain clients on one, by their first byte, as on Apache's.
 
 A port of gRPC's own is either TLS or plain. So gRPC listens inside, on loopback, and connections
 are relayed to it. It sees all of them come from this machine; `address_of` names the client behind
