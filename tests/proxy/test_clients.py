@@ -10,9 +10,11 @@ import pytest
 
 from pocketmq import errors
 from pocketmq.model.kinds import ConsumeResult
+from pocketmq.protocol.peers import Language, version_name
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
+from tests.cli.in_process import command
 from tests.proxy.peers import PATIENCE, Peer, Served, code, serving
 
 
@@ -172,6 +174,31 @@ async def test_an_operator_sees_a_clients_threads() -> None:
         assert info.jstack == "main: asleep"
         assert [each.topic for each in info.subscription_set] == ["normal"]
         await answering
+        stream.cancel()
+
+
+async def test_an_operator_sees_what_kind_of_client_each_member_is() -> None:
+    async with serving() as served:
+        served.peer.metadata += [("x-mq-language", "GOLANG")]  # with x-mq-client-version 5.0.7
+        stream = await served.peer.consume("g", "normal")
+        await members(served, "g", 1)
+        (view,) = (await served.admin.groups.connections("g")).all()
+        (seen,) = view.connection_set
+        assert (seen.language, version_name(seen.version)) == (Language.GO, "V5_0_7")
+        story = await served.admin.balance.explain("g")
+        assert (story.popping, story.clients) == (("peer@1",), {"peer@1": "GO V5_0_7"})
+        assert story.findings == ()
+        info = await served.admin.groups.running_info("g", "peer@1")
+        assert info.properties["PROP_CLIENT_VERSION"] == "V5_0_7"
+        assert int(info.properties["PROP_CONSUMER_START_TIMESTAMP"]) > 0
+        done = await asyncio.to_thread(
+            command, "admin", "explain", "-g", "g", "-n", served.cluster.address
+        )
+        lines = done.stdout.decode().splitlines()
+        assert lines[:2] == [
+            "group g: 1 members, CLUSTERING, strategy POP", "  peer@1 (gRPC, GO V5_0_7)",
+        ]  # fmt: skip
+        assert "any member" in lines[4]
         stream.cancel()
 
 

@@ -13,9 +13,10 @@ from pocketmq.model import MessageQueue
 from pocketmq.model import property_names as names
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
 from pocketmq.protocol.handles import PopHandle, TopicMark
+from pocketmq.protocol.peers import Language, version_name
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.proxy.translation.bodies import zlib_of
-from pocketmq.proxy.translation.caller import peer_address, read_caller
+from pocketmq.proxy.translation.caller import Caller, client_kind, peer_address, read_caller
 from pocketmq.proxy.translation.incoming import resource
 from pocketmq.proxy.translation.kinds import TopicKind
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -258,3 +259,25 @@ def test_the_address_of_a_caller_is_host_and_port() -> None:
     fields: list[tuple[str, str | bytes]] = [("x-mq-client-id", "c"), ("binary-bin", b"x")]
     assert read_caller(fields, peer_address("ipv4:1.2.3.4:5")).address == "1.2.3.4:5"
     assert read_caller(fields, peer_address("ipv6:%5B::1%5D:5")).address == "[::1]:5"
+
+
+@pytest.mark.parametrize(
+    ("language", "version", "shown"),
+    [
+        ("JAVA", "5.0.7", (Language.JAVA, "V5_0_7")),
+        ("PYTHON", "5.1.2", (Language.PYTHON, "V5_1_2")),
+        ("GOLANG", "v5.1.1-rc1", (Language.GO, "V5_1_1")),
+        ("Go", "5.1.1", (Language.GO, "V5_1_1")),
+        ("NODEJS", "5.0.0", (Language.NODE_JS, "V5_0_0")),
+        ("dotnet", "", (Language.DOTNET, "V5_3_3")),
+        ("rust", "0.1.0", (Language.RUST, "V5_3_3")),  # numbers of its own: no release of RocketMQ
+        ("", "5.12.0", (Language.OTHER, "V5_3_3")),
+        ("COBOL", "latest", (Language.OTHER, "V5_3_3")),
+        ("JAVA", "9" * 5000, (Language.JAVA, "V5_3_3")),
+    ],
+)
+def test_brokers_list_a_client_as_what_it_is(
+    language: str, version: str, shown: tuple[Language, str]
+) -> None:
+    kind = client_kind(Caller("c", "1.2.3.4:5", language, version))
+    assert (kind.language, version_name(kind.version)) == shown

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from random import Random
 
+from pocketmq.client.calls import ClientKind
 from pocketmq.client.clock import Clock
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.session import Session
@@ -21,8 +22,11 @@ logger = logging.getLogger("pocketmq.proxy")
 class GrpcClient:
     """One client: a producer of topics, or a consumer of a group."""
 
-    def __init__(self, client_id: str, session: Session, answers: PendingAnswers) -> None:
+    def __init__(
+        self, client_id: str, session: Session, answers: PendingAnswers, version: int
+    ) -> None:
         self.client_id = client_id
+        self._version = version
         self.settings = d.Settings()
         self.last_seen = 0.0
         """By the loop's clock."""
@@ -71,7 +75,8 @@ class GrpcClient:
         """Register it as a consumer, or take over its new subscriptions."""
         consumer = self._consumers.get(group)
         if consumer is None:
-            consumer = self._consumers[group] = GrpcConsumer(group, kind, self)
+            now, version = self._session.clock.now_ms(), self._version
+            consumer = self._consumers[group] = GrpcConsumer(group, kind, self, now, version)
             self._session.add_consumer(consumer)
         consumer.subscriptions = subscriptions
         self._session.heartbeats.beat_soon(in_full=True)
@@ -112,16 +117,21 @@ class Clients:
             client.last_seen = asyncio.get_running_loop().time()
         return client
 
-    async def join(self, client_id: str) -> GrpcClient:
-        """Return a client, made if it is new. Raises `NameServersUnreachable`."""
+    async def join(self, client_id: str, kind: ClientKind) -> GrpcClient:
+        """Return a client, made if it is new; brokers list it as one of this kind.
+
+        Raises `NameServersUnreachable`.
+        """
         lock = self._starting.setdefault(client_id, asyncio.Lock())
         try:
             async with lock:
                 client = self._by_id.get(client_id)
                 if client is None:
                     session = Session(self._options, client_id, self._clock, self._random)
+                    session.calls.behind = kind
                     await session.start()
-                    client = self._by_id[client_id] = GrpcClient(client_id, session, self.answers)
+                    client = GrpcClient(client_id, session, self.answers, kind.version)
+                    self._by_id[client_id] = client
         finally:
             self._starting.pop(client_id, None)
         client.last_seen = asyncio.get_running_loop().time()

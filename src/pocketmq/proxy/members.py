@@ -15,6 +15,7 @@ from pocketmq.errors import ConsumerOffline, ResponseCode, ServerError
 from pocketmq.model import ConsumerData, ConsumeType, MessageQueue, Subscription
 from pocketmq.model.kinds import ConsumeResult
 from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol.peers import version_name
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from pocketmq.proxy.translation.incoming import delivered
@@ -119,10 +120,14 @@ class GrpcProducer:
 class GrpcConsumer:
     """A gRPC consumer of a group."""
 
-    def __init__(self, group: str, kind: ConsumeType, line: CommandLine) -> None:
+    def __init__(
+        self, group: str, kind: ConsumeType, line: CommandLine, started_ms: int, version: int
+    ) -> None:
         self._group = group
         self._kind = kind
         self._line = line
+        self._started_ms = started_ms
+        self._version = version
         self.subscriptions: list[Subscription] = []
         """Replaced by each report of the client."""
 
@@ -176,6 +181,9 @@ class GrpcConsumer:
             properties={
                 client_calls.PROP_CONSUME_TYPE: self._kind.value,
                 client_calls.PROP_ORDERLY: "false",
+                client_calls.PROP_CLIENT_VERSION: version_name(self._version),
+                client_calls.PROP_START_TIMESTAMP: str(self._started_ms),
+                client_calls.PROP_PROTOCOL: client_calls.GRPC,
             },
             subscription_set=self.subscriptions,
             jstack=stacks,

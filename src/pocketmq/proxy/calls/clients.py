@@ -11,7 +11,7 @@ from pocketmq.proxy.clients import GrpcClient
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.telemetry_stream import TelemetryStream
 from pocketmq.proxy.translation import checks
-from pocketmq.proxy.translation.caller import Caller
+from pocketmq.proxy.translation.caller import Caller, client_kind
 from pocketmq.proxy.translation.refusals import OK, CallRefused
 from pocketmq.proxy.translation.settings import CONSUMERS, PRODUCERS, for_consumer, for_producer
 from pocketmq.proxy.wire import definition as d
@@ -107,7 +107,7 @@ async def _settle(
         raise CallRefused(d.Code.BAD_REQUEST, text)
     if side == "publishing":
         topics = [checks.topic_name(topic) for topic in reported.publishing.topics]
-        client = await state.clients.join(caller.client_id)
+        client = await state.clients.join(caller.client_id, client_kind(caller))
         client.opened(stream)
         client.produces(topics)
         completed = for_producer(reported, state.limits)
@@ -119,7 +119,7 @@ async def _settle(
             raise CallRefused(d.Code.UNRECOGNIZED_CLIENT_TYPE, text)
         subscriptions = [_subscription(each) for each in reported.subscription.subscriptions]
         config = await _group(state, group)
-        client = await state.clients.join(caller.client_id)
+        client = await state.clients.join(caller.client_id, client_kind(caller))
         client.opened(stream)
         client.consumes(group, kind, subscriptions)
         completed = for_consumer(reported, config, state.limits)

@@ -1,13 +1,20 @@
 """Who makes a call: what the metadata of a gRPC call says of its client."""
 
+import re
 from collections.abc import Iterable
 
 import msgspec
 
+from pocketmq.client.calls import ClientKind
+from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
 _LONGEST_ID = 512
+_LANGUAGES = {"GOLANG": Language.GO, "NODEJS": Language.NODE_JS, "CSHARP": Language.DOTNET}
+"""Names of clients that are not RocketMQ's own."""
+_RELEASE = re.compile(r"[vV]?(\d)\.(\d)\.(\d)(?!\d)")
+_OLDEST = 5
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -41,6 +48,19 @@ def read_caller(metadata: Iterable[tuple[str, str | bytes]], address: str) -> Ca
         fields.get("x-mq-date-time", ""),
         fields.get("authorization", ""),
     )
+
+
+def client_kind(caller: Caller) -> ClientKind:
+    """Return as what brokers list a client, by what it says of itself.
+
+    As in Apache's proxy an unknown language is OTHER, and an unknown release counts as the newest.
+    """
+    name = caller.language.strip().upper().replace("-", "_")
+    language = _LANGUAGES.get(name) or Language.__members__.get(name, Language.OTHER)
+    found = _RELEASE.match(caller.version.strip())
+    if found is None or int(found[1]) < _OLDEST:
+        return ClientKind(language, CURRENT_VERSION)
+    return ClientKind(language, version_number(*map(int, found.groups())))
 
 
 def peer_address(peer: str) -> str:
