@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -295,6 +296,37 @@ async def test_the_last_bytes_arrive_before_the_end() -> None:
             writer.write(b"P")
             assert len(await closed(reader)) == 1_000_000
             writer.close()
+
+
+async def test_a_client_that_stops_reading_the_last_bytes_is_closed() -> None:
+    async def answer_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(bytes(8_000_000))
+
+    async with relaying(answer_and_close, linger=0.2, write_stall=0.2) as inside:
+        sock = socket.create_connection(("127.0.0.1", inside.port))
+        sock.setblocking(False)
+        loop, taken = asyncio.get_running_loop(), 0
+        await loop.sock_sendall(sock, b"P")
+        while taken < 4_000_000:
+            taken += len(await loop.sock_recv(sock, 65536))
+        await until(lambda: inside.ended == 1, "the end inside")
+        await until(lambda: not inside.front._open, "the end of the relay")
+        sock.close()
+
+
+async def test_without_the_package_for_certificates_only_plain_clients_are_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    caplog.set_level("INFO", "pocketmq.proxy")
+    async with relaying() as inside:
+        with pytest.raises(OSError):  # noqa: PT011 - reset or ended, as it happens
+            await inside.open(ssl=trusting_all())
+        reader, writer = await inside.open()
+        writer.write(PREFACE)
+        assert await reader.readexactly(len(PREFACE)) == PREFACE
+    assert "no package `cryptography`" in caplog.text
 
 
 async def test_closing_ends_open_silent_and_stuck_clients() -> None:

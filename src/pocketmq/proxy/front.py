@@ -18,6 +18,7 @@ from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
+from pocketmq.proxy.port_tls import certify
 from pocketmq.proxy.relay import RelaySide, join
 from pocketmq.proxy.translation.caller import peer_address
 from pocketmq.proxy.translation.refusals import CallRefused
@@ -87,6 +88,8 @@ class Front:
             side.finish()
         if leaving:
             await asyncio.wait([side.gone for side in leaving], timeout=2 * self._limits.linger)
+        for side in leaving:
+            side.abort()
 
     def _take(self, peer: socket.socket) -> None:
         """Accept a socket, or close it when there are too many."""
@@ -112,6 +115,7 @@ class Front:
             context, _ = await self._handshake.admit(peer)
             tls: dict[str, Any] = {}
             if context is not None:
+                certify(context)
                 tls = {"ssl": context, "ssl_handshake_timeout": self._limits.handshake}
                 tls["ssl_shutdown_timeout"] = self._limits.linger
             await loop.connect_accepted_socket(lambda: outer, peer, **tls)

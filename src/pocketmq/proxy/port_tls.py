@@ -9,7 +9,6 @@ import ssl
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -36,31 +35,37 @@ class SelfSignedTls(ServerTls, frozen=True, kw_only=True):
         """Need no certificate."""
 
     def context(self) -> ssl.SSLContext:
-        """Return a context without files."""
-        context = _MadeWhenUsed(ssl.PROTOCOL_TLS_SERVER)
+        """Return a context without files; see `certify`."""
+        context = _NotCertified(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["h2"])
         return context
 
 
-class _MadeWhenUsed(ssl.SSLContext):
-    """A context that gets its certificate with its first connection.
+class _NotCertified(ssl.SSLContext):
+    """A context that has no certificate yet.
 
-    The package that makes it takes a tenth of a second to import, which plain clients need not
+    The package that makes one takes a tenth of a second to import, which plain clients need not
     wait for.
     """
 
     certified = False
 
-    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """Wrap a connection's bytes."""
-        if not self.certified:
-            with tempfile.TemporaryDirectory() as directory:  # readable by its owner alone
-                file = Path(directory, "certificate.pem")
-                file.write_bytes(_self_signed())
-                self.load_cert_chain(file)
-            self.certified = True
-        return super().wrap_bio(*arguments, **options)
+
+def certify(context: ssl.SSLContext) -> None:
+    """Make the certificate of a context that has none yet. Raises OSError."""
+    if not isinstance(context, _NotCertified) or context.certified:
+        return
+    try:
+        made = _self_signed()
+    except ImportError as error:
+        text = "there is no certificate, and no package `cryptography` to make one"
+        raise OSError(text) from error
+    with tempfile.TemporaryDirectory() as directory:  # readable by its owner alone
+        file = Path(directory, "certificate.pem")
+        file.write_bytes(made)
+        context.load_cert_chain(file)
+    context.certified = True
 
 
 def port_tls(tls: ServerTls | None) -> ServerTls | None:

@@ -5,7 +5,6 @@ takes nothing for long is closed. The end of one is the end of both, after its l
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import cast
 
 from pocketmq.net.address import socket_name
@@ -18,7 +17,9 @@ _MOST_UNSENT = 64 * 1024
 class RelaySide(asyncio.Protocol):
     """One of the two connections; it reads nothing before it is joined."""
 
-    __slots__ = ("_limits", "_loop", "_other", "_timer", "_transport", "_unsent", "gone")
+    __slots__ = (
+        "_early", "_limits", "_loop", "_other", "_timer", "_transport", "_unsent", "gone",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
         self.gone: asyncio.Future[None] = loop.create_future()
@@ -29,6 +30,7 @@ class RelaySide(asyncio.Protocol):
         self._other: RelaySide | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unsent = 0
+        self._early = b""  # uvloop reads once before it pauses
 
     @property
     def own_address(self) -> str:
@@ -38,11 +40,12 @@ class RelaySide(asyncio.Protocol):
         return socket_name(self._transport.get_extra_info("sockname"))
 
     def finish(self) -> None:
-        """Close it after its last bytes, which may take a short time only."""
+        """Close it after its last bytes, or soon if the peer does not take them."""
         if self._transport is None or self.gone.done():
             return
-        self._transport.close()
-        self._after(self._limits.linger, self.abort)
+        if not self._transport.is_closing():  # closed twice, one of TLS forgets its buffer
+            self._transport.close()
+        self._watch_progress()
 
     def abort(self) -> None:
         """Close it now; does nothing before it is open or a second time."""
@@ -52,6 +55,9 @@ class RelaySide(asyncio.Protocol):
     def joined_to(self, other: "RelaySide") -> None:
         """Read from now on, into the other."""
         self._other = other
+        if self._early:
+            other.write(self._early)
+            self._early = b""
         self.read_on()
 
     def read_on(self) -> None:
@@ -79,8 +85,11 @@ class RelaySide(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass it on."""
-        assert self._other is not None
-        self._other.write(data)
+        if self._other is not None:
+            self._other.write(data)
+        else:
+            self._early += data
+            self.stop_reading()
 
     def pause_writing(self) -> None:
         """Let no more come from the other, until the peer has taken what is unsent."""
@@ -90,6 +99,8 @@ class RelaySide(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Let more come."""
+        if self._transport is None or self._transport.is_closing():
+            return  # what is left is still watched
         if self._timer is not None:
             self._timer.cancel()
         if self._other is not None:
@@ -106,8 +117,12 @@ class RelaySide(asyncio.Protocol):
 
     def _watch_progress(self) -> None:
         assert self._transport is not None
+        if self._timer is not None:
+            self._timer.cancel()
         self._unsent = self._transport.get_write_buffer_size()
-        self._after(self._limits.write_stall, self._check_progress)
+        closing = self._transport.is_closing()
+        seconds = self._limits.linger if closing else self._limits.write_stall
+        self._timer = self._loop.call_later(seconds, self._check_progress)
 
     def _check_progress(self) -> None:
         assert self._transport is not None
@@ -115,11 +130,6 @@ class RelaySide(asyncio.Protocol):
             self.abort()
         else:
             self._watch_progress()
-
-    def _after(self, seconds: float, act: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, act)
 
 
 def join(one: RelaySide, other: RelaySide) -> None:
