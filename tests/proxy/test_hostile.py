@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pocketmq.proxy.telemetry_stream import MOST_WAITING, TelemetryStream
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import POOL, SERVICE
+from tests.loops import until
 from tests.proxy.peers import Peer, code, receive_request, serving
 
 ONE_WAY_IN = [
@@ -27,9 +28,12 @@ async def test_random_bytes_on_every_method_break_nothing(
 ) -> None:
     noise = random.Random(7)
     async with serving() as served:
-        for method in ONE_WAY_IN:
-            for size in (0, 1, 7, 100):
-                await finish(served.peer, method, noise.randbytes(size))
+        calls = [
+            finish(served.peer, method, noise.randbytes(size))
+            for method in ONE_WAY_IN
+            for size in (0, 1, 7, 100)
+        ]
+        await asyncio.gather(*calls)
         assert code(await served.peer.send("normal", b"x")) == "OK"
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
     gc.collect()
@@ -39,10 +43,12 @@ async def test_random_fields_on_every_method_break_nothing() -> None:
     """Requests that can be read, with all their fields set to random values."""
     chance = random.Random(11)
     async with serving() as served:
-        for method in ONE_WAY_IN:
-            for _ in range(5):
-                request = filled(method.input_type, chance)
-                await finish(served.peer, method, request.SerializeToString())
+        calls = [
+            finish(served.peer, method, filled(method.input_type, chance).SerializeToString())
+            for method in ONE_WAY_IN
+            for _ in range(5)
+        ]
+        await asyncio.gather(*calls)
         assert code(await served.peer.send("normal", b"x")) == "OK"
     gc.collect()
 
@@ -98,22 +104,28 @@ def test_commands_that_a_client_does_not_read_end_its_stream(more: int) -> None:
 async def test_many_clients_poll_at_once_and_each_message_reaches_one() -> None:
     async with serving() as served:
         await served.peer.receive("normal", "g")
-        request = receive_request("normal", "g", wait=8, batch_size=1)
+        request = receive_request("normal", "g", wait=15, batch_size=1)
 
-        async def poll(number: int) -> list[bytes]:
+        got: list[bytes] = []
+
+        async def poll(number: int) -> None:
             peer = Peer(served.peer.channel, served.proxy.address, f"c@{number}")
-            got = []
             async for each in peer.stream("ReceiveMessage", request):
                 if each.HasField("message"):
                     got.append(each.message.body)
                     handle = each.message.system_properties.receipt_handle
                     assert code(await peer.ack("normal", "g", handle)) == "OK"
-            return got
 
         polls = [asyncio.create_task(poll(number)) for number in range(100)]
         await served.polled("normal", "g")
         bodies = [b"%d" % number for number in range(40)]
         for body in bodies:
             assert code(await served.peer.send("normal", body)) == "OK"
-        results = await asyncio.gather(*polls)
-        assert sorted(body for got in results for body in got) == sorted(bodies)
+        await until(lambda: len(got) >= len(bodies), "all messages", 20)
+        for each in polls:
+            each.cancel()
+        await asyncio.wait(polls)
+        assert sorted(got) == sorted(bodies)
+        polls.clear()
+    del each
+    gc.collect()  # calls that were cancelled refer to their channel
