@@ -29,6 +29,7 @@ ALSO_ON_UVLOOP = {
     "tests/client/push/test_push.py",
     "tests/client/pull/test_polling.py",
     "tests/client/pop/test_consumer.py",
+    "tests/proxy/test_front.py",
 }
 """Folders and files whose tests run on both loops."""
 

@@ -14,7 +14,7 @@ from typing import Self
 
 POCKETMQ = Path(sys.executable).with_name("pocketmq")
 LONGEST_PAUSE = 0.5
-READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: dashboard=\S+)?\n")
+READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: grpc=(\S+))?(?: dashboard=\S+)?\n")
 
 
 class CommandProcess:
@@ -29,6 +29,8 @@ class CommandProcess:
         command: tuple[str, ...] = (str(POCKETMQ),),
         variables: Mapping[str, str] | None = None,
     ) -> None:
+        if arguments[:1] == ("up",) and "--grpc" not in arguments:
+            arguments += ("--no-grpc",)  # a process more, which most tests are not about
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.DEVNULL,
@@ -104,6 +106,11 @@ class ServerProcess(CommandProcess):
     def brokers(self) -> dict[str, str]:
         """Brokers' addresses by name, from the ready line."""
         return dict(part.split("@") for part in self._told()[2].split(","))
+
+    @property
+    def grpc(self) -> str:
+        """The address for gRPC clients, from the ready line."""
+        return self._told()[3]
 
     def children(self) -> list[int]:
         """Process ids of its children."""

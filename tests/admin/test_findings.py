@@ -9,6 +9,7 @@ from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
 from pocketmq.model import MessageModel, MessageQueue, Subscription
+from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests import client_calls, groups, stats
 
 NOW = 1_000_000_000
@@ -178,3 +179,28 @@ def test_members_that_broadcast_all_hold_everything() -> None:
 
 def test_lag_that_nobody_told_is_unknown() -> None:
     assert {each.lag for each in explain(facts(progress={})).queues} == {None}
+
+
+def grpc() -> client_calls.RunningInfo:
+    return msgspec.structs.replace(info(), properties=PUSH | {"PROP_CLIENT_PROTOCOL": "GRPC"})
+
+
+def test_grpc_clients_own_no_queue_and_nothing_is_wrong_with_that() -> None:
+    story = explain(facts(running={"c1": grpc(), "c2": grpc()}))
+    assert (story.findings, story.strategy, story.popping) == ((), None, ("c1", "c2"))
+    assert {each.why for each in story.queues} == {"POP: its messages go to any member that asks"}
+
+
+def test_a_group_that_is_popped_and_pulled_handles_messages_twice() -> None:
+    found = findings(facts(running={"c1": info(*QUEUES), "c2": grpc()}))
+    assert kinds(found) == [("popped and pulled", "g")]
+    assert found[0].evidence == "c2 pop as gRPC clients, c1 own queues"
+
+
+def test_every_member_is_shown_with_its_language_and_release() -> None:
+    members = view("c1", "c2")
+    java, unknown = members.connection_set
+    java = msgspec.structs.replace(java, language=Language.JAVA, version=version_number(5, 0, 7))
+    views = {"a": msgspec.structs.replace(members, connection_set=[java, unknown])}
+    assert explain(facts(views=views)).clients["c1"] == "JAVA V5_0_7"
+    assert explain(facts(views=views)).clients["c2"].startswith("? ")

@@ -17,13 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pocketmq
-from pocketmq import Cluster
+from pocketmq import Admin, Cluster
 from pocketmq.embedded import aio
 from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
-from pocketmq.errors import CannotStart, InvalidInput, PartEnded
+from pocketmq.errors import CannotStart, InvalidInput, PartEnded, ServerError
 from pocketmq.model import TopicRoute
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
+from pocketmq.testing.external import ExternalCluster
 from tests.loops import open_files
 from tests.server_process import children_of, is_alive, wait_for
 from tests.wire_client import WireClient
@@ -226,6 +227,20 @@ def test_a_new_topic_has_a_route_to_every_broker_at_once(in_process: bool) -> No
         found = decode_body(route.body, TopicRoute)
         queues = {each.broker_name: each.write_queue_nums for each in found.queue_datas}
         assert queues == {"broker-0": 3, "broker-1": 3}
+
+
+def test_a_topic_has_the_message_type_it_was_created_with() -> None:
+    with Cluster() as cluster, Admin(cluster.address) as admin:
+        cluster.create_topic("plain")
+        cluster.create_topic("ordered", message_type="FIFO")
+        ExternalCluster(cluster.address).create_topic("late", message_type="DELAY")
+        (found,) = admin.topics.configs().all()
+        kinds = {name: found[name].attributes for name in ("plain", "ordered", "late")}
+        assert kinds == {
+            "plain": {}, "ordered": {"message.type": "FIFO"}, "late": {"message.type": "DELAY"},
+        }  # fmt: skip
+        with pytest.raises(ServerError):
+            cluster.create_topic("strange", message_type="STRANGE")
 
 
 def test_settings_reach_the_brokers() -> None:

@@ -168,6 +168,19 @@ def test_tests_can_run_on_a_cluster_that_is_there(
             assert not [name for name in admin.topics.names() if name.startswith("test_it")]
 
 
+def test_the_proxy_of_an_external_cluster_has_an_option_of_its_own(run: Run) -> None:
+    test = """
+        def test_it(rocketmq):
+            assert rocketmq.grpc_address == "there:8081"
+        """
+    with Cluster() as there:
+        where = f"--rocketmq-address={there.address}"
+        run(test, where, "--rocketmq-grpc-address=there:8081").assert_outcomes(passed=1)
+        result = run(test, where)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*run pytest --rocketmq-grpc-address HOST:PORT*"])
+
+
 def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:
     result = run(
         """

@@ -54,6 +54,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[GroupFinding, ...]
     sticky: StickyStory | None = None
     """The mode of a group with hand-over, and how far it is; None for all others."""
+    clients: dict[str, str] = {}
+    """The language and the release of each member, such as `JAVA V5_0_7`."""
+    popping: tuple[str, ...] = ()
+    """The members that are gRPC clients: brokers give them messages of all queues."""
 
     @property
     def fits(self) -> str | None:
@@ -91,6 +95,8 @@ def _explained(
         strategy=strategy,
         queues=queues,
         findings=tuple(findings(facts)),
+        clients=facts.clients(),
+        popping=tuple(facts.popping()),
         sticky=sticky,
     )
 
@@ -190,7 +196,11 @@ def _why_not(facts: GroupFacts, members: list[str], strategy: Strategy | None) -
         return "broadcasting: every member reads every queue"
     if not members:
         return "the group has no member"
-    return "no common strategy gives this assignment" if strategy is None else None
+    if strategy is not None:
+        return None
+    if set(facts.popping()) == set(members):
+        return "POP: its messages go to any member that asks"
+    return "no common strategy gives this assignment"
 
 
 def _by_strategy(strategy: str, owner: str | None, place: str, members: list[str]) -> str:

@@ -5,6 +5,7 @@ import msgspec
 from pocketmq.admin.balance_reports import BalanceReport
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.group_balance import QueueStage
+from pocketmq.protocol.peers import version_name
 from pocketmq.protocol.requests import client_calls, groups, stats
 
 
@@ -37,6 +38,20 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
                 if connection.client_id is not None
             }
         )
+
+    def popping(self) -> list[str]:
+        """Return the members that pop as gRPC clients do."""
+        return sorted(member for member, info in self.running.items() if is_grpc(info))
+
+    def clients(self) -> dict[str, str]:
+        """Return the language and the release of each member, as brokers list them."""
+        return {
+            each.client_id: f"{'?' if each.language is None else each.language.name} "
+            f"{version_name(each.version)}"
+            for view in self.views.values()
+            for each in view.connection_set
+            if each.client_id is not None
+        }
 
     def holders(self) -> dict[MessageQueue, list[str]]:
         """Return the owners of each queue, as members report them.
@@ -77,6 +92,11 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
 def is_push(info: client_calls.RunningInfo) -> bool:
     """Return whether a member is a push consumer."""
     return info.properties.get(client_calls.PROP_CONSUME_TYPE) == "CONSUME_PASSIVELY"
+
+
+def is_grpc(info: client_calls.RunningInfo) -> bool:
+    """Return whether a member is a gRPC client: it pops from all queues and owns none."""
+    return info.properties.get(client_calls.PROP_PROTOCOL) == client_calls.GRPC
 
 
 def is_orderly(info: client_calls.RunningInfo) -> bool:

@@ -33,7 +33,7 @@ class GroupFinding(msgspec.Struct, frozen=True):
 def findings(facts: GroupFacts) -> list[GroupFinding]:
     """Return all problems found."""
     checks = (
-        _absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled,
+        _absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _two_ways, _stalled,
         _not_handing_over, _fenced,
     )  # fmt: skip
     return [finding for check in checks for finding in check(facts)]
@@ -129,8 +129,9 @@ def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
         return
     holders = facts.holders()
     known = not facts.silent and not facts.unseen_brokers
+    popping = facts.popping()
     for queues in facts.queues.values():
-        unowned = [queue for queue in queues if queue not in holders]
+        unowned = [queue for queue in queues if queue not in holders and not popping]
         taking = [queue for queue in unowned if _takers(facts, queue)]
         if taking and known:
             yield _being_taken(facts, taking)
@@ -145,13 +146,24 @@ def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
                     "persists, members use different strategies or member lists",
                 )  # fmt: skip
     busy = {member for members in holders.values() for member in members}
-    idle = [member for member in sorted(facts.running) if member not in busy]
+    idle = [member for member in sorted(facts.running) if member not in {*busy, *popping}]
     if idle and known:
         count = sum(len(queues) for queues in facts.queues.values())
         yield GroupFinding(
             "idle members", ", ".join(idle),
             f"they own none of the {count} queues of {len(facts.members())} members",
             "a queue has at most one owner: add queues, or remove members",
+        )  # fmt: skip
+
+
+def _two_ways(facts: GroupFacts) -> Iterator[GroupFinding]:
+    popping, owners = facts.popping(), facts.holders().values()
+    pulling = sorted({member for members in owners for member in members})
+    if popping and pulling:
+        yield GroupFinding(
+            "popped and pulled", facts.group,
+            f"{_some(popping)} pop as gRPC clients, {_some(pulling)} own queues",
+            "each kind receives all messages, so they are handled twice: use a group for each kind",
         )  # fmt: skip
 
 

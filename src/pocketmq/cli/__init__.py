@@ -36,6 +36,7 @@ SUBCOMMANDS = {
         "pocketmq.cli.pipeline", "Run jobs over topics: copy, fleet, health, ingest."
     ),
     "produce": Listed("pocketmq.cli.produce", "Send lines of stdin as messages."),
+    "proxy": Listed("pocketmq.cli.proxy", "Serve RocketMQ 5's gRPC clients before a cluster."),
     "store": Listed("pocketmq.cli.store", "Check or repair a stopped broker's directory."),
     "top": Listed("pocketmq.cli.admin.overview", "Watch a cluster, its topics and groups live."),
     "up": Listed("pocketmq.cli.up", "Run a cluster on this machine."),

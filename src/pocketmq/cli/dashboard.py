@@ -1,11 +1,9 @@
 """`pocketmq dashboard`: the cluster in the browser; alone, or as a child of `pocketmq up`."""
 
-import asyncio
 import logging
 import os
 import re
 import sys
-from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,15 +24,9 @@ from pocketmq.net import loops
 if TYPE_CHECKING:
     from pocketmq.dashboard.settings import DashboardSettings
 
-logger = logging.getLogger("pocketmq.cluster")
-
 PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"  # noqa: S105 - a name, not a secret
 _LONGEST_FILE = 4096
 _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
-_PATIENCE = 30.0
-"""Seconds for a child to start."""
-_GRACE = 10.0
-"""Seconds for a child to stop."""
 
 
 @click.command("dashboard", context_settings=HELP)
@@ -187,59 +179,3 @@ def check_installed() -> None:
     if not found:
         reason = "packages are missing: pip install 'pocketmq[dashboard]'"
         raise CannotStart("the dashboard", reason)
-
-
-class DashboardChild:
-    """A dashboard process that ends with the cluster beside it. Belongs to one event loop."""
-
-    def __init__(self, port: int, *arguments: str) -> None:
-        self._arguments = ("--port", str(port), *arguments)
-        self._process: Process | None = None
-        self._watching: asyncio.Task[None] | None = None
-
-    async def start(self, namesrv: str) -> str:
-        """Start it and return its address. Raises `CannotStart`; the child logs the reason."""
-        command = (sys.executable, "-m", "pocketmq.cli", "dashboard", "--with-parent")
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            "-n",
-            namesrv,
-            *self._arguments,
-            stdin=PIPE,
-            stdout=PIPE,
-            start_new_session=True,  # Ctrl-C goes to the parent alone; uvloop knows no groups
-        )
-        assert self._process.stdout is not None
-        try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), _PATIENCE)
-        except TimeoutError:
-            raise CannotStart("the dashboard", f"not ready after {_PATIENCE:.0f} s") from None
-        word, _, address = line.decode().strip().partition(" ")
-        if word != "ready":
-            raise CannotStart("the dashboard", "its process exited during start-up")
-        self._watching = asyncio.create_task(self._watch(self._process))
-        return address
-
-    async def stop(self) -> None:
-        """Stop it; does nothing before `start` or a second time."""
-        if self._watching is not None:
-            self._watching.cancel()
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), _GRACE)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-    def kill_now(self) -> None:
-        """Kill it without waiting."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
-
-    async def _watch(self, process: Process) -> None:
-        code = await process.wait()
-        logger.warning("dashboard process exited unexpectedly: code=%d", code)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from pocketmq.cli import server_options as servers
+from pocketmq.cli.grpc_part import GrpcPart, log_missing
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import LogSettings, StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
 from pocketmq.net import TlsMode, loops
 
 if TYPE_CHECKING:
-    from pocketmq.cli.dashboard import DashboardChild
+    from pocketmq.cli.child_server import ChildServer
     from pocketmq.embedded.supervisor import Supervisor
 
 
@@ -48,6 +49,14 @@ if TYPE_CHECKING:
     help="Also start a dashboard on this port of 127.0.0.1; 0 takes any free one.",
 )
 @click.option("--allow-actions", is_flag=True, help="Let the dashboard change the cluster.")
+@click.option(
+    "--grpc",
+    "grpc_port",
+    type=servers.PORT,
+    metavar="PORT",
+    help="Port for RocketMQ 5's gRPC clients; 0 takes any free one.  [default: 8081 if free]",
+)
+@click.option("--no-grpc", is_flag=True, help="Serve no gRPC clients.")
 @servers.server_options(brokers=True)
 def command(
     *,
@@ -60,12 +69,14 @@ def command(
     file: Path | None,
     dashboard_port: int | None,
     allow_actions: bool,
+    grpc_port: int | None,
+    no_grpc: bool,
 ) -> None:
     """Run a cluster: a name server and brokers.
 
     Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves, followed by
-    `dashboard=URL` if there is one; everything else goes to stderr. SIGTERM or Ctrl-C shuts it down
-    gracefully, a second one at once.
+    `grpc=HOST:PORT` and `dashboard=URL` if there are such; everything else goes to stderr. SIGTERM
+    or Ctrl-C shuts it down gracefully, a second one at once.
     """
     from_file = read_config_file(file)
     settings = ClusterSettings(
@@ -82,7 +93,10 @@ def command(
         log=run.log,
     )
     enforcing = run.settings.get("tls.server.mode") == TlsMode.ENFORCING
-    beside = _dashboard(dashboard_port, run.log, tls=enforcing, allow_actions=allow_actions)
+    dashboard = _dashboard(dashboard_port, run.log, tls=enforcing, allow_actions=allow_actions)
+    if no_grpc and grpc_port is not None:
+        raise click.UsageError("--grpc and --no-grpc exclude each other")
+    grpc = None if no_grpc else GrpcPart.chosen(host, grpc_port, settings)
     # The slow parts to import; wrong options are reported without them.
     from pocketmq.embedded.forking import fork_brokers
     from pocketmq.embedded.supervisor import Supervisor
@@ -90,17 +104,20 @@ def command(
     loops.loop_maker()  # imports what it needs, once for all brokers
     supervisor = Supervisor(settings, fork_brokers(settings.names))
     log = set_up_logging(settings.log)
-    loops.run(_serve(supervisor, beside, log, chosen=run.chosen))
+    if grpc is None and not no_grpc:
+        log_missing()
+    loops.run(_serve(supervisor, grpc, dashboard, log, chosen=run.chosen))
 
 
 def _dashboard(
     port: int | None, log: LogSettings, *, tls: bool, allow_actions: bool
-) -> "DashboardChild | None":
+) -> "ChildServer | None":
     if port is None:
         if allow_actions:
             raise click.UsageError("--allow-actions needs --dashboard PORT")
         return None
-    from pocketmq.cli.dashboard import DashboardChild, check_installed
+    from pocketmq.cli.child_server import ChildServer
+    from pocketmq.cli.dashboard import check_installed
 
     check_installed()
     flags = {
@@ -109,11 +126,17 @@ def _dashboard(
         "--tls-no-verify": tls,  # it connects to this machine only
     }
     given = [flag for flag, wanted in flags.items() if wanted]
-    return DashboardChild(port, "--log-level", log.level, *given)
+    own = ("--port", str(port), "--log-level", log.level, *given)
+    return ChildServer("dashboard", "dashboard", *own)
 
 
 async def _serve(
-    supervisor: "Supervisor", beside: "DashboardChild | None", log: StderrLines, *, chosen: bool
+    supervisor: "Supervisor",
+    grpc: GrpcPart | None,
+    dashboard: "ChildServer | None",
+    log: StderrLines,
+    *,
+    chosen: bool,
 ) -> None:
     from pocketmq.embedded.stopping import serve_until_asked
 
@@ -122,16 +145,20 @@ async def _serve(
         members = supervisor.members.values()
         brokers = ",".join(f"{member.name}@{member.address}" for member in members)
         line = f"namesrv={address} brokers={brokers}"
-        return line if beside is None else f"{line} dashboard={await beside.start(address)}"
+        if grpc is not None:
+            line += f" grpc={await grpc.start(supervisor)}"
+        return line if dashboard is None else f"{line} dashboard={await dashboard.start(address)}"
 
     async def stop() -> None:
-        if beside is not None:
-            await beside.stop()
+        for beside in (dashboard, grpc):
+            if beside is not None:
+                await beside.stop()
         await supervisor.stop()
 
     def force() -> None:
-        if beside is not None:
-            beside.kill_now()
+        for beside in (dashboard, grpc):
+            if beside is not None:
+                beside.kill_now()
         supervisor.abandon()
         servers.exit_at_once()
 

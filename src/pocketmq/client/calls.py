@@ -4,7 +4,7 @@ Works with addresses, not broker names. No request leaves a forked process.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,11 +13,19 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header import Header
+from pocketmq.protocol.peers import Language
 from pocketmq.protocol.signature import SigningUser, sign
 
 Fields: TypeAlias = Mapping[str, str] | Header | None
 
 SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
+
+
+class ClientKind(NamedTuple):
+    """The language of a client, and its release as RocketMQ numbers them."""
+
+    language: Language
+    version: int
 
 
 class RequestHook(Protocol):
@@ -69,16 +77,24 @@ class ServerCalls:
     ) -> None:
         self.dialer = dialer
         self.hooks = hooks
+        self.behind: ClientKind | None = None
+        """The client for which this one stands, if it does; brokers list it as that."""
         self._check = check  # raises if the client is closed or was forked
 
     def request(self, code: int, fields: Fields = None, body: bytes = b"") -> Command:
         """Return a request as this client sends it."""
         if not self.hooks:
-            return Command.request(code, 0, fields, body)
-        named = fields.to_ext() if isinstance(fields, Header) else dict(fields or {})
-        for hook in self.hooks:
-            hook(code, named, body)
-        return Command.request(code, 0, named, body)
+            made = Command.request(code, 0, fields, body)
+        else:
+            named = fields.to_ext() if isinstance(fields, Header) else dict(fields or {})
+            for hook in self.hooks:
+                hook(code, named, body)
+            made = Command.request(code, 0, named, body)
+        if self.behind is not None and code == RequestCode.HEART_BEAT:
+            made = msgspec.structs.replace(
+                made, language=self.behind.language, version=self.behind.version
+            )
+        return made
 
     async def ask(
         self,

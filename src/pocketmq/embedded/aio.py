@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from pocketmq.embedded.grpc_service import GrpcService
 from pocketmq.embedded.settings import ClusterSettings, Setting, cluster_config
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import InvalidInput
+from pocketmq.net import parse_address
 
 if TYPE_CHECKING:
     from pocketmq.protocol import ReceivedMessage
@@ -36,8 +38,8 @@ class Cluster:
     `data` is a directory in which everything is kept from one start to the next; without it
     everything is in memory. With `in_process` all parts run on the caller's event loop, without it
     each broker has a process of its own. `config` holds broker settings by RocketMQ's names, such
-    as `{"autoCreateTopicEnable": False}`. Only with `faults` the network can be broken. Port 0 is
-    any free one.
+    as `{"autoCreateTopicEnable": False}`. Only with `faults` the network can be broken. `grpc` is
+    the port for RocketMQ 5's gRPC clients, which need the extra `grpc`. Port 0 is any free one.
 
     Raises `InvalidInput` for what can never work; `start` raises `CannotStart`.
     """
@@ -52,7 +54,10 @@ class Cluster:
         port: int = 0,
         config: Mapping[str, Setting] | None = None,
         faults: bool = False,
+        grpc: int | None = None,
     ) -> None:
+        self._grpc_port = grpc
+        self._grpc: GrpcService | None = None
         self._supervisor = Supervisor(
             ClusterSettings(
                 brokers=brokers,
@@ -70,11 +75,34 @@ class Cluster:
         if self._supervisor.address:
             raise InvalidInput("the cluster is running already")
         await self._supervisor.start()
+        if self._grpc_port is not None:
+            try:
+                await self.serve_grpc(self._grpc_port)
+            except BaseException:
+                await self.stop()
+                raise
         return self
 
     async def stop(self) -> None:
         """Stop all parts gracefully. Stopping twice is harmless."""
-        await self._supervisor.stop()
+        service, self._grpc = self._grpc, None
+        try:
+            if service is not None:
+                await service.stop()
+        finally:
+            await self._supervisor.stop()
+
+    async def serve_grpc(self, port: int = 0) -> str:
+        """Serve RocketMQ 5's gRPC clients, too, and return the address for them.
+
+        Does nothing but that if they are served already. Raises `CannotStart`.
+        """
+        if self._grpc is None:
+            address = self.address
+            service = GrpcService(self._supervisor, parse_address(address).host)
+            await service.start(port)
+            self._grpc = service
+        return self._grpc.address
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -93,6 +121,15 @@ class Cluster:
         if not self._supervisor.address:
             raise InvalidInput("the cluster is not running; start it first")
         return self._supervisor.address
+
+    @property
+    def grpc_address(self) -> str:
+        """The address for gRPC clients. Raises `InvalidInput` if they are not served."""
+        if self._grpc is None:
+            raise InvalidInput(
+                "the cluster serves no gRPC clients; pass grpc=0 to it, or call serve_grpc()"
+            )
+        return self._grpc.address
 
     @property
     def brokers(self) -> dict[str, BrokerInfo]:
@@ -134,12 +171,16 @@ class Cluster:
             raise InvalidInput(f"a delay must be between 0 and 3600 seconds, not {delay}")
         self._supervisor.network(broker).slow(delay)
 
-    async def create_topic(self, name: str, queues: int = 8) -> str:
+    async def create_topic(
+        self, name: str, queues: int = 8, *, message_type: str = "NORMAL"
+    ) -> str:
         """Create a topic with `queues` queues on each running broker, and return its name.
 
-        Clients can find it when this returns. Raises `ServerError` if a broker refuses.
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
+        send messages of this type only. Clients can find the topic when this returns. Raises
+        `ServerError` if a broker refuses.
         """
-        await self._supervisor.create_topic(name, queues)
+        await self._supervisor.create_topic(name, queues, message_type)
         return name
 
     async def messages(self, topic: str) -> "list[ReceivedMessage]":

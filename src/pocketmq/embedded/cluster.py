@@ -33,6 +33,7 @@ class Cluster:
         port: int = 0,
         config: Mapping[str, Setting] | None = None,
         faults: bool = False,
+        grpc: int | None = None,
     ) -> None:
         self._cluster = aio.Cluster(
             brokers,
@@ -42,6 +43,7 @@ class Cluster:
             port=port,
             config=config,
             faults=faults,
+            grpc=grpc,
         )
         self._thread: LoopThread | None = None
 
@@ -84,6 +86,14 @@ class Cluster:
         return self._cluster.address
 
     @property
+    def grpc_address(self) -> str:
+        """The address for RocketMQ 5's gRPC clients, which are served from its first use on.
+
+        Needs the extra `grpc`; raises `CannotStart` without it.
+        """
+        return self._running.call(self._cluster.serve_grpc())
+
+    @property
     def brokers(self) -> dict[str, aio.BrokerInfo]:
         """The brokers by name: `broker-0`, `broker-1` and so on."""
         return self._cluster.brokers
@@ -108,9 +118,14 @@ class Cluster:
         """Hold back everything between a broker and its clients for `delay` seconds, each way."""
         self._running.call(self._cluster.slow(broker, delay))
 
-    def create_topic(self, name: str, queues: int = 8) -> str:
-        """Create a topic with `queues` queues on each running broker, and return its name."""
-        return self._running.call(self._cluster.create_topic(name, queues))
+    def create_topic(self, name: str, queues: int = 8, *, message_type: str = "NORMAL") -> str:
+        """Create a topic with `queues` queues on each running broker, and return its name.
+
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
+        send messages of this type only.
+        """
+        creating = self._cluster.create_topic(name, queues, message_type=message_type)
+        return self._running.call(creating)
 
     # For tests; `pocketmq.testing.external.ExternalCluster` has the same.
 

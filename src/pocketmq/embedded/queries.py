@@ -21,6 +21,8 @@ from pocketmq.protocol.requests import topics
 
 T = TypeVar("T")
 
+NORMAL = "NORMAL"
+"""The type of topics that have no attribute for it."""
 TIMEOUT = 5.0
 
 
@@ -49,7 +51,9 @@ class ClusterQueries:
             if MASTER_ID in data.broker_addrs
         }
 
-    async def create_topic(self, broker: str, topic: str, queues: int) -> None:
+    async def create_topic(
+        self, broker: str, topic: str, queues: int, message_type: str = NORMAL
+    ) -> None:
         """Create a topic on one broker, or change its number of queues."""
         header = topics.CreateTopicRequest(
             topic=topic,
@@ -60,6 +64,7 @@ class ClusterQueries:
             topic_filter_type="SINGLE_TAG",
             topic_sys_flag=0,
             order=False,
+            attributes=None if message_type == NORMAL else f"+message.type={message_type}",
         )
         await self._ask(broker, ask(None, topics.UPDATE_AND_CREATE_TOPIC, header))
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.embedded import listening
 from pocketmq.embedded.broker_runner import raising_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
@@ -49,6 +50,8 @@ class Supervisor:
         self._hosts: ClusterHosts | None = None
         self._nameserver: NameServer | None = None
         self._queries: ClusterQueries | None = None
+        self.own_options: ClientOptions | None = None
+        """How parts of the cluster connect to it as clients, once its name server listens."""
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
@@ -134,14 +137,14 @@ class Supervisor:
             raise InvalidInput(f"no broker {name!r}; the brokers are {', '.join(self.members)}")
         return self.members[name]
 
-    async def create_topic(self, topic: str, queues: int) -> None:
+    async def create_topic(self, topic: str, queues: int, message_type: str) -> None:
         """Create a topic on every broker that runs, and wait until clients can find it."""
         hosts, queries = self._hosts, self._queries
         if hosts is None or queries is None:
             raise InvalidInput("the cluster is not running; start it first")
         running = [member for member in self.members.values() if member.running]
         await asyncio.gather(
-            *(queries.create_topic(each.address, topic, queues) for each in running)
+            *(queries.create_topic(each.address, topic, queues, message_type) for each in running)
         )
         wanted = {member.name for member in running}
 
@@ -192,6 +195,13 @@ class Supervisor:
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
         self._queries = ClusterQueries(config.client_tls(), users)
+        self.own_options = ClientOptions(
+            name_servers=self._hosts.nameserver,
+            tls=config.client_tls(),
+            credentials=Credentials(access_key=users[-1][0], secret_key=users[-1][1])
+            if users
+            else None,
+        )
         if settings.faults:
             for member in self.members.values():
                 member.network = BrokerNetwork(listening.own_host(host), self._hosts.nameserver)

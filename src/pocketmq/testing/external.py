@@ -7,6 +7,7 @@ cluster. What it creates it deletes; nothing else is touched.
 from pocketmq.blocking.admin import Admin
 from pocketmq.embedded.aio import BrokerInfo
 from pocketmq.embedded.inspecting import stored_messages, wait_for_messages
+from pocketmq.errors import InvalidInput
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import ReceivedMessage
 
@@ -14,8 +15,9 @@ from pocketmq.protocol import ReceivedMessage
 class ExternalCluster:
     """A running cluster, by the address of its name server."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, grpc_address: str = "") -> None:
         self.address = address
+        self._grpc_address = grpc_address
         self._created: list[str] = []
 
     @property
@@ -28,9 +30,23 @@ class ExternalCluster:
                 if place.is_master
             }
 
-    def create_topic(self, name: str, queues: int = 8) -> str:
+    @property
+    def grpc_address(self) -> str:
+        """The address for RocketMQ 5's gRPC clients. Raises `InvalidInput` if it was not given."""
+        if not self._grpc_address:
+            raise InvalidInput(
+                "no gRPC address given: run pytest --rocketmq-grpc-address HOST:PORT"
+            )
+        return self._grpc_address
+
+    def create_topic(self, name: str, queues: int = 8, *, message_type: str = "NORMAL") -> str:
         """Create a topic with `queues` queues on each broker, and return its name."""
-        config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            attributes={} if message_type == "NORMAL" else {"+message.type": message_type},
+        )
         with Admin(self.address) as admin:
             admin.topics.create(config).all()
         self._created.append(name)

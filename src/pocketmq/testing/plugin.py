@@ -22,29 +22,34 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 60
 _ADDRESS = "rocketmq_address"
+_GRPC_ADDRESS = "rocketmq_grpc_address"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let tests run on a cluster that is there already."""
-    text = "name server of a running RocketMQ cluster for the fixture rocketmq"
-    parser.getgroup("rocketmq").addoption(
-        "--rocketmq-address", dest=_ADDRESS, metavar="HOST:PORT", default="", help=text
-    )
-    parser.addini(_ADDRESS, text, default="")
+    group = parser.getgroup("rocketmq")
+    for name, text in (
+        (_ADDRESS, "name server of a running RocketMQ cluster for the fixture rocketmq"),
+        (_GRPC_ADDRESS, "its proxy for RocketMQ 5's gRPC clients"),
+    ):
+        flag = f"--{name.replace('_', '-')}"
+        group.addoption(flag, dest=name, metavar="HOST:PORT", default="", help=text)
+        parser.addini(name, text, default="")
 
 
 @pytest.fixture(scope="session")
 def rocketmq(request: pytest.FixtureRequest) -> "Iterator[Cluster | ExternalCluster]":
     """Return a running cluster of one broker, in memory, that all tests of the run share.
 
-    `rocketmq.address` is the name server's. Under pytest-xdist each worker has its own. With
-    `--rocketmq-address HOST:PORT` it is the cluster there.
+    `rocketmq.address` is the name server's, `rocketmq.grpc_address` is for RocketMQ 5's gRPC
+    clients. Under pytest-xdist each worker has its own. With `--rocketmq-address HOST:PORT` it is
+    the cluster there.
     """
-    address = request.config.getoption(_ADDRESS) or request.config.getini(_ADDRESS)
+    address = _given(request, _ADDRESS)
     if address:
         from pocketmq.testing.external import ExternalCluster
 
-        external = ExternalCluster(address)
+        external = ExternalCluster(address, _given(request, _GRPC_ADDRESS))
         yield external
         external.reset()
         return
@@ -72,6 +77,10 @@ def rocketmq_topic(rocketmq: "Cluster | ExternalCluster", request: pytest.Fixtur
 def rocketmq_group(request: pytest.FixtureRequest) -> str:
     """Return the name of a producer or consumer group that no other test knows."""
     return _unique_name(request)
+
+
+def _given(request: pytest.FixtureRequest, name: str) -> str:
+    return str(request.config.getoption(name) or request.config.getini(name))
 
 
 def _start(running: ExitStack, *arguments: Any, **options: Any) -> "Cluster":

@@ -48,7 +48,8 @@ async def explain(admin: Admin, *, group: str) -> Shown:
 
 def _story(story: Explanation) -> list[str]:
     model = "?" if story.model is None else story.model.value
-    strategy = story.strategy or "none that fits"
+    everyone_pops = bool(story.members) and set(story.popping) == set(story.members)
+    strategy = "POP" if everyone_pops else story.strategy or "none that fits"
     lines = [f"group {story.group}: {len(story.members)} members, {model}, strategy {strategy}"]
     if story.sticky is not None:
         lines += sticky_lines(story.sticky)
@@ -56,9 +57,12 @@ def _story(story: Explanation) -> list[str]:
     for member in story.members:
         marks = [mark for mark, some in (("silent", story.silent), ("foreign", foreign))
                  if member in some]  # fmt: skip
+        if member in story.popping:
+            marks.append(f"gRPC, {story.clients[member]}")
         lines.append(f"  {member} ({', '.join(marks)})" if marks else f"  {member}")
     if story.queues:
-        rows = [_queue(each, unsure=bool(story.silent)) for each in story.queues]
+        others = "any member" if story.popping else "?" if story.silent else "no member"
+        rows = [_queue(each, others) for each in story.queues]
         lines += ["", *table_lines(_QUEUES, rows)]
     if not story.findings:
         return [*lines, "", "no problems found"]
@@ -94,9 +98,9 @@ def sticky_lines(story: StickyStory) -> list[str]:
     return lines
 
 
-def _queue(story: QueueStory, *, unsure: bool) -> tuple[object, ...]:
+def _queue(story: QueueStory, others: str) -> tuple[object, ...]:
     queue = story.queue
-    holder = " and ".join(story.holders) or ("?" if unsure else "no member")
+    holder = " and ".join(story.holders) or others
     lag = "?" if story.lag is None else story.lag
     return (queue.topic, queue.broker_name, queue.queue_id, holder, lag, story.why)
 

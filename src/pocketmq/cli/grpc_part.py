@@ -1,0 +1,84 @@
+"""The gRPC service of `pocketmq up`: a proxy in a process of its own, as the cluster's client."""
+
+import logging
+import socket
+from typing import Self
+
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.cli.child_server import ChildServer
+from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
+from pocketmq.embedded.grpc_service import MISSING, grpc_installed, grpc_tls
+from pocketmq.embedded.settings import ClusterSettings
+from pocketmq.embedded.supervisor import Supervisor
+from pocketmq.errors import CannotStart
+
+logger = logging.getLogger("pocketmq.cluster")
+
+
+class GrpcPart:
+    """A proxy beside a cluster. Belongs to one event loop."""
+
+    def __init__(self, host: str, port: int, settings: ClusterSettings) -> None:
+        self._host = host
+        self._port = port
+        self._settings = settings
+        self._child: ChildServer | None = None
+
+    @classmethod
+    def chosen(cls, host: str, port: int | None, settings: ClusterSettings) -> Self | None:
+        """Return the proxy for a port; without one, for Apache's port or else any free one.
+
+        None if no port was asked for and its packages are missing; see `log_missing`. Raises
+        `CannotStart` if they are missing for a port that was asked for.
+        """
+        if not grpc_installed():
+            if port is not None:
+                raise CannotStart("the proxy", MISSING)
+            return None
+        if port is None:
+            port = PORT if _is_free(host, PORT) else 0
+        return cls(host, port, settings)
+
+    async def start(self, supervisor: Supervisor) -> str:
+        """Start it in front of a cluster that serves, and return its address."""
+        options = supervisor.own_options
+        assert options is not None
+        config = BrokerConfig.from_properties(self._settings.config)
+        arguments = ["--host", self._host, "--port", str(self._port)]
+        arguments += ["--log-level", self._settings.log.level]
+        if self._settings.log.as_json:
+            arguments.append("--log-json")
+        if config.authentication_enabled:
+            arguments.append("--access-control")
+        secrets = {TLS_VARIABLE: ProxyTls(serve=grpc_tls(config), reach=options.tls).to_json()}
+        if options.credentials is not None:
+            secrets["POCKETMQ_ACCESS_KEY"] = options.credentials.access_key
+            secrets["POCKETMQ_SECRET_KEY"] = options.credentials.secret_key
+        self._child = ChildServer("proxy", "proxy", *arguments, secrets=secrets)
+        return await self._child.start(options.name_servers)
+
+    async def stop(self) -> None:
+        """Stop it; does nothing before `start` or a second time."""
+        if self._child is not None:
+            await self._child.stop()
+
+    def kill_now(self) -> None:
+        """Kill it without waiting."""
+        if self._child is not None:
+            self._child.kill_now()
+
+
+def log_missing() -> None:
+    """Log how to get the gRPC service."""
+    logger.info("gRPC clients are not served: %s", MISSING)
+
+
+def _is_free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,158 @@
+"""The clients of a proxy: their settings, their streams, and their life as members of groups."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+
+from pocketmq.client.calls import ClientKind
+from pocketmq.client.clock import Clock
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.session import Session
+from pocketmq.errors import MQError
+from pocketmq.model import ConsumeType, Subscription
+from pocketmq.proxy.members import GrpcConsumer, GrpcProducer, PendingAnswers
+from pocketmq.proxy.telemetry_stream import TelemetryStream
+from pocketmq.proxy.wire import definition as d
+from pocketmq.proxy.wire import service as s
+
+logger = logging.getLogger("pocketmq.proxy")
+
+
+class GrpcClient:
+    """One client: a producer of topics, or a consumer of a group."""
+
+    def __init__(
+        self, client_id: str, session: Session, answers: PendingAnswers, version: int
+    ) -> None:
+        self.client_id = client_id
+        self._version = version
+        self.settings = d.Settings()
+        self.last_seen = 0.0
+        """By the loop's clock."""
+        self._session = session
+        self._answers = answers
+        self._streams: list[TelemetryStream] = []
+        self._consumers: dict[str, GrpcConsumer] = {}
+        self._produced: set[str] = set()
+
+    # The way to the client
+
+    def opened(self, stream: TelemetryStream) -> None:
+        """Use a stream for commands from now on."""
+        if stream not in self._streams:
+            self._streams.append(stream)
+
+    def closed(self, stream: TelemetryStream) -> None:
+        """Stop using a stream."""
+        if stream in self._streams:
+            self._streams.remove(stream)
+
+    @property
+    def connected(self) -> bool:
+        """Whether it has a stream."""
+        return bool(self._streams)
+
+    def send(self, command: s.TelemetryCommand) -> bool:
+        """Send a command on the newest stream; False if there is none."""
+        return bool(self._streams) and self._streams[-1].send(command)
+
+    async def ask(self, command: s.TelemetryCommand, nonce: str) -> s.TelemetryCommand:
+        """Send a command and return its answer; raises `ServerError`."""
+        return await self._answers.ask(self, command, nonce)
+
+    # As a member of groups
+
+    def produces(self, topics: list[str]) -> None:
+        """Register it as a producer of topics."""
+        for topic in topics:
+            if topic not in self._produced:
+                self._produced.add(topic)
+                self._session.add_producer(GrpcProducer(self._session, topic, self))
+        self._session.heartbeats.beat_soon()
+
+    def consumes(self, group: str, kind: ConsumeType, subscriptions: list[Subscription]) -> None:
+        """Register it as a consumer, or take over its new subscriptions."""
+        consumer = self._consumers.get(group)
+        if consumer is None:
+            now, version = self._session.clock.now_ms(), self._version
+            consumer = self._consumers[group] = GrpcConsumer(group, kind, self, now, version)
+            self._session.add_consumer(consumer)
+        consumer.subscriptions = subscriptions
+        self._session.heartbeats.beat_soon(in_full=True)
+
+    async def leave(self) -> None:
+        """Unregister it from the brokers."""
+        if self._session.running:
+            try:
+                await self._session.stop()
+            except MQError as error:
+                logger.info("client %s: cannot unregister: %s", self.client_id, error)
+
+
+class Clients:
+    """All clients of a proxy, by their ids. Belongs to one event loop."""
+
+    def __init__(self, options: ClientOptions, clock: Clock, random: Random) -> None:
+        self.answers = PendingAnswers()
+        self.on_gone: Callable[[str], None] = lambda _: None
+        """Called with the id of each client that is gone."""
+        self._options = options
+        self._clock = clock
+        self._random = random
+        self._by_id: dict[str, GrpcClient] = {}
+        self._starting: dict[str, asyncio.Lock] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, client_id: str) -> GrpcClient | None:
+        """Return a client that has reported its settings."""
+        return self._by_id.get(client_id)
+
+    def seen(self, client_id: str) -> GrpcClient | None:
+        """Return a client and take note that it is alive."""
+        client = self._by_id.get(client_id)
+        if client is not None:
+            client.last_seen = asyncio.get_running_loop().time()
+        return client
+
+    async def join(self, client_id: str, kind: ClientKind) -> GrpcClient:
+        """Return a client, made if it is new; brokers list it as one of this kind.
+
+        Raises `NameServersUnreachable`.
+        """
+        lock = self._starting.setdefault(client_id, asyncio.Lock())
+        try:
+            async with lock:
+                client = self._by_id.get(client_id)
+                if client is None:
+                    session = Session(self._options, client_id, self._clock, self._random)
+                    session.calls.behind = kind
+                    await session.start()
+                    client = GrpcClient(client_id, session, self.answers, kind.version)
+                    self._by_id[client_id] = client
+        finally:
+            self._starting.pop(client_id, None)
+        client.last_seen = asyncio.get_running_loop().time()
+        return client
+
+    async def remove(self, client_id: str) -> GrpcClient | None:
+        """Forget a client and unregister it; return it if it was there."""
+        client = self._by_id.pop(client_id, None)
+        if client is not None:
+            self.on_gone(client_id)
+            await client.leave()
+        return client
+
+    async def drop_expired(self, expiry: float) -> None:
+        """Remove clients that have sent no heartbeat for `expiry` seconds."""
+        now = asyncio.get_running_loop().time()
+        gone = [key for key, each in self._by_id.items() if now - each.last_seen > expiry]
+        for client_id in gone:
+            logger.info("client %s: no heartbeat for %g s; removed", client_id, expiry)
+            await self.remove(client_id)
+
+    async def close(self) -> None:
+        """Remove all clients."""
+        await asyncio.gather(*(self.remove(client_id) for client_id in list(self._by_id)))

@@ -1,0 +1,160 @@
+"""The proxy's port: TLS and plain clients on one, by their first byte, as on Apache's.
+
+A port of gRPC's own is either TLS or plain. So gRPC listens inside, on loopback, and connections
+are relayed to it. It sees all of them come from this machine; `address_of` names the client behind
+each, from a table that no peer can write to. A call that did not come through the front has no
+address and is refused: the port inside is no way around TLS and client certificates.
+"""
+
+import asyncio
+import logging
+import socket
+from contextlib import suppress
+from typing import Any
+
+from pocketmq.errors import ConnectionLost, ListenFailed
+from pocketmq.net.address import Address, socket_name
+from pocketmq.net.handshake import Handshake
+from pocketmq.net.limits import Limits, for_connections
+from pocketmq.net.listener import Listener, bind
+from pocketmq.net.reasons import reason_of
+from pocketmq.proxy.port_tls import certify
+from pocketmq.proxy.relay import RelaySide, join
+from pocketmq.proxy.translation.caller import peer_address
+from pocketmq.proxy.translation.refusals import CallRefused
+from pocketmq.proxy.wire import definition as d
+
+logger = logging.getLogger("pocketmq.proxy")
+
+INSIDE = "127.0.0.1"
+"""Where gRPC listens."""
+_FILES = 3
+"""Descriptors of one relayed connection: the client's, and both ends of the one inside."""
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+
+class Front:
+    """Accepts clients and relays them. Belongs to one event loop."""
+
+    def __init__(self, handshake: Handshake, limits: Limits) -> None:
+        self._handshake = handshake
+        self._limits = limits
+        self._inside = Address(INSIDE, 0)
+        self._listener: Listener | None = None
+        self._arriving: set[asyncio.Task[None]] = set()
+        self._open: set[RelaySide] = set()
+        self._clients: dict[str, str] = {}  # by the address that gRPC sees
+        self._full = False
+
+    async def listen(self, host: str, port: int, inside: int) -> Address:
+        """Accept clients and relay them to a port inside; return the address listened on.
+
+        Raises `ListenFailed` if the port is taken or the host is not ours.
+        """
+        self._inside = Address(INSIDE, inside)
+        try:
+            sockets = await bind(host, port, self._limits.backlog)
+        except (OSError, UnicodeError) as error:
+            raise ListenFailed(str(Address(host, port)), reason_of(error)) from error
+        self._listener = Listener(sockets, self._take, asyncio.get_running_loop())
+        return self._listener.address
+
+    def address_of(self, peer: str) -> str:
+        """Return the address of the client behind a peer, which is named as gRPC does.
+
+        Raises `CallRefused` for one that did not come through the front.
+        """
+        address = self._clients.get(peer_address(peer))
+        if address is None:
+            text = "the connection was not made to the proxy's own port"
+            raise CallRefused(d.Code.FORBIDDEN, text)
+        return address
+
+    def stop_listening(self) -> None:
+        """Accept no new clients; those that are there stay."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+
+    async def close(self) -> None:
+        """Close everything; what was to be written may leave for a short time."""
+        self.stop_listening()
+        for task in self._arriving:
+            task.cancel()
+        if self._arriving:
+            await asyncio.wait(self._arriving)
+        leaving = list(self._open)
+        for side in leaving:
+            side.finish()
+        if leaving:
+            await asyncio.wait([side.gone for side in leaving], timeout=2 * self._limits.linger)
+        for side in leaving:
+            side.abort()
+
+    def _take(self, peer: socket.socket) -> None:
+        """Accept a socket, or close it when there are too many."""
+        allowed = for_connections(_FILES * self._limits.connections) // _FILES
+        if len(self._clients) + len(self._arriving) >= allowed:
+            if not self._full:  # one line, not one for each connection
+                text = "connection limit reached: %d open; closing further connections"
+                logger.warning(text, allowed)
+            self._full = True
+            peer.close()
+            return
+        task = asyncio.create_task(self._welcome(peer))
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
+
+    async def _welcome(self, peer: socket.socket) -> None:
+        """Relay a client, once it has shown what it speaks."""
+        loop = asyncio.get_running_loop()
+        outer, inner = RelaySide(loop, self._limits), RelaySide(loop, self._limits)
+        try:
+            address = socket_name(peer.getpeername())
+            _watch_for_death(peer)
+            context, _ = await self._handshake.admit(peer)
+            tls: dict[str, Any] = {}
+            if context is not None:
+                certify(context)
+                tls = {"ssl": context, "ssl_handshake_timeout": self._limits.handshake}
+                tls["ssl_shutdown_timeout"] = self._limits.linger
+            await loop.connect_accepted_socket(lambda: outer, peer, **tls)
+            async with asyncio.timeout(self._limits.connect):
+                await loop.create_connection(lambda: inner, *self._inside)
+        except (OSError, ConnectionLost) as error:  # closed by the peer, or refused
+            logger.info("accepting a connection failed: %s", reason_of(error))
+            _drop(peer, outer, inner)
+            return
+        except asyncio.CancelledError:
+            _drop(peer, outer, inner)
+            raise
+        self._relay(address, outer, inner)
+
+    def _relay(self, address: str, outer: RelaySide, inner: RelaySide) -> None:
+        seen = inner.own_address
+        self._clients[seen] = address
+        self._open |= {outer, inner}
+        outer.gone.add_done_callback(lambda _: self._open.discard(outer))
+
+        def forget(_: object) -> None:
+            self._full = False
+            self._open.discard(inner)
+            self._clients.pop(seen, None)
+
+        inner.gone.add_done_callback(forget)
+        join(outer, inner)
+
+
+def _drop(peer: socket.socket, *sides: RelaySide) -> None:
+    for side in sides:
+        side.abort()
+    peer.close()
+
+
+def _watch_for_death(peer: socket.socket) -> None:
+    """Let the kernel find out that a client is gone that did not say so."""
+    with suppress(OSError):
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if hasattr(socket, name):  # not on every system
+                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

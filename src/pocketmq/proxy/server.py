@@ -1,0 +1,167 @@
+"""A running proxy: the gRPC server, its client session, its timers."""
+
+import logging
+from typing import Self
+
+import grpc
+import grpc.aio
+
+from pocketmq.client.clock import Clock, SystemClock, new_random
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import CannotStart, ListenFailed
+from pocketmq.net.address import Address
+from pocketmq.net.handshake import Handshake
+from pocketmq.net.limits import Limits
+from pocketmq.net.tls import ServerTls
+from pocketmq.proxy.access import AccessGate, ProxyAccess
+from pocketmq.proxy.cached_cluster import CachedCluster
+from pocketmq.proxy.clients import Clients
+from pocketmq.proxy.front import INSIDE, Front
+from pocketmq.proxy.health import ProxyHealth, add_health
+from pocketmq.proxy.port_tls import port_tls
+from pocketmq.proxy.renewals import Renewals
+from pocketmq.proxy.service_table import generic_handler
+from pocketmq.proxy.state import ProxyState
+from pocketmq.proxy.target_queues import TargetQueues
+from pocketmq.proxy.translation.caller import peer_address
+from pocketmq.proxy.translation.limits import ProxyLimits
+
+logger = logging.getLogger("pocketmq.proxy")
+
+DEFAULT_PORT = 8081
+_ANY_INSIDE = Address(INSIDE, 0)
+_STOP_GRACE = 1.0
+_SWEEP = 5.0
+
+
+class Proxy:
+    """RocketMQ 5's gRPC service in front of a cluster. Belongs to one event loop.
+
+    `options` say how to reach the cluster; with access control, as which super user. Port 0 is any
+    free one. Clients may use TLS or not, unless `tls` says otherwise; without it the certificate is
+    self-signed.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        limits: ProxyLimits | None = None,
+        access: ProxyAccess | None = None,
+        tls: ServerTls | None = None,
+        network: Limits | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._options = options
+        self._host = host
+        self._port = port
+        self._limits = limits or ProxyLimits()
+        self._access = access or ProxyAccess()
+        self._tls = port_tls(tls)
+        self._network = network or Limits()
+        self._clock = clock or SystemClock()
+        self._lease: Lease | None = None
+        self._front: Front | None = None
+        self._server: grpc.aio.Server | None = None
+        self._clients: Clients | None = None
+        self._tasks: Tasks | None = None
+        self._health: ProxyHealth | None = None
+        self.address = ""
+        """Where it listens, once it is started."""
+
+    async def start(self) -> Self:
+        """Reach the cluster and listen. Raises `CannotStart`, `NameServersUnreachable`."""
+        self._lease = await lease_session(self._options)
+        try:
+            state = self._assemble(self._lease)
+            await self._listen(state)
+        except BaseException:
+            await self.stop()
+            raise
+        tasks, limits = state.tasks, self._limits
+        period = limits.renew_interval
+        tasks.every(period, state.renewals.renew_due, "renewals", first_after=period)
+
+        async def sweep() -> None:
+            await state.clients.drop_expired(limits.client_expiry)
+
+        tasks.every(_SWEEP, sweep, "expiry of clients", first_after=_SWEEP)
+        return self
+
+    async def stop(self) -> None:
+        """End all calls, unregister all clients and leave the cluster."""
+        front, self._front = self._front, None
+        if front is not None:
+            front.stop_listening()
+        if self._health is not None:
+            await self._health.leave()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(_STOP_GRACE)
+        if front is not None:
+            await front.close()
+        clients, self._clients = self._clients, None
+        if clients is not None:
+            await clients.close()
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            await tasks.stop()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.release()
+
+    def _assemble(self, lease: Lease) -> ProxyState:
+        session, random = lease.session, new_random()
+        self._tasks = tasks = Tasks(f"{session.client_id}: proxy")
+        self._clients = clients = Clients(self._options, self._clock, random)
+        renewals = Renewals(session, tasks, self._limits, self._clock)
+        clients.on_gone = renewals.release
+        if self._tls is not None:
+            self._front = Front(Handshake(self._tls, (), self._network), self._network)
+        return ProxyState(
+            cluster=CachedCluster(session),
+            clients=clients,
+            renewals=renewals,
+            choice=TargetQueues(random),
+            tasks=tasks,
+            limits=self._limits,
+            clock=self._clock,
+            address_of=peer_address if self._front is None else self._front.address_of,
+        )
+
+    async def _listen(self, state: ProxyState) -> None:
+        size = self._limits.largest_request
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", size),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        self._server = server
+        gate = AccessGate(state.cluster.session, self._access)
+        server.add_generic_rpc_handlers((generic_handler(state, gate.admit),))
+        self._health = await add_health(server)
+        wanted = Address(self._host, self._port)
+        try:
+            port = server.add_insecure_port(str(wanted if self._front is None else _ANY_INSIDE))
+        except RuntimeError as error:
+            await server.start()  # one that never ran cannot be stopped, and keeps its threads
+            raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
+        await server.start()
+        if self._front is not None:
+            try:
+                port = (await self._front.listen(*wanted, inside=port)).port
+            except ListenFailed as error:
+                text = f"it cannot listen on {wanted}: {error.reason}"
+                raise CannotStart("the proxy", text) from error
+        self.address = str(Address(self._host, port))
+        mode = "disabled" if self._tls is None else str(self._tls.mode)
+        certificate = (self._tls.cert or "self-signed") if self._tls is not None else "none"
+        logger.info(
+            "proxy listens: address=%s tls=%s certificate=%s", self.address, mode, certificate
+        )

@@ -1,0 +1,185 @@
+"""Messages that gRPC clients send, as a broker stores them: properties, flags, body."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+from pocketmq.model import SysFlag
+from pocketmq.model import property_names as names
+from pocketmq.protocol.compression import Codec, mark_compressed
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.proxy.translation import checks
+from pocketmq.proxy.translation.bodies import zlib_of
+from pocketmq.proxy.translation.kinds import TopicKind, kind_of
+from pocketmq.proxy.translation.limits import ProxyLimits
+from pocketmq.proxy.translation.refusals import CallRefused
+from pocketmq.proxy.wire import definition as d
+
+
+class StoredForm(msgspec.Struct, frozen=True, gc=False):
+    """A message as it goes to a broker."""
+
+    topic: str
+    message_id: str
+    body: bytes
+    properties: str
+    sys_flag: int
+    born_ms: int
+    kind: TopicKind
+    message_group: str
+
+
+def stored_forms(
+    messages: Sequence[d.Message], sender: str, limits: ProxyLimits, now_ms: int
+) -> list[StoredForm]:
+    """Return the messages of one request; `sender` is the client's address.
+
+    Raises `CallRefused` for what Apache's proxy refuses.
+    """
+    if not messages:
+        raise CallRefused(d.Code.MESSAGE_CORRUPTED, "no message to send")
+    topic = messages[0].topic
+    checks.topic_name(topic)
+    if any(message.topic != topic for message in messages):
+        raise CallRefused(d.Code.MESSAGE_CORRUPTED, "topic in message is not same")
+    return [_stored_form(message, sender, limits, now_ms) for message in messages]
+
+
+def _stored_form(message: d.Message, sender: str, limits: ProxyLimits, now_ms: int) -> StoredForm:
+    system = message.system_properties
+    _check_body(message.body, limits)
+    _check_supported(system)
+    properties = _properties(message, sender, limits, now_ms)
+    body, sys_flag = message.body, 0
+    if system.body_encoding == d.Encoding.GZIP:
+        body, sys_flag = zlib_of(body), mark_compressed(0, Codec.ZLIB)
+    if system.message_type == d.MessageType.TRANSACTION:
+        sys_flag |= int(SysFlag.PREPARED)
+    try:
+        text = encode_properties(properties).decode()
+    except InvalidInput as error:
+        raise CallRefused(d.Code.MESSAGE_PROPERTIES_TOO_LARGE, str(error)) from error
+    born = properties.get(names.BORN_TIMESTAMP)
+    return StoredForm(
+        message.topic.name,
+        system.message_id,
+        body,
+        text,
+        sys_flag,
+        now_ms if born is None else int(born),
+        kind_of(properties),
+        system.message_group,
+    )
+
+
+def _check_body(body: bytes, limits: ProxyLimits) -> None:
+    if not body:
+        raise CallRefused(d.Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+    if len(body) > limits.max_message_size:
+        most = limits.max_message_size
+        raise CallRefused(
+            d.Code.MESSAGE_BODY_TOO_LARGE, f"message body cannot exceed the max {most}"
+        )
+
+
+def _check_supported(system: d.SystemProperties) -> None:
+    """Refuse what would otherwise be accepted and ignored."""
+    if system.body_encoding not in d.Encoding.values():
+        code = system.body_encoding
+        raise CallRefused(d.Code.MESSAGE_CORRUPTED, f"body encoding {code} is unknown")
+    if system.HasField("priority"):
+        raise CallRefused(d.Code.UNSUPPORTED, "priority messages are not supported")
+    if system.lite_topic:
+        raise CallRefused(d.Code.UNSUPPORTED, "lite topics are not supported")
+
+
+def _properties(
+    message: d.Message, sender: str, limits: ProxyLimits, now_ms: int
+) -> dict[str, str]:
+    system = message.system_properties
+    properties = _user_properties(message, limits)
+    if not system.message_id.strip():
+        raise CallRefused(d.Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+    properties[names.UNIQUE_KEY] = system.message_id
+    if system.message_type == d.MessageType.TRANSACTION:
+        properties |= _transaction(message, limits)
+    if system.HasField("delivery_timestamp"):
+        properties[names.TIMER_DELIVER_MS] = str(_deliver_at(system, limits, now_ms))
+    # The group of a half message's checks: any producer of the topic answers for the others.
+    properties[names.PRODUCER_GROUP] = message.topic.name
+    if system.message_group:
+        checks.check_message_group(system.message_group, limits)
+        properties[names.SHARDING_KEY] = system.message_group
+    if system.trace_context:
+        properties[names.TRACE_CONTEXT] = system.trace_context
+    born_host = system.born_host if system.born_host.strip() else sender
+    if born_host:
+        properties[names.BORN_HOST] = born_host
+    if system.HasField("born_timestamp"):
+        born_ms = checks.milliseconds(system.born_timestamp, d.Code.BAD_REQUEST)
+        properties[names.BORN_TIMESTAMP] = str(born_ms)
+    return properties
+
+
+def _user_properties(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
+    """Return the user's properties with tag and keys, which count for the same limit."""
+    code = d.Code.ILLEGAL_MESSAGE_PROPERTY_KEY
+    most = limits.user_property_max_num
+    if len(message.user_properties) > most:
+        raise CallRefused(
+            d.Code.MESSAGE_PROPERTIES_TOO_LARGE, f"too many user properties, max is {most}"
+        )
+    properties = dict(message.user_properties)
+    for name, value in properties.items():
+        if name in names.RESERVED:
+            raise CallRefused(code, f"property is used by system: {name}")
+        if checks.has_control(name):
+            raise CallRefused(code, "the key of property cannot contain control character")
+        if checks.has_control(value):
+            raise CallRefused(code, "the value of property cannot contain control character")
+        if not name:
+            raise CallRefused(code, "the key of property cannot be empty")
+    tag, keys = message.system_properties.tag, list(message.system_properties.keys)
+    checks.check_tag(tag)
+    for key in keys:
+        checks.check_key(key)
+    texts = [*properties, *properties.values(), tag, *keys]
+    if sum(len(text.encode()) for text in texts) > limits.max_user_property_size:
+        size = limits.max_user_property_size
+        raise CallRefused(
+            d.Code.MESSAGE_PROPERTIES_TOO_LARGE,
+            f"the total size of user property is too large, max is {size}",
+        )
+    if tag:
+        properties[names.TAGS] = tag
+    if keys:
+        properties[names.KEYS] = " ".join(keys)
+    return properties
+
+
+def _transaction(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
+    system = message.system_properties
+    properties = {names.TRANSACTION_PREPARED: "true"}
+    if system.HasField("orphaned_transaction_recovery_duration"):
+        duration = system.orphaned_transaction_recovery_duration
+        wait = int(checks.seconds_of(duration, d.Code.BAD_REQUEST))
+        if wait > limits.max_transaction_recovery:
+            raise CallRefused(
+                d.Code.BAD_REQUEST,
+                "the max transaction recovery time of message is too large, "
+                f"max is {limits.max_transaction_recovery}",
+            )
+        properties[names.CHECK_IMMUNITY_SECONDS] = str(wait)
+    return properties
+
+
+def _deliver_at(system: d.SystemProperties, limits: ProxyLimits, now_ms: int) -> int:
+    at_ms = checks.milliseconds(system.delivery_timestamp, d.Code.ILLEGAL_DELIVERY_TIME)
+    longest = round(limits.max_delay_time * 1000)
+    if at_ms - now_ms > longest:
+        raise CallRefused(
+            d.Code.ILLEGAL_DELIVERY_TIME,
+            f"the max delay time of message is too large, max is {longest}",
+        )
+    return at_ms
