@@ -16,7 +16,7 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
-from pocketmq.client.codecs import BodyCodec, encoded
+from pocketmq.client.codecs import BodyCodec, check_codec, encoded
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
@@ -85,6 +85,7 @@ class Producer(Facade[AsyncProducer]):
         self._sharing: ThreadSharing | None = None  # while it runs
         self._loop_thread = 0
         self._closing = False
+        check_codec(codec)
         self._codec = codec
         intercept(self, group, interceptors)
 

@@ -62,6 +62,13 @@ class JsonCodec:
         return "JsonCodec()"
 
 
+def check_codec(codec: object) -> None:
+    """Raise `InvalidInput` for what is not a codec, such as the class of one; None is none."""
+    methods = (getattr(codec, name, None) for name in ("encode", "decode"))
+    if codec is not None and (isinstance(codec, type) or not all(map(callable, methods))):
+        raise InvalidInput(f"a codec has encode and decode, such as JsonCodec(); not {codec!r}")
+
+
 def encoded(codec: BodyCodec | None, value: object) -> bytes:
     """Return the body of a value, bytes as they are; raises `InvalidInput`."""
     if isinstance(value, bytes):

@@ -156,7 +156,9 @@ Interceptor = TypeVar("Interceptor", SendInterceptor, HandlerInterceptor)
 
 def checked(given: Sequence[Interceptor]) -> tuple[Interceptor, ...]:
     """Return the interceptors of a client; raises `InvalidInput` for what cannot be one."""
-    some: Sequence[object] = given
+    some: object = given
+    if not isinstance(some, list | tuple):
+        raise InvalidInput(f"interceptors are a list of functions, not {some!r}")
     for one in some:
         if not callable(one) or inspect.iscoroutinefunction(one):
             raise InvalidInput(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import pocketmq as mq
 from pocketmq import DeadLetter, JsonCodec, RetryLater, aio
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.codecs import encoded
@@ -225,10 +226,16 @@ def test_mistakes_are_refused_when_the_topic_is_subscribed() -> None:
         (on.order, {"batch": True}, r"takes list\[Order\] or the like, not <class"),
         (on.order, {"undecodable": "drop"}, "undecodable is one of .*'skip'.*, not 'drop'"),
         (lambda: None, {}, "a handler takes one argument"),
+        (on.order, {"codec": JsonCodec}, "a codec has encode and decode, such as JsonCodec"),
+        (None, {"codec": JSON}, "codec, retry and deduplicate belong to a handler"),
     ]
     for handler, options, text in cases:
         with pytest.raises(InvalidInput, match=text):
             consumer.subscribe("orders", "*", handler, **options)
+    for client in (aio.Producer, mq.Producer, aio.PushConsumer, mq.PushConsumer):
+        made: Any = client
+        with pytest.raises(InvalidInput, match="a codec has encode and decode"):
+            made("127.0.0.1:9876", group="billing", codec="json")
     orderly = aio.PushConsumer("127.0.0.1:9876", group="billing", orderly=True)
     with pytest.raises(InvalidInput, match="an orderly consumer cannot set one message of a list"):
         orderly.subscribe("orders", "*", on.lists, batch=True, codec=JSON)

@@ -13,7 +13,7 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable, check_hook
-from pocketmq.client.codecs import BodyCodec, encoded
+from pocketmq.client.codecs import BodyCodec, check_codec, encoded
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions, sort_settings
@@ -75,6 +75,7 @@ class Producer:
         self._lease: Lease | None = None
         self._parts: RunningProducer | None = None
         self._open = False
+        check_codec(codec)
         self._codec = codec
         intercept(self, group, interceptors)
 

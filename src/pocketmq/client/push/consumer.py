@@ -13,7 +13,7 @@ from typing import Self, TypeVar, Unpack
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
-from pocketmq.client.codecs import BodyCodec
+from pocketmq.client.codecs import BodyCodec, check_codec
 from pocketmq.client.consumer_options import (
     PushConsumerOptions,
     PushConsumerSettings,
@@ -40,6 +40,7 @@ from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.push.wrapping import HandlerPlace, HandlerRules, wrapped
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import GroupBalance
 from pocketmq.model.names import is_retry_topic
@@ -84,6 +85,7 @@ class PushConsumer(PushSteering):
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
         self._interceptors = checked(interceptors)
+        check_codec(codec)
         self._codec = codec
         self._stopped = asyncio.Event()
 
@@ -197,6 +199,8 @@ class PushConsumer(PushSteering):
         if callable(handler):
             place = HandlerPlace(self.options, topic, batch=takes_list)
             handler = wrapped(handler, rules, self._interceptors, place)
+        elif handler is None and (codec or retry or deduplicate):
+            raise InvalidInput("codec, retry and deduplicate belong to a handler: pass it, too")
         self._subscriptions.add(
             topic,
             expression,

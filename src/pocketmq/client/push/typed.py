@@ -80,7 +80,7 @@ class HandlerType:
 def _positional(function: WrappedFunction) -> list[inspect.Parameter]:
     try:
         signature = inspect.signature(function, eval_str=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError) as error:
         raise InvalidInput(
             f"the annotations of {function} cannot be resolved: {error}; "
             "define or import the type at the top of its module"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pocketmq.client.codecs import BodyCodec
+from pocketmq.client.codecs import BodyCodec, check_codec
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.interceptors import HandlerInterceptor
 from pocketmq.client.push.deduplication import Deduplicate, deduplicated
@@ -28,6 +28,7 @@ class HandlerRules(msgspec.Struct, frozen=True):
     deduplicate: Deduplicate | None = None
 
     def __post_init__(self) -> None:
+        check_codec(self.codec)
         words = [each.value for each in Undecodable]
         if self.undecodable not in words:
             raise InvalidInput(f"undecodable is one of {words}, not {self.undecodable!r}")
