@@ -41,7 +41,8 @@ def cluster() -> Iterator[mq.Cluster]:
 
 @pytest.fixture(scope="module")
 def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
-    with DashboardProcess("-n", cluster.address, "--port", "0") as process:
+    # What a sample has seen just before would change what a page finds.
+    with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
         yield process
 
 
@@ -180,6 +181,44 @@ def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Vi
         expect(trial.locator(".wi-sum")).to_contain_text("8 queues would be gone")
         assert legend(window) == ["c1 8", "c2 8"]
         assert window.page.locator(".tl-entry").count() == 0
+
+
+DRAW = """async (history) => {
+  const files = performance.getEntriesByType("resource").map((each) => each.name);
+  const timeline = (await import(files.find((name) => name.endsWith("/timeline.js")))).default;
+  const { createApp, nextTick } = await import("vue");
+  const host = document.body.appendChild(document.createElement("div"));
+  createApp(timeline, history).mount(host);
+  await nextTick();
+  const all = (selector) => [...host.querySelectorAll(selector)];
+  const told = { unseen: all(".tl-unseen title").map((each) => each.textContent),
+    key: all(".tl-key span").map((each) => each.textContent),
+    strokes: all("svg > path").map((each) => each.getAttribute("d").split("M").length - 1),
+    moves: all(".tl-moves").map((each) => each.textContent), events: all(".tl-event").length };
+  host.remove();
+  return told;
+}"""
+
+
+def test_time_that_nobody_observed_is_shaded_and_no_line_crosses_it(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    """A gap takes a minute to come about, so the history is given to the drawing itself."""
+    with speaking(cluster, "drawn", {"c1": QUEUES}):
+        window.open("/groups/drawn/assignment")
+        expect(picture(window)).to_have_attribute("data-shown", "16")
+        entry = {"ended": 101, "kind": "member", "why": "c2 joined", "sum": "12 queues moved"}
+        close = [entry | {"number": n, "began": 100 + n / 10, "moved": 12} for n in range(3)]
+        history = {
+            "entries": close, "from": 0, "to": 200, "top": [], "pauses": [], "nothing": "",
+            "total": [[0, 5], [1, 5], [1, None], [90, 7], [200, 7]], "unobserved": [[1, 90]],
+        }  # fmt: skip
+        told = window.page.evaluate(DRAW, history)
+    (shaded,) = told["unseen"]
+    assert shaded.startswith("not observed from ")
+    assert "not observed" in told["key"]
+    assert told["strokes"] == [2], "the line is drawn in two strokes"
+    assert (told["events"], told["moves"]) == (3, ["12"]), "numbers do not overlap"
 
 
 def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: Viewer) -> None:

@@ -2,10 +2,11 @@
 
 import json
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_text
+from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_msgpack, as_text
 
 
 @given(st.binary(max_size=2000))
@@ -15,6 +16,15 @@ def test_every_body_can_be_shown_somehow(body: bytes) -> None:
     shown = "".join(line[10:58] for line in as_hex(body).splitlines())
     assert bytes.fromhex(shown) == body
     as_json(body)
+    as_msgpack(body)
+
+
+def test_message_pack_is_laid_out_as_json() -> None:
+    body = msgspec.msgpack.encode({"a": [1, "é"], "raw": b"\xff"})
+    assert json.loads(as_msgpack(body) or "") == {"a": [1, "é"], "raw": "b'\\xff'"}
+    for other in (b"", b"text", b"\x01", b"\xdd\xff\xff\xff\xff", b"\x91" * 60_000, body + b"x"):
+        assert as_msgpack(other) is None
+    assert as_msgpack(msgspec.msgpack.encode(["x" * LONGEST_TEXT])) is None
 
 
 def test_json_is_laid_out() -> None:

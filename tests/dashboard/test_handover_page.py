@@ -28,7 +28,7 @@ def cluster() -> Iterator[mq.Cluster]:
 
 @pytest.fixture(scope="module")
 def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
-    with DashboardProcess("-n", cluster.address, "--port", "0") as process:
+    with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
         yield process
 
 

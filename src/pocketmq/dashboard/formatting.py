@@ -4,6 +4,8 @@ import json
 import time
 from urllib.parse import quote
 
+import msgspec
+
 UNKNOWN = "?"
 """Shown for a value that is not known, which is never shown as 0."""
 NEVER = "–"
@@ -76,6 +78,23 @@ def as_json(body: bytes) -> str | None:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return None
+
+
+def as_msgpack(body: bytes) -> str | None:
+    """Return MessagePack as indented JSON; None if it is not a map or array, or too long."""
+    if len(body) > LONGEST_TEXT or not (
+        0x80 <= _first(body) <= 0x9F or 0xDC <= _first(body) <= 0xDF
+    ):
+        return None
+    try:
+        found = msgspec.msgpack.decode(body)
+        return json.dumps(found, indent=2, ensure_ascii=False, default=repr)
+    except (ValueError, TypeError, RecursionError):  # msgspec's errors are ValueErrors
+        return None
+
+
+def _first(body: bytes) -> int:
+    return body[0] if body else 0
 
 
 def as_hex(body: bytes) -> str:

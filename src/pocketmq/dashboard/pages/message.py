@@ -10,7 +10,16 @@ from nicegui import ui
 from pocketmq.admin.messages import Resent, TraceEvent
 from pocketmq.admin.tracks import Track, TrackKind
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.formatting import NEVER, as_hex, as_json, as_text, link_to, moment, size
+from pocketmq.dashboard.formatting import (
+    NEVER,
+    as_hex,
+    as_json,
+    as_msgpack,
+    as_text,
+    link_to,
+    moment,
+    size,
+)
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.pages.message_table import body_of
 from pocketmq.dashboard.parts import (
@@ -148,7 +157,12 @@ def _host(read: Callable[[], str]) -> str:
 
 def _show_body(message: ReceivedMessage) -> None:
     body, problem = body_of(message)
-    shown = {"JSON": as_json(body), "Text": as_text(body), "Bytes": as_hex(body)}
+    shown = {
+        "JSON": as_json(body),
+        "Text": as_text(body),
+        "MessagePack": as_msgpack(body),
+        "Bytes": as_hex(body),
+    }
     ways = {name: text for name, text in shown.items() if text is not None}
     with card(f"Body, {size(len(body))}"):
         if problem is not None:
