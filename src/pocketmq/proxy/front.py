@@ -43,7 +43,7 @@ class Front:
         self._listener: Listener | None = None
         self._arriving: set[asyncio.Task[None]] = set()
         self._open: set[RelaySide] = set()
-        self._clients: dict[str, str] = {}  # by the address that gRPC sees
+        self._clients: dict[str, tuple[RelaySide, str]] = {}  # by the address that gRPC sees
         self._full = False
 
     async def listen(self, host: str, port: int, inside: int) -> Address:
@@ -64,11 +64,11 @@ class Front:
 
         Raises `CallRefused` for one that did not come through the front.
         """
-        address = self._clients.get(peer_address(peer))
-        if address is None:
+        found = self._clients.get(peer_address(peer))
+        if found is None:
             text = "the connection was not made to the proxy's own port"
             raise CallRefused(d.Code.FORBIDDEN, text)
-        return address
+        return found[1]
 
     def stop_listening(self) -> None:
         """Accept no new clients; those that are there stay."""
@@ -132,14 +132,15 @@ class Front:
 
     def _relay(self, address: str, outer: RelaySide, inner: RelaySide) -> None:
         seen = inner.own_address
-        self._clients[seen] = address
+        self._clients[seen] = inner, address
         self._open |= {outer, inner}
         outer.gone.add_done_callback(lambda _: self._open.discard(outer))
 
         def forget(_: object) -> None:
             self._full = False
             self._open.discard(inner)
-            self._clients.pop(seen, None)
+            if self._clients.get(seen) == (inner, address):  # else the port is in use again
+                del self._clients[seen]
 
         inner.gone.add_done_callback(forget)
         join(outer, inner)
