@@ -15,7 +15,7 @@ class BrokerRoll:
         self._seen: dict[str, tuple[ServerPlace, float]] = {}
 
     def call(self, listed: Iterable[ServerPlace] | None, now: float) -> list[ServerPlace]:
-        """Return the brokers listed now and lately; None if nobody could be asked."""
+        """Return the brokers listed now and lately; None if no server could be asked."""
         if listed is not None:
             here = list(listed)
             taken = {(place.cluster, place.broker, place.broker_id) for place in here}

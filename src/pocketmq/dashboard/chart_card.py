@@ -33,7 +33,7 @@ class ChartCard:
         self._choose(self._span)
 
     def show(self) -> None:
-        """Draw it anew."""
+        """Draw it again."""
         now, span = time.time(), SPANS[self._span]
         self._chart.options.update(line_chart(self._lines(now - span), now, span, self._unit))
 

@@ -17,7 +17,7 @@ _LONGEST = 1024
 
 @dataclass(frozen=True)
 class FormField:
-    """One field of a form: a text unless told otherwise."""
+    """One field of a form: text by default."""
 
     label: str
     value: str | int | bool = ""

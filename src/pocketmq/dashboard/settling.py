@@ -16,7 +16,7 @@ Findings = tuple[GroupFinding, ...]
 
 
 class Settling:
-    """Tells problems of one group from what passes."""
+    """Separates problems of one group from what passes."""
 
     def __init__(self) -> None:
         self._shape: Hashable | None = None

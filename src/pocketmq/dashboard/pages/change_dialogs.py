@@ -48,7 +48,7 @@ async def delete_topic(desk: Desk, who: str, topic: str, messages: str) -> None:
     """Delete a topic after its name was typed."""
     consequences = [
         f"Topic {topic} and its messages ({messages}) are deleted on every broker.",
-        "This cannot be undone. Clients that use it fail, or create it anew.",
+        "This cannot be undone. Clients that use it fail, or create it again.",
     ]
     if await confirm(f"Delete topic {topic}?", consequences, "Delete", topic):
         work = desk.actions.changing.delete_topic(who, topic)
@@ -113,7 +113,7 @@ async def delete_group(desk: Desk, who: str, group: str, members: str) -> None:
     """Delete a group after its name was typed."""
     consequences = [
         f"Group {group} ({members} members), its offsets, retries and dead letters are deleted.",
-        "Members that are online may create it anew, and then start where new groups start.",
+        "Members that are online may create it again, and then start where new groups start.",
         "This cannot be undone.",
     ]
     if await confirm(f"Delete group {group}?", consequences, "Delete", group):
