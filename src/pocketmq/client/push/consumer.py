@@ -199,7 +199,7 @@ class PushConsumer(PushSteering):
         if callable(handler):
             place = HandlerPlace(self.options, topic, batch=takes_list)
             handler = wrapped(handler, rules, self._interceptors, place)
-        elif handler is None and (codec or retry or deduplicate):
+        elif (codec or retry or deduplicate) and handler is None:
             raise InvalidInput("codec, retry and deduplicate belong to a handler: pass it, too")
         self._subscriptions.add(
             topic,

@@ -26,6 +26,7 @@ logger = logging.getLogger("pocketmq.client")
 
 MOST_TRIES = 16
 _SHORTEST = 0.01
+"""Seconds for which a message is hidden at least."""
 
 
 class PopLoop(QueueLoop[HeldQueue, PopResult]):
@@ -155,7 +156,7 @@ class PopSettling:
             if handle not in ours:
                 continue
             delay: float | None = (
-                hide_again(tries, delay_level) if wait is None else max(wait, 0.01)
+                hide_again(tries, delay_level) if wait is None else max(wait, _SHORTEST)
             )
             if tries >= most:
                 age = self._parts.session.clock.now() - message.born_timestamp
