@@ -80,13 +80,13 @@ def test_a_selection_has_what_its_option_names() -> None:
         "assign",
     ]
     for selection in (by_name, by_pattern):
-        assert selection.has(A3)
-        assert not selection.has(C0)
-    assert assigned.has(C0)
-    assert not assigned.has(A1)
+        assert selection.among([A3, C0]) == {A3}
+    assert assigned.among([C0, A1]) == {C0}
+    assert by_name.among([]) == set()
     assert assigned.topics(()) == ("orders", "bills")
     assert by_pattern.topics(["orders", "%DLQ%o", "no", "others"]) == ("orders", "others")
-    assert not TopicSelection(pattern=".*").has(MessageQueue("%RETRY%g", "broker-a", 0))
+    retries = MessageQueue("%RETRY%g", "broker-a", 0)
+    assert TopicSelection(pattern=".*").among([retries, A0]) == {A0}
 
 
 def test_a_listing_says_why_a_queue_is_not_in_it() -> None:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from pocketmq import Admin, Cluster, Message, MessageQueue, Producer
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client.options import ClientOptions
-from pocketmq.errors import DataLost, MQError
+from pocketmq.errors import ConnectFailed, DataLost, MQError
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.stream_reader import StreamReader, stream_reader
 from tests.spark.topics import bodies, send
@@ -310,6 +310,29 @@ def test_a_topic_recreated_with_more_messages_is_told_by_its_first_message(
     assert lenient.latestOffset(through_spark(after), ALL) == after
     send(cluster, topic, ["more"])
     assert batch(lenient, after, lenient.latestOffset(through_spark(after), ALL)) == ["more"]
+
+
+def test_a_recreated_queue_is_recognised_again_if_its_start_was_not_to_be_had(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its broker answered, and then did not; another queue goes on meanwhile."""
+    send(cluster, topic, ["a"])
+    first = reader_of(cluster, subscribe=topic, startingOffsets="earliest")
+    end = first.latestOffset(first.initialOffset(), ALL)
+    with Admin(cluster.address) as admin:
+        admin.topics.delete(topic, *admin.topics.clusters(topic))
+    cluster.create_topic(topic, queues=2)
+    send(cluster, topic, ["new 0", "new 1"])
+    send(cluster, topic, ["other"], queue=1)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    gone = ConnectFailed("127.0.0.1:1", "refused")
+    with monkeypatch.context() as patch:
+        reader = lenient._queues._view.reader
+        patch.setattr(reader, "all_bounds", lambda queues: dict.fromkeys(queues, gone))
+        middle = lenient.latestOffset(through_spark(end), ALL)
+        assert batch(lenient, end, middle) == ["other"]
+    after = lenient.latestOffset(through_spark(middle), ALL)
+    assert batch(lenient, middle, after) == ["new 0", "new 1"]
 
 
 def test_checkpoints_without_first_messages_are_continued(cluster: Cluster, topic: str) -> None:

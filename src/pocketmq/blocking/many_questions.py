@@ -54,7 +54,7 @@ def _step(
     question: Question[T],
     outcome: Outcome | None,
 ) -> None:
-    """Pass a question the outcome of its last request; note its next one, or its result."""
+    """Resume a question with the outcome of its last request; store its next one, or its result."""
     try:
         if isinstance(outcome, MQError):
             asked[key] = question.throw(outcome)

@@ -46,11 +46,13 @@ class TopicSelection(msgspec.Struct, frozen=True):
         pattern = re.compile(self.pattern)
         return tuple(name for name in existing if _of_users(name) and pattern.fullmatch(name))
 
-    def has(self, queue: MessageQueue) -> bool:
-        """Return whether a queue is among those read."""
+    def among(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """Return those of some queues that are read."""
+        found = set(queues)
         if self.assigned:
-            return queue in self.assigned
-        return queue.topic in self.topics([queue.topic])
+            return found.intersection(self.assigned)
+        topics = set(self.topics({queue.topic for queue in found}))
+        return {queue for queue in found if queue.topic in topics}
 
 
 def _of_users(topic: str) -> bool:

@@ -137,8 +137,8 @@ class ClusterView:
         there = self.reader.departed_topics() if self.topics.pattern is not None else ()
         topics = dict.fromkeys((*self.topics.topics(there), *listed, *listing.unrouted))
         found = [queue for topic in topics for queue in self.reader.departed(topic)]
-        listed_queues = set(listing.queues)
-        return [each for each in found if self.topics.has(each) and each not in listed_queues]
+        missing = self.topics.among(found).difference(listing.queues)
+        return [each for each in found if each in missing]
 
     def _check(self, listing: Listing, departed: list[MessageQueue], *, strict: bool) -> None:
         wrong: list[errors.OptionInvalid] = []

@@ -20,6 +20,7 @@ from pocketmq.spark.waiting import Waiting
 
 SAMPLED = 16
 """Queues whose messages are sampled for their size: those with the longest backlog."""
+_PAUSE = 0.2
 _SAMPLE = 32
 _SAMPLE_BYTES = 256 << 10
 
@@ -89,6 +90,8 @@ class StreamQueues:
         # A queue whose first offset is unknown by now is read from the next micro-batch on.
         lacking = (new | anew | shrunk) - firsts.keys()
         ends = {queue: end for queue, end in ends.items() if queue not in lacking}
+        # Until then a recreated one must be recognised again.
+        since = {queue: first for queue, first in since.items() if queue not in lacking}
         return NextQueues(ends, begin, before.since | since)
 
     def _ends(self, known: Offsets) -> Offsets:
@@ -99,7 +102,8 @@ class StreamQueues:
         """
         if self._target is not None and _covers(self._target, known):
             return self._target
-        selected = {queue: at for queue, at in known.items() if self._view.topics.has(queue)}
+        among = self._view.topics.among(known)
+        selected = {queue: at for queue, at in known.items() if queue in among}
         dropped = {queue: UNSUBSCRIBED for queue in known if queue not in selected}
         self._waiting.waive(dropped, known)
         fresh = False
@@ -195,9 +199,6 @@ class StreamQueues:
     def close(self) -> None:
         """Close connections."""
         self._view.reader.close()
-
-
-_PAUSE = 0.2
 
 
 def _covers(target: Offsets, known: Offsets) -> bool:

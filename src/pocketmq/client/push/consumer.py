@@ -196,11 +196,11 @@ class PushConsumer(PushSteering):
         self._life.check_loop()
         takes_list = self.options.handler_batch > 1 if batch is None else batch
         rules = HandlerRules(codec or self._codec, undecodable, retry, deduplicate)
+        if handler is None and not (codec is None and retry is None and deduplicate is None):
+            raise InvalidInput("codec, retry and deduplicate belong to a handler: pass it, too")
         if callable(handler):
             place = HandlerPlace(self.options, topic, batch=takes_list)
             handler = wrapped(handler, rules, self._interceptors, place)
-        elif (codec or retry or deduplicate) and handler is None:
-            raise InvalidInput("codec, retry and deduplicate belong to a handler: pass it, too")
         self._subscriptions.add(
             topic,
             expression,
