@@ -3,8 +3,9 @@
 Owns the socket's life and the order in which its parts act on a read, a write and the end:
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
 it must, `open_requests` matches answers to callers, `held_memory` reports to the server's memory
-budget, `watch` ends what is idle or stuck. Belongs to one event loop; no method may be called from
-another thread. Independent of what a request means.
+budget, `watch` ends what is idle or stuck, `connection_load` tells the owner how much there is of
+all that. Belongs to one event loop; no method may be called from another thread. Independent of
+what a request means.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import msgspec
 
 from pocketmq.errors import ConnectionLost
 from pocketmq.net.address import socket_name
+from pocketmq.net.connection_load import ConnectionLoad
 from pocketmq.net.held_memory import HeldMemory
 from pocketmq.net.inbox import Inbox, Lane, Owner
 from pocketmq.net.open_requests import AnswerSink, OpenRequests
@@ -33,7 +35,7 @@ LANE_READ = 32 * 1024
 """Bytes of one read for a lane: fewer than 256 of the smallest sends."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(ConnectionLoad, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
@@ -159,70 +161,6 @@ class Connection(asyncio.BufferedProtocol):
         forgotten or times out meanwhile, it is not sent at all.
         """
         self._requests.post(opaque, frame)
-
-    # Back-pressure, as the owner sees it
-
-    @property
-    def unsent(self) -> int:
-        """Bytes the peer has not taken yet."""
-        return self._outbox.unsent
-
-    @property
-    def clogged(self) -> bool:
-        """Whether more than `limits.write_high` bytes are unsent.
-
-        New requests wait by themselves then. Check this before writing answers that were held.
-        """
-        return self._outbox.clogged
-
-    @property
-    def crowded(self) -> bool:
-        """Whether no large answer should be made for this peer now; see `put_back`."""
-        memory, outbox = self._memory, self._outbox
-        if memory is None or not memory.budget.tight:
-            return outbox.clogged
-        return bool(outbox.unsent) or memory.budget.used >= memory.budget.limit
-
-    @property
-    def pressed(self) -> bool:
-        """Whether answers should be no larger than they have to be."""
-        return self._memory is not None and self._memory.budget.tight
-
-    def put_back(self, requests: list[Command]) -> None:
-        """Take back the last requests of a batch: they are handed over again when memory allows."""
-        if self.closed:
-            return
-        self._inbox.put_back(self, requests)
-        self._outbox.flush()
-        if self._outbox.paused:  # `resume_writing` continues
-            return
-        if self.crowded and self._memory is not None:
-            self._memory.budget.defer(self._memory)
-        else:
-            self._inbox.resume(self)
-
-    def trust(self) -> None:
-        """Note that the peer has authenticated: its memory counts with that of trusted peers."""
-        if self._memory is not None and self._shared.budget is not None:
-            self._memory.move_to(self._shared.budget)
-
-    @property
-    def waiting(self) -> int:
-        """Requests that were read and are not handed over yet."""
-        return len(self._inbox)
-
-    @property
-    def waiting_since(self) -> float:
-        """Since when, by the loop's clock, what is handed over now could have been.
-
-        While the peer itself does not take its answers, its requests do not count as waiting.
-        """
-        return max(self._watch.last_read, self._resumed_at)
-
-    @property
-    def last_read(self) -> float:
-        """When the last byte came from the peer, by the loop's clock."""
-        return self._watch.last_read
 
     # What asyncio calls
 
@@ -350,6 +288,19 @@ class Connection(asyncio.BufferedProtocol):
         else:
             transport.pause_reading()
         return True
+
+    def put_back(self, requests: list[Command]) -> None:
+        """Take back the last requests of a batch: they are handed over again when memory allows."""
+        if self.closed:
+            return
+        self._inbox.put_back(self, requests)
+        self._outbox.flush()
+        if self._outbox.paused:  # `resume_writing` continues
+            return
+        if self.crowded and self._memory is not None:
+            self._memory.budget.defer(self._memory)
+        else:
+            self._inbox.resume(self)
 
     def resume_requests(self) -> None:
         """Hand over requests that waited: their answers can be sent now."""
