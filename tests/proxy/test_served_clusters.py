@@ -101,7 +101,9 @@ def test_an_embedded_cluster_with_users_has_them_for_grpc_clients_too() -> None:
 
 
 def test_up_tells_the_address_and_stops_its_proxy() -> None:
-    with ServerProcess("up", "--port", "0", "--grpc", "0") as cluster:
+    everywhere = ("--host", "0.0.0.0", "--advertise", "localhost")
+    with ServerProcess("up", "--port", "0", "--grpc", "0", *everywhere) as cluster:
+        assert cluster.grpc.startswith("localhost:")
         assert send(cluster.grpc, "BenchmarkTest") == "ILLEGAL_TOPIC"
         assert send(cluster.grpc, "nowhere") == "TOPIC_NOT_FOUND"
         assert cluster.stop() == 0
