@@ -11,6 +11,7 @@ from pocketmq.embedded.grpc_service import MISSING, grpc_installed, grpc_tls
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
+from pocketmq.net.address import Address, parse_address
 
 logger = logging.getLogger("pocketmq.cluster")
 
@@ -55,7 +56,9 @@ class GrpcPart:
             secrets["POCKETMQ_ACCESS_KEY"] = options.credentials.access_key
             secrets["POCKETMQ_SECRET_KEY"] = options.credentials.secret_key
         self._child = ChildServer("proxy", "proxy", *arguments, secrets=secrets)
-        return await self._child.start(options.name_servers)
+        listening = parse_address(await self._child.start(options.name_servers))
+        # What clients can connect to, where it listens on every interface.
+        return str(Address(parse_address(supervisor.address).host, listening.port))
 
     async def stop(self) -> None:
         """Stop it; does nothing before `start` or a second time."""
