@@ -219,6 +219,10 @@ def test_messages_are_sent_found_and_printed(desk: Desk) -> None:
     printed = desk.lines("printMsg", "-t", "orders")
     assert sum(line.startswith("MSGID: ") for line in printed) >= 9
     assert any(line.endswith("BODY: order 3") for line in printed)
+    queue = "MessageQueue [topic=orders, brokerName=broker-0, queueId=0]"  # as mqadmin prints it
+    assert any(
+        re.fullmatch(rf"minOffset=\d+, maxOffset=\d+, {re.escape(queue)}", line) for line in printed
+    )
     counted = desk.lines(
         "printMsgByQueue", "-t", "orders", "-a", "broker-0", "-i", "0", "-f", "true"
     )

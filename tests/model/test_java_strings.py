@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.model import MessageQueue, sort_queues
+from pocketmq.cli.admin.java_text import receipt_text
+from pocketmq.model import MessageQueue, SendReceipt, SendStatus, sort_queues
 from pocketmq.model.java_strings import int32, java_hash, java_order, java_sorted, java_split
 
 JAVA_HASHES = {
@@ -75,6 +76,20 @@ def test_a_queue_prints_and_hashes_as_in_java() -> None:
     queue = MessageQueue("TopicA", "broker-a", 0)
     assert queue.java_text() == "MessageQueue [topic=TopicA, brokerName=broker-a, queueId=0]"
     assert queue.java_hash() == -103678562
+
+
+def test_a_receipt_is_printed_as_by_mqadmin() -> None:
+    receipt = SendReceipt(
+        status=SendStatus.SEND_OK,
+        message_id="M1",
+        offset_message_id="O1",
+        queue=MessageQueue("TopicA", "broker-a", 0),
+        queue_offset=7,
+    )
+    assert receipt_text(receipt) == (
+        "SendResult [sendStatus=SEND_OK, msgId=M1, offsetMsgId=O1, messageQueue=MessageQueue "
+        "[topic=TopicA, brokerName=broker-a, queueId=0], queueOffset=7, recallHandle=null]"
+    )
 
 
 def test_queues_sort_by_topic_then_broker_then_number() -> None:
