@@ -10,7 +10,7 @@ from pocketmq import aio
 from pocketmq.dashboard.access_view import AccessView, RuleRow, UserRow
 from pocketmq.dashboard.actions.access import RuleChange
 from pocketmq.dashboard.desk import Actions
-from pocketmq.dashboard.pages.broker import is_secret, shown
+from pocketmq.dashboard.pages.broker import is_secret, known_setting, shown
 from pocketmq.dashboard.views import Views
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import InvalidInput
@@ -111,6 +111,16 @@ def test_settings_that_hold_secrets_are_hidden(name: str) -> None:
     assert is_secret(name)
     assert shown(name, "geheim") == "***"
     assert shown("brokerName", "broker-0") == "broker-0"
+
+
+def test_a_setting_is_changed_by_its_name_unless_it_holds_a_secret() -> None:
+    settings = ["brokerName", "secretKey"]
+    assert known_setting("brokerName", settings) == "brokerName"
+    with pytest.raises(InvalidInput, match=r"no setting 'brokername' .*did you mean brokerName\?"):
+        known_setting("brokername", settings)
+    for name in ("secretKey", ""):
+        with pytest.raises(InvalidInput, match=f"no setting '{name}' to change$"):
+            known_setting(name, settings)
 
 
 @pytest.mark.parametrize(

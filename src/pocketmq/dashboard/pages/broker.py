@@ -1,6 +1,8 @@
 """One broker: its settings and figures. Secrets among them are never shown."""
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from fastapi import Request
@@ -13,6 +15,7 @@ from pocketmq.dashboard.pages.missing import is_missing, show_missing
 from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import BrokerDetail
+from pocketmq.errors import InvalidInput
 from pocketmq.model.secrets import HIDDEN
 
 Pair = tuple[str, str]
@@ -58,14 +61,10 @@ class _Broker:
         self._figures.show([(name, shown(name, value)) for name, value in view.figures.items()])
 
     async def _change(self) -> None:
-        names = tuple(sorted(name for name in self._settings if not is_secret(name)))
-        if not names:
-            ui.notify("The settings are not known yet.", type="warning")
-            return
-        fields = {"name": FormField("Setting", names[0], names), "value": FormField("New value")}
+        fields = {"name": FormField("Setting"), "value": FormField("New value")}
 
         def checked(given: dict[str, Any]) -> Pair:
-            return given["name"], given["value"].strip()
+            return known_setting(given["name"].strip(), self._settings), given["value"].strip()
 
         wanted = await fill_in("Change a setting", fields, checked)
         if wanted is None:
@@ -80,6 +79,16 @@ class _Broker:
             act = self._desk.actions.changing
             work = act.change_setting(self._who, self._address, name, value)
             await perform(work, lambda _: f"{name} changed.")
+
+
+def known_setting(name: str, settings: Iterable[str]) -> str:
+    """Return the name of a setting that may be changed. Raises `InvalidInput`."""
+    known = {each for each in settings if not is_secret(each)}
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InvalidInput(f"there is no setting {name!r} to change{hint}")
+    return name
 
 
 def is_secret(name: str) -> bool:
