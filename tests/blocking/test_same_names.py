@@ -112,6 +112,7 @@ def test_docstrings_are_whole_where_editors_read_them(name: str) -> None:
 def test_internals_are_not_among_the_arguments(name: str) -> None:
     for cls in (getattr(pocketmq, name), getattr(aio, name)):
         known = {"self", "name_servers", "group", "options", "check", "settings"}
+        known |= {"codec", "interceptors"}
         assert set(inspect.signature(cls.__init__).parameters) <= known
 
 

@@ -159,6 +159,7 @@ def test_a_codec_that_is_not_installed_is_named(
     codec: compression.Codec, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = compression.compress(b"x", codec)
+    monkeypatch.delitem(compression.stand_ins, codec, raising=False)  # Spark's, if it is imported
     for module in {package, *(name for name in sys.modules if name.startswith(package + "."))}:
         monkeypatch.setitem(sys.modules, module, None)  # importing it now fails
     with pytest.raises(CodecMissing, match=rf"{package}.*pocketmq\[compression\]"):

@@ -278,7 +278,7 @@ def test_a_body_can_be_asked_for_as_text() -> None:
 
 def test_a_body_that_does_not_inflate_is_named_or_null() -> None:
     broken = record(0) + record(1, body=b"not zlib", sys_flag=int(SysFlag.COMPRESSED))
-    with pytest.raises(MessageMalformed, match=r"offset 1 of MessageQueue .*orders"):
+    with pytest.raises(MessageMalformed, match=r"offset 1 of MessageQueue.*orders"):
         rows_of(broken)
     lenient = RowSelection(ALL.columns, ALL.schema, strict=False)
     assert [row["body"] for row in rows_of(broken, lenient)] == [b"hello", None]

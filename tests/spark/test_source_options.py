@@ -101,7 +101,7 @@ AT = '{"orders": {"broker-a": {"0": %d}}}'
         (
             {"startingOffsets": AT % 8, "endingOffsets": AT % 7},
             "endingOffsets",
-            "ends before the start: 7 < 8 in MessageQueue [topic=orders, brokerName=broker-a",
+            "ends before the start: 7 < 8 in MessageQueue(topic='orders', broker_name='broker-a'",
         ),
         (
             {"startingOffsetsByTimestamp": AT % 8, "endingOffsetsByTimestamp": AT % 7},

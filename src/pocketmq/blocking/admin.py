@@ -60,6 +60,7 @@ class BlockingBrokers(BlockingPart[AsyncBrokers]):
     masters = blocking(AsyncBrokers.masters)
     targets = blocking(AsyncBrokers.targets)
     status = blocking(AsyncBrokers.status)
+    status_at = blocking(AsyncBrokers.status_at)
     config = blocking(AsyncBrokers.config)
     change_config = blocking(AsyncBrokers.change_config)
     counter = blocking(AsyncBrokers.counter)

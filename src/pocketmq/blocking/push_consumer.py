@@ -167,10 +167,16 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         retry: RetryRule | None = None,
         deduplicate: Deduplicate | None = None,
     ) -> Self:
-        """Consume a topic, or change its filter or handler, before or after the start.
+        """Subscribe a topic, or change its filter or handler, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
         the handler takes a list of messages; by default it does if `handler_batch` is not 1.
+
+        With a codec, here or of the consumer, a handler may be typed: `def handle(order: Order)`
+        gets the decoded body, and a second parameter the message. A message that cannot be decoded
+        goes to the dead-letter topic, is retried or is skipped, as `undecodable` says. `retry` is
+        the rule for failed messages, `deduplicate` that for messages that come twice.
+
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         self._do(
@@ -221,7 +227,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         return self._do(self._client.assignment)
 
     def lag(self) -> dict[MessageQueue, QueueLag]:
-        """Return the messages not handled yet of this member's queues, as of their last pulls."""
+        """Return the messages not handled yet of this member's queues, as of their last pulls.
+
+        Any thread may call it; no request is made. Empty if the consumer is not running.
+        """
         return self._client.lag()
 
     @property

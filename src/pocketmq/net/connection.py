@@ -185,7 +185,7 @@ class Connection(ConnectionLoad, asyncio.BufferedProtocol):
         What one read brings a lane, other connections wait for: so it is little, unless the rest
         of a large frame comes.
         """
-        if self.lane is not None and not self._reader.buffered:
+        if self.lane is not None and self._reader.missing <= LANE_READ:
             return self._read_buffer[:LANE_READ]
         return self._read_buffer
 

@@ -119,7 +119,7 @@ def test_a_function_chooses_with_the_message_and_its_argument() -> None:
     [
         (None, "the selector returned NoneType, not a MessageQueue"),
         (3, "the selector returned int, not a MessageQueue"),
-        (MessageQueue(TOPIC, "z", 0), "brokerName=z, queueId=0.*not one of the queues"),
+        (MessageQueue(TOPIC, "z", 0), "broker_name='z', queue_id=0.*not one of the queues"),
     ],
 )
 def test_a_function_must_give_one_of_the_queues(gives: object, said: str) -> None:

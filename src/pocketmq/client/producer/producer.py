@@ -208,9 +208,7 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        parts = self._parts
-        if parts is None or not self._open:
-            parts = self._running()
+        parts = self._running()
         sending = parts.sending
         if (
             queue is None
@@ -261,9 +259,7 @@ class Producer:
         Cancelling the future abandons the send. While the window is full, messages wait for
         capacity; to submit many, `await room()` before each (back-pressure).
         """
-        parts = self._parts
-        if parts is None or not self._open:
-            parts = self._running()
+        parts = self._running()
         if (
             queue is None
             and ordering_key is None
