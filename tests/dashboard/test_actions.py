@@ -125,7 +125,7 @@ def test_a_group_is_reset_and_consumes_again(
     actor.page.get_by_role("button", name="Reset", exact=True).click()
     actor.page.get_by_text(re.compile("queues reset")).wait_for()
     done = r"action done: user=127\.0\.0\.1 action=\"reset group 'billing' in topic"
-    assert re.search(done, acting.errors())
+    wait_for(lambda: re.search(done, acting.errors()), "the deed in the log")
     wait_for(lambda: len(shop.handled) >= before + 40, "the messages to come again", 60)
 
 
@@ -144,7 +144,7 @@ def test_chosen_dead_letters_are_sent_again(
     actor.page.get_by_text("1 sent to letters.").wait_for()
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L0").messages) == 2, "the copy")
-    assert 'action="resend' in acting.errors()
+    wait_for(lambda: 'action="resend' in acting.errors(), "the deed in the log")
 
 
 def test_a_copy_of_a_message_is_sent(actor: Viewer, shop: Shop) -> None:
@@ -163,7 +163,7 @@ def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -
     actor.page.get_by_role("button", name="Rebalance now").click()
     actor.page.get_by_role("button", name="Rebalance", exact=True).click()
     actor.page.get_by_text("2 brokers notified the members.").wait_for()
-    assert "action=\"rebalance group 'billing'" in acting.errors()
+    wait_for(lambda: "action=\"rebalance group 'billing'" in acting.errors(), "the deed in the log")
 
 
 def test_a_message_is_written_and_sent(actor: Viewer, acting: DashboardProcess, shop: Shop) -> None:
@@ -186,7 +186,10 @@ def test_a_message_is_written_and_sent(actor: Viewer, acting: DashboardProcess, 
         (message,) = admin.messages.by_key("written", "H1").messages
     assert (message.body, message.tag) == (b"<b>by hand</b>", "paid")
     assert message.user_properties["region"] == "eu"
-    assert "action=\"send 14 bytes to topic 'written'\"" in acting.errors()
+    wait_for(
+        lambda: "action=\"send 14 bytes to topic 'written'\"" in acting.errors(),
+        "the deed in the log",
+    )
     assert "by hand" not in acting.errors()
 
 
@@ -202,7 +205,7 @@ def test_dead_letters_are_resent_and_exported_by_what_they_contain(
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L1").messages) == 2, "the copy")
     done = r"action=\"resend those of 2 dead letters that contain 'second' .*result=\"1 sent\""
-    assert re.search(done, acting.errors())
+    wait_for(lambda: re.search(done, acting.errors()), "the deed in the log")
     with actor.page.expect_download() as waiting:
         actor.page.get_by_role("link", name="Export JSON lines").click()
     file = waiting.value

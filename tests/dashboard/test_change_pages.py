@@ -62,7 +62,7 @@ def test_a_group_is_made_changed_and_deleted(
     page.wait_for_url("**/groups")
     actor.live()
     actor.wait_for_rows("Groups", lambda rows: "made" not in [row[0] for row in rows])
-    assert "action=\"delete group 'made'\"" in acting.errors()
+    wait_for(lambda: "action=\"delete group 'made'\"" in acting.errors(), "the deed in the log")
 
 
 def test_a_topic_is_changed_and_deleted(actor: Viewer, shop: Shop) -> None:
@@ -161,7 +161,10 @@ def test_users_and_rules_are_made_and_deleted(actor: Viewer, acting: DashboardPr
     page.get_by_label("Type alice to confirm").fill("alice")
     press(actor, "Delete")
     actor.wait_for_rows("Users", lambda rows: rows == [["There are no users."]])
-    assert re.search(r"action=\"create user 'alice' \(Normal\)\"", acting.errors())
+    wait_for(
+        lambda: re.search(r"action=\"create user 'alice' \(Normal\)\"", acting.errors()),
+        "the deed in the log",
+    )
     assert "geheim123" not in acting.errors()
 
 
