@@ -5,6 +5,7 @@ import sys
 
 from pocketmq.client.producer import Producer
 from pocketmq.model import Message, TransactionState
+from pocketmq.protocol import ReceivedMessage
 
 
 async def main(name_servers: str, group: str, topic: str, body: str) -> None:
@@ -13,7 +14,10 @@ async def main(name_servers: str, group: str, topic: str, body: str) -> None:
         await asyncio.Event().wait()
         return TransactionState.UNKNOWN
 
-    async with Producer(name_servers, group=group, send_timeout=30.0) as producer:
+    async def check(_: ReceivedMessage) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    async with Producer(name_servers, group=group, send_timeout=30.0, check=check) as producer:
         await producer.send_in_transaction(Message(topic, body.encode()), undecided)
 
 
