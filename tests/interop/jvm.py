@@ -39,6 +39,7 @@ _QUICK_BROKER: dict[str, object] = {
     "timerFlushIntervalMs": 60_000,
     "transactionOpMsgMaxSize": 1,
     "transactionOpBatchInterval": 60_000,
+    "waitTimeMillsInSendQueue": 5_000,  # a busy machine is no busy broker
 }
 _NO_TLS: dict[str, object] = {"tls.server.mode": "disabled"}
 _OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
