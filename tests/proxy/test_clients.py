@@ -261,6 +261,22 @@ async def test_the_first_handle_serves_after_a_renewal() -> None:
         stream.cancel()
 
 
+async def test_an_ack_waits_for_a_renewal_under_way() -> None:
+    # Always due: whenever a message is acknowledged, its receipt is just being replaced.
+    limits = ProxyLimits(min_long_polling=0.1, renew_ahead=86_400.0, renew_interval=0.001)
+    async with serving(limits=limits) as served:
+        peer = served.peer
+        stream = await peer.consume("g", "normal")
+        await peer.receive("normal", "g", auto_renew=True)
+        for number in range(20):
+            await peer.send("normal", b"%d" % number)
+            for got in await peer.received("normal", "g", auto_renew=True):
+                handle = got.system_properties.receipt_handle
+                assert code(await peer.ack("normal", "g", handle)) == "OK"
+        assert (await served.admin.groups.progress("g", "normal")).lag == 0
+        stream.cancel()
+
+
 async def test_a_client_without_settings_cannot_have_messages_renewed() -> None:
     async with serving() as served:
         peer = served.peer

@@ -22,6 +22,7 @@ logger = logging.getLogger("pocketmq.proxy")
 _PAUSES = (60.0, 180.0, 300.0, 600.0, 1800.0, 3600.0)
 """For how long each renewal hides a message, as in Apache's proxy."""
 _MOST_FAILURES = 3
+_RELEASE_WAIT = 3.0
 
 
 class _Renewed(msgspec.Struct):
@@ -30,7 +31,7 @@ class _Renewed(msgspec.Struct):
     since: float
     renewals: int = 0
     failures: int = 0
-    busy: bool = False
+    renewing: asyncio.Task[None] | None = None
 
 
 class Renewals:
@@ -42,6 +43,7 @@ class Renewals:
         self._limits = limits
         self._clock = clock
         self._by_client: dict[tuple[str, str], dict[ReceiptPlace, _Renewed]] = {}
+        self._releasing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return sum(len(held) for held in self._by_client.values())
@@ -52,26 +54,37 @@ class Renewals:
         held = self._by_client.setdefault((client_id, group), {})
         held[receipt.place] = _Renewed(receipt, topic, now)
 
-    def take(self, client_id: str, group: str, receipt: Receipt) -> Receipt:
-        """Stop renewing a message and return its newest receipt."""
-        held = self._by_client.get((client_id, group))
-        renewed = None if held is None else held.pop(receipt.place, None)
-        if held is not None and not held:
-            del self._by_client[client_id, group]
-        return receipt if renewed is None else renewed.receipt
+    async def take(self, client_id: str, group: str, receipt: Receipt) -> Receipt:
+        """Stop renewing a message and return its newest receipt.
 
-    def newest(self, client_id: str, group: str, receipt: Receipt) -> Receipt:
-        """Return a message's newest receipt."""
-        renewed = self._by_client.get((client_id, group), {}).get(receipt.place)
-        return receipt if renewed is None else renewed.receipt
+        Waits for a renewal under way: the broker would refuse the receipt that it replaces.
+        """
+        renewed = self._removed((client_id, group), receipt)
+        if renewed is None:
+            return receipt
+        await _settled(renewed)
+        return renewed.receipt
+
+    def forget(self, client_id: str, group: str, receipt: Receipt) -> None:
+        """Stop renewing a message that was never delivered."""
+        self._removed((client_id, group), receipt)
 
     def release(self, client_id: str) -> None:
         """Make the messages of a client that is gone visible soon."""
         for key in [key for key in self._by_client if key[0] == client_id]:
             for renewed in self._by_client.pop(key).values():
-                self._tasks.spawn(
-                    self.reveal(key[1], renewed.topic, renewed.receipt), "release of a message"
-                )
+                task = self._tasks.spawn(self._release(key[1], renewed), "release of a message")
+                self._releasing.add(task)
+                task.add_done_callback(self._releasing.discard)
+
+    async def released(self) -> None:
+        """Wait until the messages of clients that are gone are released, within a limit."""
+        if self._releasing:
+            await asyncio.wait(self._releasing, timeout=_RELEASE_WAIT)
+
+    async def _release(self, group: str, renewed: _Renewed) -> None:
+        await _settled(renewed)
+        await self.reveal(group, renewed.topic, renewed.receipt)
 
     async def reveal(self, group: str, topic: str, receipt: Receipt) -> None:
         """Make a message visible to its group soon."""
@@ -94,16 +107,17 @@ class Renewals:
             (key, renewed)
             for key, held in self._by_client.items()
             for renewed in held.values()
-            if renewed.receipt.visible_at_ms <= soon and not renewed.busy
+            if renewed.receipt.visible_at_ms <= soon and renewed.renewing is None
         ]
         for key, renewed in due:
-            renewed.busy = True
-            self._tasks.spawn(self._renew(key, renewed), "renewal of a message")
+            renewing = self._renew(key, renewed)
+            renewed.renewing = self._tasks.spawn(renewing, "renewal of a message")
 
     async def _renew(self, key: tuple[str, str], renewed: _Renewed) -> None:
         age = asyncio.get_running_loop().time() - renewed.since
         if age > self._limits.renew_longest or renewed.failures >= _MOST_FAILURES:
-            self._forget(key, renewed)
+            if self._by_client.get(key, {}).get(renewed.receipt.place) is renewed:
+                self._removed(key, renewed.receipt)
             return
         requests = PopRequests(self._session, key[1], ordered=False, from_first=False)
         pause = _PAUSES[min(renewed.renewals, len(_PAUSES) - 1)]
@@ -118,9 +132,17 @@ class Renewals:
             renewed.receipt = Receipt(handle, renewed.receipt.commit_log_offset)
             renewed.renewals, renewed.failures = renewed.renewals + 1, 0
         finally:
-            renewed.busy = False
+            renewed.renewing = None
 
-    def _forget(self, key: tuple[str, str], renewed: _Renewed) -> None:
-        held = self._by_client.get(key, {})
-        if held.get(renewed.receipt.place) is renewed:
-            del held[renewed.receipt.place]
+    def _removed(self, key: tuple[str, str], receipt: Receipt) -> _Renewed | None:
+        held = self._by_client.get(key)
+        renewed = None if held is None else held.pop(receipt.place, None)
+        if held is not None and not held:
+            del self._by_client[key]
+        return renewed
+
+
+async def _settled(renewed: _Renewed) -> None:
+    """Wait for a renewal under way; a failed one leaves the receipt as it was."""
+    if renewed.renewing is not None:
+        await asyncio.wait([renewed.renewing])

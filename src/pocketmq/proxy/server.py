@@ -70,6 +70,7 @@ class Proxy:
         self._clients: Clients | None = None
         self._tasks: Tasks | None = None
         self._health: ProxyHealth | None = None
+        self._renewals: Renewals | None = None
         self.address = ""
         """Where it listens, once it is started."""
 
@@ -107,6 +108,8 @@ class Proxy:
         clients, self._clients = self._clients, None
         if clients is not None:
             await clients.close()
+        if self._renewals is not None:
+            await self._renewals.released()
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             await tasks.stop()
@@ -118,7 +121,7 @@ class Proxy:
         session, random = lease.session, new_random()
         self._tasks = tasks = Tasks(f"{session.client_id}: proxy")
         self._clients = clients = Clients(self._options, self._clock, random)
-        renewals = Renewals(session, tasks, self._limits, self._clock)
+        self._renewals = renewals = Renewals(session, tasks, self._limits, self._clock)
         clients.on_gone = renewals.release
         if self._tls is not None:
             self._front = Front(Handshake(self._tls, (), self._network), self._network)

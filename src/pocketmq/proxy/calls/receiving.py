@@ -243,5 +243,5 @@ async def _delivery(
         for message in left:
             receipt = receipt_of(message)
             if receipt is not None and wanted.renew:
-                state.renewals.take(caller.client_id, wanted.group, receipt)
+                state.renewals.forget(caller.client_id, wanted.group, receipt)
         _reveal(state, wanted, left)

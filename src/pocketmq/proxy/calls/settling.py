@@ -56,7 +56,7 @@ async def ack_message(
 
 
 async def _ack(state: ProxyState, caller: Caller, topic: str, group: str, handle: str) -> None:
-    receipt = _taken(state, caller, group, handle)
+    receipt = await _taken(state, caller, group, handle)
     await state.cluster.reach(receipt.handle.broker_name, topic)
     requests = PopRequests(state.cluster.session, group, ordered=False, from_first=False)
     await requests.ack(receipt.handle.broker_name, [(topic, receipt.handle)])
@@ -69,7 +69,7 @@ async def change_invisible_duration(
     topic, group = checks.topic_name(request.topic), checks.group_name(request.group)
     wanted = checks.seconds_of(request.invisible_duration, d.Code.ILLEGAL_INVISIBLE_TIME)
     hidden = checks.invisible_seconds(wanted, state.limits)
-    receipt = _taken(state, caller, group, request.receipt_handle)
+    receipt = await _taken(state, caller, group, request.receipt_handle)
     await state.cluster.reach(receipt.handle.broker_name, topic)
     requests = PopRequests(state.cluster.session, group, ordered=False, from_first=False)
     try:
@@ -86,7 +86,7 @@ async def forward_to_dead_letters(
 ) -> s.ForwardMessageToDeadLetterQueueResponse:
     """Send a message to the group's dead-letter topic and acknowledge it."""
     topic, group = checks.topic_name(request.topic), checks.group_name(request.group)
-    receipt = _taken(state, caller, group, request.receipt_handle)
+    receipt = await _taken(state, caller, group, request.receipt_handle)
     await dead_letter(state, topic, group, receipt, request.message_id)
     return s.ForwardMessageToDeadLetterQueueResponse(status=OK)
 
@@ -132,10 +132,10 @@ async def _check_place(state: ProxyState, broker: str, offset: int, topic: str) 
         raise CallRefused(d.Code.INVALID_RECEIPT_HANDLE, "the message is not one of this topic")
 
 
-def _taken(state: ProxyState, caller: Caller, group: str, handle: str) -> Receipt:
+async def _taken(state: ProxyState, caller: Caller, group: str, handle: str) -> Receipt:
     """Return the newest receipt of a message and stop renewing it; raises `CallRefused`."""
     given = read_receipt_handle(handle)
-    receipt = state.renewals.take(caller.client_id, group, given)
+    receipt = await state.renewals.take(caller.client_id, group, given)
     receipt.check_valid(state.clock.now_ms())
     return receipt
 
