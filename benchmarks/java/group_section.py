@@ -4,12 +4,13 @@ The section can be written alone; the rest of the page stays as it was measured.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import fill
 
 from benchmarks._rebalance_group import HANDLERS
-from benchmarks.java.balance import HEAD, LOAD, cells
+from benchmarks.java.balance import HEAD, LOAD, cells, missed
+from benchmarks.java.reasons import known_reasons
 from benchmarks.java.scale import Scale
 from benchmarks.java.servers import machine
 from benchmarks.rebalance import MEMBERS, QUEUES, Told
@@ -72,8 +73,19 @@ def section(told: Sequence[Told], version: str) -> str:
             fill(intro, WIDTH, break_on_hyphens=False),
             "\n".join(points),
             "\n".join("| " + " | ".join(row) + " |" for row in rows),
+            *missed_points(told, known_reasons()),
         ]
     )
+
+
+def missed_points(told: Sequence[Told], reasons: Mapping[str, str]) -> Iterator[str]:
+    """Return a paragraph for members and servers that miss goals: which, and why if known."""
+    for each in told:
+        label = each.way.label
+        goals = [goal.removeprefix(f"{label}, ") for goal in missed([each])]
+        if goals:
+            words = [f"Missed by {label}: {'; '.join(goals)}", reasons.get(label, "")]
+            yield fill(": ".join(filter(None, words)) + ".", WIDTH, break_on_hyphens=False)
 
 
 def with_section(page: str, text: str) -> str:

@@ -1,7 +1,6 @@
 """The table: on the terminal as it grows, and as a page."""
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from benchmarks.java.group_section import TITLE, section, with_section
 from benchmarks.java.kafka_parts import CLIENT, CLIENT_VERSION
 from benchmarks.java.measures import DELAY_LEVEL, RATE
+from benchmarks.java.reasons import known_reasons
 from benchmarks.java.rebalance import RATE as STEADY
 from benchmarks.java.rows import COLUMNS, Row, Verdict
 from benchmarks.java.scale import Scale
@@ -21,7 +21,6 @@ from pocketmq.net.loops import loop_description
 
 WIDTH = 120
 PAGE = "docs/reference/side-by-side.md"
-REASONS = Path(__file__).with_name("reasons.toml")
 
 
 class Run(NamedTuple):
@@ -169,11 +168,6 @@ def _rounds(scale: Scale) -> Iterator[str]:
         f"{STEADY} messages per second; pause is the longest time in which a queue's messages",
         f"were not delivered; mean of {scale.drills} runs",
     )
-
-
-def known_reasons() -> dict[str, str]:
-    """Return why goals are missed, as far as it was written down, by the name of the row."""
-    return tomllib.loads(REASONS.read_text())
 
 
 def missed_points(rows: Sequence[Row], reasons: Mapping[str, str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import pytest
 from benchmarks._handovers import Figures
 from benchmarks._rebalance_group import RETURN_WITHIN, Way
 from benchmarks.java.balance import cells, missed
-from benchmarks.java.group_section import TITLE, with_section
+from benchmarks.java.group_section import TITLE, missed_points, with_section
 from benchmarks.rebalance import Told
 
 STICKY = Way("ours", {"strategy": "STICKY"})
@@ -59,3 +59,10 @@ def test_only_sticky_members_say_that_they_will_be_back() -> None:
     assert STICKY.restarting.restarting == STICKY.restarting
     plain = Way("AVG", {"strategy": "AVG"})
     assert plain.restarting == plain
+
+
+def test_a_missed_goal_of_a_group_stands_below_the_table_with_its_reason() -> None:
+    slow = told(GOOD._replace(without_owner=(0.03,)))
+    (point,) = missed_points([slow, told(GOOD)], {"ours": "two cores"})
+    assert point == "Missed by ours: join: without owner p99 < 25 ms: two cores."
+    assert list(missed_points([told(GOOD)], {"ours": "two cores"})) == []
