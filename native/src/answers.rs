@@ -33,21 +33,42 @@ pub fn stored_answer<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = data.py();
     let found = plain_answer(data.as_bytes(), opaque);
-    if let Some((message_id, queue_id, queue_offset, stored)) = found {
-        let made: Bound<'py, PyTuple> = (
-            message_id,
-            queue_id,
-            queue_offset,
-            stored.transaction_id,
-            stored.recall_handle,
-            stored.region(py),
-            stored.trace_on != Some("false"),
-        )
-            .into_pyobject(py)?;
-        return Ok(Some(made.into_any()));
+    if let Some(whole) = found.filter(|whole| whole.3.batch_id.is_none()) {
+        return Ok(Some(receipt(py, whole)?.into_any()));
     }
     let made = pure(py, "stored_answer")?.call1((data, opaque))?;
     Ok((!made.is_none()).then_some(made))
+}
+
+/// Return what the receipt of a batch needs, and whether the broker has an id for the whole.
+#[pyfunction]
+pub fn stored_batch<'py>(
+    data: &Bound<'py, PyBytes>,
+    opaque: i64,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = data.py();
+    if let Some(whole) = plain_answer(data.as_bytes(), opaque) {
+        let made = (receipt(py, whole)?, whole.3.batch_id.is_some());
+        return Ok(Some(made.into_pyobject(py)?.into_any()));
+    }
+    let made = pure(py, "stored_batch")?.call1((data, opaque))?;
+    Ok((!made.is_none()).then_some(made))
+}
+
+fn receipt<'py>(
+    py: Python<'py>,
+    (message_id, queue_id, queue_offset, stored): Whole<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    (
+        message_id,
+        queue_id,
+        queue_offset,
+        stored.transaction_id,
+        stored.recall_handle,
+        stored.region(py),
+        stored.trace_on != Some("false"),
+    )
+        .into_pyobject(py)
 }
 
 /// Return the responses at a position of a read that say plain sends are stored; see the pure
@@ -72,7 +93,8 @@ pub fn stored_answers<'py>(
         let mut usual = shape.as_ref().and_then(|shape| shape.read(cut.header));
         if usual.is_none() {
             spans.clear();
-            usual = answer(cut.header, &mut spans);
+            usual = answer(cut.header, &mut spans)
+                .filter(|(_, whole)| whole.3.batch_id.is_none());
             shape = usual.and_then(|(_, whole)| Shape::new(cut.header, whole.3, &spans));
         }
         let Some((opaque, stored)) = usual else {

@@ -4,7 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::python::{pure, Imported};
-use crate::wire::{push_hex, LARGEST_TEXT};
+use crate::sends::TAIL;
+use crate::wire::{push_decimal, push_hex, LARGEST_TEXT};
 
 static MESSAGE: Imported = Imported::new("pocketmq.model.message", "Message");
 static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
@@ -121,11 +122,15 @@ fn write_before(
     Some(())
 }
 
-/// Encode messages; `None` for those that the pure function must look at.
+/// Encode messages behind what is there already; `None` if the pure function must look at them.
+///
+/// `alike`: all are of one topic and have a body.
 fn encode(
     messages: &Bound<'_, PyAny>,
     prefix: &Bound<'_, PyAny>,
     steps: &Bound<'_, PyAny>,
+    mut encoded: Encoded,
+    alike: bool,
 ) -> Option<Encoded> {
     let py = messages.py();
     let messages = match messages.cast_exact::<PyTuple>() {
@@ -140,8 +145,8 @@ fn encode(
     if !known || !fits || !prefix.iter().all(u8::is_ascii_alphanumeric) {
         return None;
     }
-    let mut encoded = Encoded::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());
+    let mut topic: Option<Bound<'_, PyAny>> = None;
     // One call for all: reading the attributes of each would take twice as long.
     let tuples = MAP
         .get(py)
@@ -153,6 +158,14 @@ fn encode(
         let fields = fields.cast::<PyTuple>().ok()?;
         let field = |at| fields.get_borrowed_item(at).ok();
         let (body, tag) = (field(1)?, field(2)?);
+        if alike {
+            let own = field(0)?;
+            let first = topic.get_or_insert_with(|| own.to_owned());
+            let empty = body.cast::<PyBytes>().ok()?.as_bytes().is_empty();
+            if empty || !own.is(&*first) && text_of(&own)? != text_of(first)? {
+                return None;
+            }
+        }
         before.clear();
         write_before(&mut before, &*field(3)?, &*field(4)?)?;
         after.clear();
@@ -181,7 +194,7 @@ pub fn encode_numbered<'py>(
     steps: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = messages.py();
-    match encode(messages, prefix, steps) {
+    match encode(messages, prefix, steps, Encoded::default(), false) {
         None => pure(py, "encode_numbered")?.call1((messages, prefix, steps)),
         Some(encoded) => {
             let ids = PyString::from_bytes(py, &encoded.ids)?;
@@ -190,4 +203,50 @@ pub fn encode_numbered<'py>(
                 .into_any())
         }
     }
+}
+
+/// Return the whole frame of a batch, the ids of its messages, and the size of its body.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn batch_frame<'py>(
+    head: &[u8],
+    middle: &[u8],
+    properties: &[u8],
+    messages: &Bound<'py, PyAny>,
+    prefix: &Bound<'py, PyAny>,
+    steps: &Bound<'py, PyAny>,
+    born_ms: i64,
+    opaque: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = messages.py();
+    let last = TAIL.get(py)?.extract::<&[u8]>()?;
+    let mut begun = Encoded::default();
+    let frame = &mut begun.body;
+    frame.extend_from_slice(&[0; 8]);
+    frame.extend_from_slice(head);
+    frame.extend_from_slice(b"0\",\"g\":\"");
+    push_decimal(frame, born_ms);
+    frame.extend_from_slice(b"\",\"h\":\"0\",\"i\":\"");
+    frame.extend_from_slice(properties);
+    frame.extend_from_slice(b"\",\"j\":\"0");
+    frame.extend_from_slice(middle);
+    frame.extend_from_slice(b"0,\"language\":\"PYTHON\",\"opaque\":");
+    push_decimal(frame, opaque);
+    frame.extend_from_slice(last);
+    let begin = frame.len();
+    let finish = || {
+        let mut whole = encode(messages, prefix, steps, begun, true)?;
+        let length = u32::try_from(whole.body.len() - 4).ok()?;
+        let header = u32::try_from(begin - 8).ok()?;
+        whole.body[..4].copy_from_slice(&length.to_be_bytes());
+        whole.body[4..8].copy_from_slice(&header.to_be_bytes());
+        Some(whole)
+    };
+    let Some(whole) = finish() else {
+        let args = (head, middle, properties, messages, prefix, steps, born_ms, opaque);
+        return pure(py, "batch_frame")?.call1(args);
+    };
+    let ids = PyString::from_bytes(py, &whole.ids)?;
+    let made = (PyBytes::new(py, &whole.body), ids, whole.body.len() - begin);
+    Ok(made.into_pyobject(py)?.into_any())
 }

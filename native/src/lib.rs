@@ -36,6 +36,8 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(frames::cut_commands, module)?)?;
     module.add_function(wrap_pyfunction!(batch_records::pack_batch, module)?)?;
     module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::batch_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     Ok(())

@@ -8,7 +8,8 @@ use crate::posts;
 use crate::python::{pure, Imported};
 use crate::wire::{push_decimal, push_hex};
 
-static TAIL: Imported = Imported::new("pocketmq.client.producer.plain_frames", "TAIL");
+/// How every header of ours ends.
+pub(crate) static TAIL: Imported = Imported::new("pocketmq.client.producer.plain_frames", "TAIL");
 
 /// What the frame of one plain message is made of; see the pure `plain_frame`.
 struct Parts<'a> {

@@ -118,6 +118,8 @@ pub(crate) struct Stored<'a> {
     pub(crate) recall_handle: Option<&'a str>,
     pub(crate) region: Option<&'a str>,
     pub(crate) trace_on: Option<&'a str>,
+    /// The id of a batch as a whole.
+    pub(crate) batch_id: Option<&'a str>,
 }
 
 /// The broker's id of a message, its queue and its offset, and what else a response says.
@@ -171,7 +173,8 @@ fn fields<'a>(text: &mut Text<'a>, spans: &mut Vec<Span>) -> Option<Stored<'a>> 
             "recallHandle" => once(&mut stored.recall_handle, value)?,
             "MSG_REGION" => once(&mut stored.region, value)?,
             "TRACE_ON" => once(&mut stored.trace_on, value)?,
-            _ => return None, // the id of a batch, or one that only the pure path knows
+            "batchUniqId" => once(&mut stored.batch_id, value)?,
+            _ => return None, // only the pure path knows it
         }
         if !text.more()? {
             return Some(stored);

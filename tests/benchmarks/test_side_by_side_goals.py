@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from benchmarks.java.goals import GOALS, SUBMIT
 from benchmarks.java.page import Run, cells_of, heads, line, missed_points, page
-from benchmarks.java.reasons import known_reasons
 from benchmarks.java.pairs import Warmth
+from benchmarks.java.reasons import known_reasons
 from benchmarks.java.rows import Cell, Row
 from benchmarks.java.scale import Scale
 

@@ -9,11 +9,19 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
-from pocketmq.client.producer import plain_frames
+from pocketmq.client.producer import plain_batches, plain_frames
 from pocketmq.protocol import batch, batch_records, command_reader, pulled
 from pocketmq.store import key_index_words
 
-PURE = (batch, batch_records, command_reader, key_index_words, plain_frames, pulled)
+PURE = (
+    batch,
+    batch_records,
+    command_reader,
+    key_index_words,
+    plain_batches,
+    plain_frames,
+    pulled,
+)
 """The modules whose functions the core replaces: importing them fills `native.pure`."""
 
 core = pytest.importorskip("pocketmq_core", reason="the native core is not built")

@@ -190,7 +190,18 @@ def stored_answer(random: Random) -> Call:
     return (damaged(random, answer.encode()), random.choice([7, 7, 7, 8])), {}
 
 
+def batch_frame(random: Random) -> Call:
+    (messages, prefix, steps), _ = encode_numbered(random)
+    pieces = [damaged(random, b'{"code":320,"a":"') for _ in range(3)]
+    if messages and random.random() < 0.2:
+        messages = [*messages, Message("other", b"x")]
+        steps = [*steps, 1]
+    born, opaque = _number(random, 64), _number(random, 32)
+    return (*pieces, messages, prefix, steps, born, opaque), {}
+
+
 FUZZED: dict[str, Callable[[Random], Call]] = {
+    "batch_frame": batch_frame,
     "cut_commands": cut_commands,
     "encode_numbered": encode_numbered,
     "pack_batch": pack_batch,
@@ -199,5 +210,6 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "plain_messages": plain_messages,
     "stored_answer": stored_answer,
     "stored_answers": stored_answers,
+    "stored_batch": stored_answer,
     "words_of_records": words_of_records,
 }

@@ -132,3 +132,24 @@ def test_usual_messages_need_no_help() -> None:
     ]
     for form in (list, tuple):
         alone("encode_numbered", form(batch), PREFIX, [1, 2, 3])
+
+
+@settings(max_examples=300)
+@given(batches, st.data())
+def test_any_frames_of_batches(batch: list[Message], data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(steps, min_size=len(batch), max_size=len(batch)))
+    if data.draw(st.booleans()):
+        batch, numbers = [*batch, Message("other", b"x")], [*numbers, 1]
+    if batch:
+        pieces = (b'{"code":320,"a":"', b'","k":"false"},"flag":', b"UNIQ_KEY")
+        same("batch_frame", *pieces, batch, PREFIX, numbers, data.draw(steps) & 2**62, 77)
+
+
+def test_the_frame_of_a_usual_batch_is_written_by_the_core_itself() -> None:
+    batch = [Message("T", b"one"), Message("T", b"two", tag="b")]
+    frame, ids, size = alone("batch_frame", b"{", b"}", b"p", batch, PREFIX, [1, 2], 5, 7)
+    body, same_ids = alone("encode_numbered", batch, PREFIX, [1, 2])
+    assert (frame[-size:], ids) == (body, same_ids)
+    assert frame[8:].startswith(
+        b'{0","g":"5","h":"0","i":"p","j":"0}0,"language":"PYTHON","opaque":7'
+    )

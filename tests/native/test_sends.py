@@ -139,18 +139,21 @@ PLAIN = (
 @example(framed(PLAIN) + framed(PLAIN))
 def test_responses_are_read_alike(data: bytes) -> None:
     same("stored_answer", data, 77)
+    same("stored_batch", data, 77)
 
 
 @given(st.data())
 def test_damaged_responses_are_read_alike(data: st.DataObject) -> None:
     raw = data.draw(damaged(PLAIN))
-    same("stored_answer", framed(raw) if data.draw(st.booleans()) else raw, 77)
-    same("stored_answer", data.draw(damaged(framed(PLAIN))), 77)
+    for name in ("stored_answer", "stored_batch"):
+        same(name, framed(raw) if data.draw(st.booleans()) else raw, 77)
+        same(name, data.draw(damaged(framed(PLAIN))), 77)
 
 
 @given(st.binary(max_size=64), INT64)
 def test_any_bytes_are_read_alike(data: bytes, opaque: int) -> None:
     same("stored_answer", data, opaque)
+    same("stored_batch", data, opaque)
 
 
 def test_a_usual_response_is_read_by_the_core_itself() -> None:
@@ -158,6 +161,15 @@ def test_a_usual_response_is_read_by_the_core_itself() -> None:
     assert kind == "returned"
     assert [each for _, each in value[1:]] == ["7F00", 3, 12, "7F", None, "DefaultRegion", True]
     assert same("stored_answer", framed(PLAIN), 78) == ("returned", (type(None), None))
+
+
+def test_a_response_to_a_batch_is_read_by_the_core_itself() -> None:
+    for named in (False, True):
+        text = b'"batchUniqId":"EF","msgId"' if named else b'"msgId"'
+        said = framed(PLAIN.replace(b'"msgId"', text))
+        (place, queue_id, *_), whole = alone("stored_batch", said, 77)
+        assert (place, queue_id, whole) == ("7F00", 3, named)
+        assert same("stored_answer", said, 77)[1][0] is (type(None) if named else tuple)
 
 
 # Many at once

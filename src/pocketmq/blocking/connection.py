@@ -13,8 +13,10 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pocketmq.client.calls import request_name
+from pocketmq.client.producer.plain_batches import SEND_BATCH, StoredBatch, stored_batch
 from pocketmq.client.producer.plain_frames import Stored, stored_answer
 from pocketmq.errors import ConnectFailed, ConnectionLost, MQError, RequestTimedOut
 from pocketmq.net import Limits, Tls, parse_address
@@ -26,7 +28,10 @@ from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
 
 logger = logging.getLogger("pocketmq.net")
 
+T = TypeVar("T")
+
 _READ = 64 * 1024
+_ID = 33  # bytes of a message's id in a response, with a comma
 _SMALL = 4096  # bytes for a response without a body: taking more would cost more
 _PRECISION = 0.01
 """Seconds the kernel's timer may be off before it is set again; setting it costs a call."""
@@ -130,6 +135,24 @@ class BlockingConnection:
         That is what comes back nearly always, whole and alone: it is read in one step. Any other
         response is returned as `ask` does.
         """
+        return self._ask_usual(frame, opaque, code, timeout, stored_answer, _SMALL)
+
+    def ask_batch(
+        self, frame: bytes, opaque: int, count: int, timeout: float
+    ) -> StoredBatch | Command:
+        """Send a batch of so many messages as `ask_stored` does a message."""
+        size = min(_SMALL + _ID * count, _READ)
+        return self._ask_usual(frame, opaque, SEND_BATCH, timeout, stored_batch, size)
+
+    def _ask_usual(  # noqa: PLR0917 - for each message: keywords would cost
+        self,
+        frame: bytes,
+        opaque: int,
+        code: int,
+        timeout: float,
+        read: Callable[[bytes, int], T | None],
+        size: int,
+    ) -> T | Command:
         if self._reader.buffered or self._large:
             return self.ask(frame, opaque, code, timeout)
         try:
@@ -140,8 +163,8 @@ class BlockingConnection:
             sent = sock.send(frame)
             if sent != len(frame):
                 sock.sendall(memoryview(frame)[sent:])
-            data = sock.recv(_SMALL)
-            stored = stored_answer(data, opaque)
+            data = sock.recv(size)
+            stored = read(data, opaque)
             if stored is not None:
                 self.used = time.monotonic()
                 return stored

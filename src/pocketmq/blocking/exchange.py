@@ -12,11 +12,12 @@ from socket import SOCK_STREAM
 
 from pocketmq.blocking.connection_pool import ConnectionPool
 from pocketmq.blocking.loop_thread import LoopThread
-from pocketmq.client.producer.plain_frames import plain_frame
+from pocketmq.client.producer.plain_batches import BatchAim, batch_frame
+from pocketmq.client.producer.plain_frames import Stored, plain_frame
 from pocketmq.client.producer.plain_sends import Aim
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.errors import BrokerNotFound, ConnectFailed, MQError
+from pocketmq.errors import BrokerNotFound, ConnectFailed, InvalidInput, MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
@@ -42,7 +43,9 @@ class ThreadExchange:
         self._address = session.brokers.send_address
         self._namespace = on_loop.namespace
         self._plain = on_loop.plain.messages
-        self._next_id = on_loop.preparing.ids.next_parts
+        self._batches = on_loop.plain_batches
+        self._ids = on_loop.preparing.ids
+        self._next_id = self._ids.next_parts
 
     def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
         """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
@@ -106,21 +109,57 @@ class ThreadExchange:
                 return read_receipt(answer, outgoing, queue, address), unique_id
         except MQError as error:
             return error, unique_id
-        place, queue_id, offset, transaction_id, recall_handle, region, trace_on = answer
-        if queue_id != queue.queue_id:
-            queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
-        receipt = SendReceipt(
-            status=_OK,
-            message_id=unique_id,
-            offset_message_id=place,
-            queue=queue,
-            queue_offset=offset,
-            transaction_id=transaction_id,
-            recall_handle=recall_handle,
-            region_id=region,
-            trace_on=trace_on,
-        )
-        return receipt, unique_id
+        return _receipt(answer, queue, unique_id), unique_id
+
+    def ask_batch(
+        self, aim: BatchAim, messages: Sequence[Message], started: float, timeout: float
+    ) -> tuple[SendReceipt | MQError, Outgoing | None] | None:
+        """Send a batch; return its receipt, or an error and the batch for another try.
+
+        None as `ask_plain`, and for messages that cannot be one batch.
+        """
+        publication, turn, queue, template = aim
+        try:
+            connection = self.connections.take_idle(self._address(queue.broker_name), started)
+        except BrokerNotFound:
+            return None
+        if connection is None:
+            return None
+        now_ms, batches = self._now_ms(), self._batches
+        name = self._ids.next_id(now_ms)
+        numbers = self._ids.take(now_ms, len(messages))
+        try:
+            opaque = connection.next_opaque()
+            written = batch_frame(
+                template.head,
+                template.middle,
+                batches.properties(name),
+                messages,
+                *numbers,
+                now_ms,
+                opaque,
+            )
+        except (InvalidInput, AttributeError, TypeError):
+            written = None
+        if written is None or written[2] > batches.limit:
+            self.connections.give(connection)
+            return None
+        publication.robin.index = turn
+        try:
+            try:
+                answer = connection.ask_batch(written[0], opaque, len(messages), timeout)
+            except BaseException:  # as above
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            if isinstance(answer, tuple):
+                stored, is_named = answer
+                return _receipt(stored, queue, name if is_named else written[1]), None
+            outgoing = batches.outgoing(messages, publication.topic, written, name)
+            return read_receipt(answer, outgoing, queue, connection.address), outgoing
+        except MQError as error:
+            outgoing = batches.outgoing(messages, publication.topic, written, name)
+            return error, outgoing
 
     def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
         """Send one way; return the error if it cannot leave."""
@@ -148,6 +187,23 @@ class ThreadExchange:
         except ValueError:
             return self._thread.call(_look_up(address, host, port, deadline))
         return [(host, port)]
+
+
+def _receipt(stored: Stored, queue: MessageQueue, message_id: str) -> SendReceipt:
+    place, queue_id, offset, transaction_id, recall_handle, region, trace_on = stored
+    if queue_id != queue.queue_id:
+        queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
+    return SendReceipt(
+        status=_OK,
+        message_id=message_id,
+        offset_message_id=place,
+        queue=queue,
+        queue_offset=offset,
+        transaction_id=transaction_id,
+        recall_handle=recall_handle,
+        region_id=region,
+        trace_on=trace_on,
+    )
 
 
 async def _look_up(address: str, host: str, port: int, deadline: float) -> list[tuple[str, int]]:

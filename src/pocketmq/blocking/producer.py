@@ -303,6 +303,14 @@ class Producer(Facade[AsyncProducer]):
         that were stored before one failed.
         """
         sending = self._running().sending
+        if (
+            not split
+            and queue is None
+            and ordering_key is None
+            and timeout is None
+            and (receipt := sending.send_plain_batch(messages)) is not None
+        ):
+            return receipt
         limit = self.options.max_message_size
         batches = prepare_batches(sending.preparing, messages, limit, split=split)
         choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)

@@ -7,7 +7,7 @@ no hop between threads, which would cost more than the rest of it.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -93,6 +93,34 @@ class BlockingSending:
             tries = self._rule.tries(
                 outgoing, publication, None, SendMode.SYNC, limit, started, ended
             )
+            del ended
+            return self._make(tries, self.exchange.ask, outgoing)
+        finally:
+            if began:
+                self._end()
+
+    def send_plain_batch(self, messages: Sequence[Message]) -> SendReceipt | None:
+        """Send messages as one batch the short way (see `client.producer.plain_batches`).
+
+        None if they take the ordinary path: nothing was sent then. Raises as `deliver` does.
+        """
+        if self._plain is None or (aim := self._on_loop.plain_batches.aim(messages)) is None:
+            return None
+        began = self._begin()
+        try:
+            started = time.monotonic()
+            self._on_loop.session.check()
+            limit = self._on_loop.options.send_timeout
+            asked = self.exchange.ask_batch(aim, messages, started, limit)
+            if asked is None:
+                return None
+            outcome, outgoing = asked
+            if isinstance(outcome, SendReceipt) and self._rule.is_done(outcome):
+                return outcome
+            assert outgoing is not None  # only what was stored as usual has none
+            ended = TryEnded(aim[2], time.monotonic() - started, outcome)
+            del outcome, asked  # as above
+            tries = self._rule.tries(outgoing, aim[0], None, SendMode.SYNC, limit, started, ended)
             del ended
             return self._make(tries, self.exchange.ask, outgoing)
         finally:

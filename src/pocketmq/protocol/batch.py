@@ -20,7 +20,7 @@ from pocketmq.protocol.property_text import encode_properties
 ENTRY_OVERHEAD = 22
 """Bytes an entry takes besides its body and its properties."""
 
-_TOPIC_LIMIT = 127
+TOPIC_LIMIT = 127
 # Size, magic and checksum (both 0: the broker computes its own), flag, size of the body.
 _HEAD = struct.Struct(">iiiii")
 _HEAD_FROM = _HEAD.unpack_from
@@ -115,8 +115,8 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
     topic = messages[0].topic
     if is_retry_topic(topic):
         raise InvalidInput(f"messages to the retry topic {topic!r} cannot be sent as a batch")
-    if len(topic.encode("utf-8", "replace")) > _TOPIC_LIMIT:
-        raise InvalidInput(f"a batch needs a topic of at most {_TOPIC_LIMIT} bytes")
+    if len(topic.encode("utf-8", "replace")) > TOPIC_LIMIT:
+        raise InvalidInput(f"a batch needs a topic of at most {TOPIC_LIMIT} bytes")
     for message in messages:
         if not message.body:
             raise InvalidInput("a message of the batch has no body")

@@ -57,7 +57,7 @@ class Renewals:
     async def take(self, client_id: str, group: str, receipt: Receipt) -> Receipt:
         """Stop renewing a message and return its newest receipt.
 
-        Waits for a renewal under way: the broker would refuse the receipt that it replaces.
+        Waits for a renewal in flight: the broker would refuse the receipt that it replaces.
         """
         renewed = self._removed((client_id, group), receipt)
         if renewed is None:
@@ -143,6 +143,6 @@ class Renewals:
 
 
 async def _settled(renewed: _Renewed) -> None:
-    """Wait for a renewal under way; a failed one leaves the receipt as it was."""
+    """Wait for a renewal in flight; a failed one leaves the receipt as it was."""
     if renewed.renewing is not None:
         await asyncio.wait([renewed.renewing])

@@ -105,6 +105,12 @@ def stored_answer(data: bytes, opaque: int) -> Stored | None:
     None for anything else, be it a refusal, half a frame, or the response to another request: then
     nothing is known yet.
     """
+    found = usual_answer(data, opaque)
+    return None if found is None or found[1] else found[0]
+
+
+def usual_answer(data: bytes, opaque: int) -> tuple[Stored, bool] | None:
+    """Return what `stored_answer` does, and whether it has an id of a batch."""
     size = len(data)
     if size < 8:
         return None
@@ -123,7 +129,7 @@ def stored_answer(data: bytes, opaque: int) -> Stored | None:
         stored.recallHandle,
         stored.region or DEFAULT_REGION,
         stored.trace_on != "false",
-    )
+    ), stored.batchUniqId is not None
 
 
 @in_core
@@ -148,7 +154,7 @@ def stored_answers(
         if answer is None or not isinstance(posted, tuple) or len(posted) <= _QUEUE:
             break
         stored = answer.extFields
-        if stored.queueId != posted[_QUEUE].queue_id:
+        if stored.queueId != posted[_QUEUE].queue_id or stored.batchUniqId is not None:
             break
         receipt = (
             unique_id(posted),
@@ -170,8 +176,7 @@ def _stored(header: bytes) -> _Answer | None:
         answer = _read_answer(header)
     except (msgspec.DecodeError, ValueError):
         return None
-    plain = not answer.code and answer.flag & RESPONSE_FLAG
-    return answer if plain and answer.extFields.batchUniqId is None else None
+    return answer if not answer.code and answer.flag & RESPONSE_FLAG else None
 
 
 def unique_id(posted: tuple[Any, ...]) -> str:

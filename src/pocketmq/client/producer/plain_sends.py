@@ -54,7 +54,7 @@ birth, message, queue; then topic, connection, and when it was sent. A tuple, as
 message; the core has the same places (`posts.rs`)."""
 
 
-class _PlainTopic(msgspec.Struct, frozen=True):
+class PlainTopic(msgspec.Struct, frozen=True):
     """A topic by the caller's name for it, and the templates of its queues of one route."""
 
     name: str
@@ -74,7 +74,7 @@ class PlainMessages:
         self._preparing = sending.preparing
         self._publishing = sending.publishing
         self._template = writer.plain_template
-        self._topics: dict[str, _PlainTopic] = {}
+        self._topics: dict[str, PlainTopic] = {}
         self._tails: dict[str | None, bytes] = {}
 
     def aim(self, message: Message) -> Aim | None:
@@ -82,19 +82,9 @@ class PlainMessages:
 
         None sends it the ordinary path, which also has the words for what can never be sent.
         """
-        if type(message) is not Message or self._hooks or not self._possible:
+        if type(message) is not Message or (topic := self.topic(message.topic)) is None:
             return None
-        try:
-            topic = self._topics.get(message.topic)
-        except TypeError:
-            return None
-        if topic is None and (topic := self._find(message.topic)) is None:
-            return None
-        publication = topic.publication
-        queues = publication.queues
-        if queues is not topic.queues:
-            topic = self._renew(topic)
-            queues = topic.queues  # a thread may see a newer route here than above
+        publication, queues = topic.publication, topic.queues
         if (
             not queues
             or not 0 < len(message.body) <= self._largest
@@ -110,23 +100,35 @@ class PlainMessages:
         place = turn % len(queues)
         return publication, turn, queues[place], topic.templates[place], tail
 
+    def topic(self, name: str) -> PlainTopic | None:
+        """Return a topic with its route of now; None if none of its messages is plain."""
+        if self._hooks or not self._possible:
+            return None
+        try:
+            topic = self._topics.get(name)
+        except TypeError:
+            return None
+        if topic is None and (topic := self._find(name)) is None:
+            return None
+        return topic if topic.publication.queues is topic.queues else self._renew(topic)
+
     def outgoing(self, message: Message, publication: Publication, message_id: str) -> Outgoing:
         """Return a plain message that was sent already, for another try."""
         return self._preparing.named(message, publication.topic, message_id)
 
-    def _find(self, name: str) -> "_PlainTopic | None":
+    def _find(self, name: str) -> "PlainTopic | None":
         wire = self._preparing.plain_topic(name)
         publication = None if wire is None else self._publishing.ready(wire)
         if publication is None:
             return None
         if len(self._topics) >= _MOST_REMEMBERED:
             self._topics.clear()
-        return self._renew(_PlainTopic(name, publication, (), ()))
+        return self._renew(PlainTopic(name, publication, (), ()))
 
-    def _renew(self, old: "_PlainTopic") -> "_PlainTopic":
+    def _renew(self, old: "PlainTopic") -> "PlainTopic":
         queues = old.publication.queues
         templates = tuple(map(self._template, queues))
-        topic = _PlainTopic(old.name, old.publication, queues, templates)
+        topic = PlainTopic(old.name, old.publication, queues, templates)
         self._topics[old.name] = topic
         return topic
 

@@ -126,12 +126,16 @@ class Publishing:
 
         Raises `InvalidInput` for a delay that 4.x brokers would ignore.
         """
-        if not self._may_be_old(outgoing, publication):
+        if not self._may_be_old(publication, in_doubt=outgoing.batch_id is not None):
             return outgoing
         return for_4x(outgoing)
 
-    def _may_be_old(self, outgoing: Outgoing, publication: Publication) -> bool:
-        """Return whether a topic is on 4.x brokers, or, for a batch, may be.
+    def knows_batch_ids(self, publication: Publication) -> bool:
+        """Return whether all brokers of a topic take an id for a batch as a whole."""
+        return not self._may_be_old(publication, in_doubt=True)
+
+    def _may_be_old(self, publication: Publication, *, in_doubt: bool) -> bool:
+        """Return whether a topic is on 4.x brokers, or, for a batch, may be (`in_doubt`).
 
         Brokers report their version in the response to the first heartbeat. 5.x brokers do without
         the id of a batch; 4.x ones would give it to all of its messages.
@@ -140,7 +144,7 @@ class Publishing:
             return True
         addresses = self._session.addresses
         versions = [addresses.version_of(broker) for broker in publication.brokers]
-        if outgoing.batch_id is not None and UNKNOWN_VERSION in versions:
+        if in_doubt and UNKNOWN_VERSION in versions:
             return True
         return any(
             UNKNOWN_VERSION < version < VersionGate.TOPIC_QUEUE_MAPPING for version in versions

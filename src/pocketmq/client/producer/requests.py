@@ -22,6 +22,7 @@ from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
+_SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 _prefix = struct.Struct(">II").pack
 _json = msgspec.json.Encoder().encode
 
@@ -132,6 +133,10 @@ class RequestWriter:
         if template is None or template.queue is not queue:
             template = self._template_of(queue, _SEND, is_batch=False)
         return template
+
+    def batch_template(self, queue: MessageQueue) -> "Template":
+        """Return what requests with batches to a queue have in common."""
+        return self._template_of(queue, _SEND_BATCH, is_batch=True)
 
     def _template_of(self, queue: MessageQueue, code: int, is_batch: bool) -> "Template":  # noqa: FBT001 - part of a key
         key = (queue, code, is_batch)

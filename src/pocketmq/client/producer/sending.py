@@ -27,6 +27,7 @@ from pocketmq.client.producer.exchange import LoopExchange
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.fleet import SharedFleet
 from pocketmq.client.producer.hooks import SendHook, SendHooks
+from pocketmq.client.producer.plain_batches import PlainBatches
 from pocketmq.client.producer.plain_sends import PlainSends
 from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publishing
@@ -79,6 +80,7 @@ class Sending:
         writer = RequestWriter(self.group, options, as_command)
         self.exchange = LoopExchange(session, writer, self.window, self.now)
         self.plain = PlainSends(self)
+        self.plain_batches = PlainBatches(self)
 
     def make_rule(self, now: Callable[[], float], refresh_route: Callable[[str], None]) -> SendRule:
         """Return the rule for the tries of a shell that has this clock and this way to routes."""
