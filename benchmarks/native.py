@@ -5,9 +5,12 @@ Rounds of both alternate; the least of the rounds counts.
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from pocketmq import native
-from pocketmq.model import Message
+from pocketmq.client.producer import plain_frames
+from pocketmq.client.producer.requests import Template
+from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol import Command, DeliveryContext, command_reader, pulled
 from pocketmq.protocol.batch import encode_numbered
 from pocketmq.protocol.batch_records import pack_batch
@@ -17,7 +20,7 @@ from pocketmq.protocol.records import Record
 ROUNDS = 9
 SECONDS = 0.05
 BODY = bytes(100)
-IMPORTED = (command_reader, pulled)
+IMPORTED = (command_reader, plain_frames, pulled)
 """Importing a module fills `native.pure` with its functions."""
 NOW_MS = 1_790_000_000_000
 Function = Callable[..., object]
@@ -50,6 +53,51 @@ def batch_rows(kind: str, messages: list[Message]) -> list[Row]:
     ]
 
 
+def posted(count: int) -> list[tuple[Any, ...]]:
+    """Return plain sends as a producer posts them, numbered from 0."""
+    queue = MessageQueue("orders", "broker-a", 3)
+    head = b'{"code":310,"extFields":{"a":"shop","b":"orders","c":"TBW102","d":"8","e":"3","f":"'
+    template = Template(queue, head, b'","k":"false","l":"0","m":"false","n":"broker-a"},"flag":')
+    tail, prefix = b"\\u0002WAIT\\u0001true\\u0002", "7F000001004D0000000500012C1B"
+    message = Message("orders", BODY)
+    return [
+        (None, 5.0, 310, 3.0, number, template, tail, prefix, number, NOW_MS, message, queue)
+        for number in range(count)
+    ]
+
+
+def send_rows(count: int) -> list[Row]:
+    """Return what a producer does with messages that it sends one by one, many in flight."""
+    sends = posted(count)
+    waiting = dict(enumerate(sends))
+    answers = b"".join(
+        Command(
+            0,
+            number,
+            flag=1,
+            ext_fields={
+                "queueId": "3",
+                "transactionId": plain_frames.unique_id(send),
+                "msgId": f"7F00000100002A9F{number * 250:016X}",
+                "queueOffset": str(number),
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
+            },
+        ).encode()
+        for number, send in enumerate(sends)
+    )
+    end = len(answers) + 1
+    return [
+        (f"requests of {count} plain sends", "plain_frames", count, lambda f: f(sends)),
+        (
+            f"responses to {count} plain sends",
+            "stored_answers",
+            count,
+            lambda f: f(answers, 0, end, waiting),
+        ),
+    ]
+
+
 def rows() -> list[Row]:
     made: list[Row] = []
     for count in (32, 256):
@@ -64,7 +112,8 @@ def rows() -> list[Row]:
     made.append(
         ("commands of a read of 64", "cut_commands", 64, lambda f: f(sends, 0, len(sends) + 1))
     )
-    return made
+    made += send_rows(16)
+    return made + send_rows(64)
 
 
 def least(work: Work, functions: tuple[Function, ...]) -> list[float]:

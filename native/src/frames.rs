@@ -29,9 +29,11 @@ pub(crate) struct Head<'a> {
 
 /// A string as JSON writes it, and whether it has escapes.
 #[derive(Clone, Copy)]
-pub(crate) struct Text<'a> {
-    pub(crate) raw: &'a [u8],
-    pub(crate) escaped: bool,
+pub struct Text<'a> {
+    /// The text between the quotes.
+    pub raw: &'a [u8],
+    /// Whether it has escapes.
+    pub escaped: bool,
 }
 
 /// One frame of a read: its serialise type, its header and its body, and where it ends.

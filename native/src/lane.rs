@@ -11,31 +11,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::frames::{decimal, frame_at, read_head, unit, Head, Scan, Text};
+use crate::frames::frame_at;
+use crate::lane_records::{Burst, Forms, Place, Run};
+use crate::plain_send::{read_send, Send};
 
-const MAGIC: i32 = -626_843_481;
-const HEAD: usize = 88;
-const HOST_BITS: i32 = 0x30;
-const NOT_PLAIN: i32 = 0x0C | 0x80; // transactions, and a batch within a message
-const SECTOR: usize = 512;
-const PROPERTIES_LIMIT: usize = 32_767;
 const TOPIC_LIMIT: usize = 127;
 const QUEUES_LIMIT: i32 = 1 << 16;
 const KEPT: usize = 65_536;
-const SEND: i32 = 10;
-const SEND_V2: i32 = 310;
-const ONEWAY: i32 = 2;
-
-/// What a plain send's header says.
-struct Send<'a> {
-    topic: &'a [u8],
-    queue_id: i32,
-    sys_flag: i32,
-    born_ms: i64,
-    flag: i32,
-    reconsume_times: i32,
-    properties: Text<'a>,
-}
 
 /// A queue that sends may go to.
 struct Target {
@@ -52,44 +34,14 @@ struct Topic {
     targets: Vec<Option<usize>>,
 }
 
-/// What a burst adds to one queue.
-struct Run {
-    target: usize,
-    first: i64,
-    size: u64,
-    positions: Vec<u64>,
-    tags: Vec<i64>,
-    sizes: Vec<u32>,
-}
-
 /// Takes bursts of plain sends for one broker; it forgets its queues when topics change.
 #[pyclass(module = "pocketmq_core")]
 pub(crate) struct SendLane {
-    stamp: Vec<u8>,
-    store_host: [u8; 8],
-    answer: [Vec<u8>; 6],
+    forms: Forms,
     max_body: usize,
     topics: HashMap<Box<[u8]>, Topic>,
     targets: Vec<Target>,
     burst: u64,
-    text: Vec<u8>,
-}
-
-/// Where the log goes on, and what all records of a burst have in common.
-struct Place {
-    position: i64,
-    end: i64,
-    now_ms: i64,
-    born_host: [u8; 8],
-}
-
-#[derive(Default)]
-struct Burst {
-    records: Vec<u8>,
-    answers: Vec<u8>,
-    runs: Vec<Run>,
-    answered: u32,
-    answered_v2: u32,
 }
 
 #[pymethods]
@@ -107,14 +59,15 @@ impl SendLane {
             .try_into()
             .map_err(|_| PyValueError::new_err("an answer has six parts"))?;
         Ok(Self {
-            stamp: stamp.to_vec(),
-            store_host,
-            answer,
+            forms: Forms {
+                stamp: stamp.to_vec(),
+                store_host,
+                answer,
+            },
             max_body,
             topics: HashMap::new(),
             targets: Vec::new(),
             burst: 0,
-            text: Vec::new(),
         })
     }
 
@@ -160,17 +113,19 @@ impl SendLane {
             if cut.kind != 0 || cut.body.is_empty() || cut.body.len() > self.max_body {
                 break;
             }
-            let Some(head) = read_head(cut.header) else {
-                break;
-            };
-            let Some(send) = read_send(&head, cut.header) else {
+            let Some(send) = read_send(cut.header) else {
                 break;
             };
             let Some(index) = self.target(&send, targets, version)? else {
                 break;
             };
             let run = self.run(py, index, &mut burst)?;
-            if !self.add(run, &mut burst, &head, &send, cut.body, &mut place) {
+            let Some(topic) = self.topics.get(send.topic) else {
+                break;
+            };
+            let queue = (&topic.field[..], self.targets[index].sys_flag);
+            let added = burst.add(&self.forms, run, queue, &send, cut.body, &mut place);
+            if added.is_none() {
                 break;
             }
             at = cut.end;
@@ -244,135 +199,9 @@ impl SendLane {
                 .extract()?;
             target.burst = self.burst;
             target.run = burst.runs.len();
-            burst.runs.push(Run {
-                target: index,
-                first,
-                size: 0,
-                positions: Vec::new(),
-                tags: Vec::new(),
-                sizes: Vec::new(),
-            });
+            burst.runs.push(Run::new(index, first));
         }
         Ok(target.run)
-    }
-
-    /// Add a message; false if it needs more care, and nothing has changed.
-    fn add(
-        &mut self,
-        run: usize,
-        burst: &mut Burst,
-        head: &Head<'_>,
-        send: &Send<'_>,
-        body: &[u8],
-        place: &mut Place,
-    ) -> bool {
-        let mut text = std::mem::take(&mut self.text);
-        let done = self
-            .packed(run, burst, head, send, body, place, &mut text)
-            .is_some();
-        self.text = text;
-        done
-    }
-
-    #[allow(clippy::too_many_arguments)] // the parts of one message
-    fn packed(
-        &self,
-        run: usize,
-        burst: &mut Burst,
-        head: &Head<'_>,
-        send: &Send<'_>,
-        body: &[u8],
-        place: &mut Place,
-        text: &mut Vec<u8>,
-    ) -> Option<()> {
-        unescape(send.properties, text)?;
-        let (key, tag) = look_at(text)?;
-        let key = key.0..key.1;
-        text.extend_from_slice(&self.stamp);
-        let torn = *text.last()? == 0 || (text.len() > SECTOR && text.contains(&0));
-        if torn || text.len() > PROPERTIES_LIMIT {
-            return None;
-        }
-        let run = &mut burst.runs[run];
-        let topic = &self.topics.get(send.topic)?.field;
-        let size = HEAD + body.len() + topic.len() + 2 + text.len();
-        let stop = place.position.checked_add(i64::try_from(size).ok()?)?;
-        if stop > place.end {
-            return None;
-        }
-        let offset = run
-            .first
-            .checked_add(i64::try_from(run.positions.len()).ok()?)?;
-        let sys_flag = (send.sys_flag | self.targets[run.target].sys_flag) & !HOST_BITS;
-        let size32 = u32::try_from(size).ok()?;
-        let position = u64::try_from(place.position).ok()?;
-
-        let out = &mut burst.records;
-        out.reserve(size);
-        out.extend_from_slice(&size32.to_be_bytes());
-        out.extend_from_slice(&MAGIC.to_be_bytes());
-        out.extend_from_slice(&(crc32fast::hash(body) & 0x7FFF_FFFF).to_be_bytes());
-        out.extend_from_slice(&send.queue_id.to_be_bytes());
-        out.extend_from_slice(&send.flag.to_be_bytes());
-        out.extend_from_slice(&offset.to_be_bytes());
-        out.extend_from_slice(&position.to_be_bytes());
-        out.extend_from_slice(&sys_flag.to_be_bytes());
-        out.extend_from_slice(&send.born_ms.to_be_bytes());
-        out.extend_from_slice(&place.born_host);
-        out.extend_from_slice(&place.now_ms.to_be_bytes());
-        out.extend_from_slice(&self.store_host);
-        out.extend_from_slice(&send.reconsume_times.to_be_bytes());
-        out.extend_from_slice(&0_i64.to_be_bytes());
-        out.extend_from_slice(&(body.len() as u32).to_be_bytes());
-        out.extend_from_slice(body);
-        out.extend_from_slice(topic);
-        out.extend_from_slice(&(text.len() as u16).to_be_bytes());
-        out.extend_from_slice(text);
-
-        run.positions.push(position);
-        run.tags.push(tag);
-        run.sizes.push(size32);
-        run.size += size as u64;
-        place.position = stop;
-        if head.flag & ONEWAY == 0 {
-            self.answer(&mut burst.answers, head, send, &text[key], position, offset);
-            if head.code == SEND {
-                burst.answered += 1;
-            } else {
-                burst.answered_v2 += 1;
-            }
-        }
-        Some(())
-    }
-
-    fn answer(
-        &self,
-        out: &mut Vec<u8>,
-        head: &Head<'_>,
-        send: &Send<'_>,
-        key: &[u8],
-        position: u64,
-        offset: i64,
-    ) {
-        let [start, key_at, id_at, offset_at, opaque_at, end] = &self.answer;
-        let begin = out.len();
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(start);
-        write_decimal(out, send.queue_id.into());
-        out.extend_from_slice(key_at);
-        out.extend_from_slice(key);
-        out.extend_from_slice(id_at);
-        for shift in (0..16).rev() {
-            out.push(b"0123456789ABCDEF"[(position >> (shift * 4) & 15) as usize]);
-        }
-        out.extend_from_slice(offset_at);
-        write_decimal(out, offset);
-        out.extend_from_slice(opaque_at);
-        write_decimal(out, head.opaque.into());
-        out.extend_from_slice(end);
-        let size = (out.len() - begin - 8) as u32; // the parts are this broker's own, and short
-        out[begin..begin + 4].copy_from_slice(&(size + 4).to_be_bytes());
-        out[begin + 4..begin + 8].copy_from_slice(&size.to_be_bytes());
     }
 
     fn finish<'py>(
@@ -413,192 +242,4 @@ fn column(py: Python<'_>, bytes: impl Iterator<Item = u8>) -> Bound<'_, PyBytes>
 
 fn refuse(_: std::array::TryFromSliceError) -> PyErr {
     PyValueError::new_err("a host has 8 bytes here")
-}
-
-fn write_decimal(out: &mut Vec<u8>, value: i64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// Read the fields of a plain send; None for any other request.
-fn read_send<'a>(head: &Head<'a>, header: &[u8]) -> Option<Send<'a>> {
-    if head.code != SEND && head.code != SEND_V2 || head.flag & !ONEWAY != 0 {
-        return None;
-    }
-    if !header.is_ascii() && std::str::from_utf8(header).is_err() {
-        return None;
-    }
-    let mut fields: [Option<Text<'a>>; 13] = [None; 13];
-    let mut scan = Scan::new(head.ext?);
-    scan.take(b'{')?;
-    loop {
-        let key = scan.string()?;
-        scan.take(b':')?;
-        let value = scan.string()?;
-        if key.escaped {
-            return None;
-        }
-        let field = if head.code == SEND {
-            long_name(key.raw)
-        } else {
-            short_name(key.raw)
-        };
-        if let Some(field) = field {
-            if fields[field].replace(value).is_some() {
-                return None; // which of two counts is for the general path
-            }
-        }
-        if scan.take(b',').is_none() {
-            break;
-        }
-    }
-    let number = |field: usize| -> Option<i32> { i32::try_from(decimal(fields[field]?.raw)?).ok() };
-    fields[0]?; // the producer's group
-    fields[2]?; // the topic to make a new one like
-    number(3)?;
-    if fields[12].is_some_and(|batch| batch.raw != b"false") {
-        return None;
-    }
-    if fields[11].is_some() {
-        number(11)?;
-    }
-    let topic = fields[1]?;
-    let sys_flag = number(5)?;
-    if topic.escaped || sys_flag & NOT_PLAIN != 0 {
-        return None;
-    }
-    Some(Send {
-        topic: topic.raw,
-        queue_id: number(4)?,
-        sys_flag,
-        born_ms: decimal(fields[6]?.raw)?,
-        flag: number(7)?,
-        reconsume_times: match fields[9] {
-            None => 0,
-            Some(_) => number(9)?,
-        },
-        properties: fields[8]?,
-    })
-}
-
-/// The place of a field of `SendRequestV2`, by its name.
-fn short_name(key: &[u8]) -> Option<usize> {
-    match key {
-        [letter @ b'a'..=b'm'] => Some(usize::from(letter - b'a')),
-        _ => None,
-    }
-}
-
-/// The place of the same field of `SendRequest`.
-fn long_name(key: &[u8]) -> Option<usize> {
-    Some(match key {
-        b"producerGroup" => 0,
-        b"topic" => 1,
-        b"defaultTopic" => 2,
-        b"defaultTopicQueueNums" => 3,
-        b"queueId" => 4,
-        b"sysFlag" => 5,
-        b"bornTimestamp" => 6,
-        b"flag" => 7,
-        b"properties" => 8,
-        b"reconsumeTimes" => 9,
-        b"unitMode" => 10,
-        b"maxReconsumeTimes" => 11,
-        b"batch" => 12,
-        _ => return None,
-    })
-}
-
-/// Write a JSON string's text, with a separator at its end; None if it is empty.
-fn unescape(from: Text<'_>, out: &mut Vec<u8>) -> Option<()> {
-    out.clear();
-    let mut rest = from.raw;
-    while let Some(found) = memchr::memchr(b'\\', rest) {
-        out.extend_from_slice(&rest[..found]);
-        let plain = match rest.get(found + 1)? {
-            b'u' => {
-                let letter = unit(rest.get(found + 2..found + 6)?)?;
-                let mut buffer = [0; 4];
-                out.extend_from_slice(letter.encode_utf8(&mut buffer).as_bytes());
-                rest = &rest[found + 6..];
-                continue;
-            }
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            other => *other,
-        };
-        out.push(plain);
-        rest = &rest[found + 2..];
-    }
-    out.extend_from_slice(rest);
-    if *out.last()? != 2 {
-        out.push(2);
-    }
-    Some(())
-}
-
-/// Return where the unique key stands in properties, and the code of the tag; None if they ask for
-/// more than to be stored, or have no key that can stand in an answer as it is.
-fn look_at(text: &[u8]) -> Option<((usize, usize), i64)> {
-    let (mut key, mut tags) = (None, None);
-    for (at, byte) in text.iter().enumerate() {
-        let rest = &text[at..];
-        match byte {
-            b'D' if rest.starts_with(b"DEL") => return None,
-            b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
-            b'P' if rest.starts_with(b"POP_CK\x01") => return None,
-            b'T' if rest.starts_with(b"TRAN_MSG\x01") => return None,
-            b'T' if rest.starts_with(b"TRACE_ON\x01") => return None,
-            b'W' if rest.starts_with(b"WAIT\x01false") => return None,
-            b'T' if rest.starts_with(b"TAGS\x01") => tags = Some((at, at + 5)),
-            b'U' if rest.starts_with(b"UNIQ_KEY\x01") => key = Some((at, at + 9)),
-            _ => {}
-        }
-    }
-    let key = value_at(text, key?)?;
-    if !text[key.0..key.1].iter().all(u8::is_ascii_alphanumeric) {
-        return None;
-    }
-    let tag = match tags {
-        None => 0,
-        Some(found) => {
-            let (from, to) = value_at(text, found)?;
-            java_hash(&text[from..to])?
-        }
-    };
-    Some((key, tag))
-}
-
-/// Return where the value of a property stands; None if the name is the end of another one.
-fn value_at(text: &[u8], (name, start): (usize, usize)) -> Option<(usize, usize)> {
-    if name > 0 && text[name - 1] != 2 {
-        return None;
-    }
-    let size = memchr::memchr(2, &text[start..])?;
-    (size > 0).then_some((start, start + size))
-}
-
-/// Return the hash that Java has for a text.
-fn java_hash(text: &[u8]) -> Option<i64> {
-    let mut hash = 0_i32;
-    for unit in std::str::from_utf8(text).ok()?.encode_utf16() {
-        hash = hash.wrapping_mul(31).wrapping_add(i32::from(unit));
-    }
-    Some(hash.into())
 }

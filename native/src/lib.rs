@@ -10,6 +10,8 @@ pub mod batch_records;
 pub mod frames;
 pub mod keys;
 pub mod lane;
+pub mod lane_records;
+pub mod plain_send;
 pub mod posts;
 pub mod pulled;
 pub mod python;

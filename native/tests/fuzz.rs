@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
+use pocketmq_core::lane_records::{Burst, Forms, Place, Run};
+use pocketmq_core::plain_send::read_send;
 use pocketmq_core::pulled::plain_record;
 use pocketmq_core::tags::{looks_torn, tags_code};
 use pocketmq_core::wire::{be32, be64, java_hash};
@@ -197,5 +199,61 @@ fn properties_are_read_as_they_are_split() {
         });
         assert_eq!(tags_code(&text), last.map_or(0, java_hash));
         assert_eq!(looks_torn(&text), text.last() == Some(&0));
+    });
+}
+
+const SEND: &str = concat!(
+    r#"{"code":310,"extFields":{"a":"shop","b":"orders","c":"TBW102","d":"8","e":"3","f":"0","#,
+    r#""g":"1790000000000","h":"0","i":"UNIQ_KEY\u0001K1\u0002TAGS\u0001paid\u0002","j":"0","#,
+    r#""k":"false","l":"16","m":"false"},"flag":0,"language":"JAVA","opaque":77,"#,
+    r#""serializeTypeCurrentRPC":"JSON","version":493}"#
+);
+
+#[test]
+fn plain_sends_become_records_and_answers_or_are_left() {
+    let forms = Forms {
+        stamp: b"CLUSTER\x01c\x02".to_vec(),
+        store_host: [9; 8],
+        answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
+    };
+    repeatedly(|random| {
+        let mut header = SEND.as_bytes().to_vec();
+        random.damage(&mut header);
+        let body = random.bytes(200);
+        let begin = [0, 1 << 40, i64::MAX - 100, -1][random.below(4)];
+        let mut place = Place {
+            position: begin,
+            end: i64::MAX,
+            now_ms: random.next() as i64,
+            born_host: [1; 8],
+        };
+        let mut burst = Burst::default();
+        burst.runs.push(Run::new(0, [7, i64::MAX][random.below(2)]));
+        let added = read_send(&header).and_then(|send| {
+            let queue = (&b"\x06orders"[..], 0);
+            burst.add(&forms, 0, queue, &send, &body, &mut place)
+        });
+        let run = &burst.runs[0];
+        if added.is_none() {
+            let sound = header == SEND.as_bytes() && (0..1 << 41).contains(&begin);
+            assert!(!sound, "left: {header:?}");
+            assert!(burst.records.is_empty() && burst.answers.is_empty());
+            assert!(run.positions.is_empty() && place.position == begin);
+            return;
+        }
+        let size = burst.records.len();
+        assert_eq!(be32(&burst.records, 0), Some(size as u32));
+        assert_eq!(be64(&burst.records, 28), Some(begin as u64));
+        assert_eq!(
+            (run.size, &run.sizes[..]),
+            (size as u64, &[size as u32][..])
+        );
+        assert_eq!(place.position - begin, size as i64);
+        let answer = burst.answers.len();
+        assert_eq!(answer > 0, burst.answered + burst.answered_v2 == 1);
+        if answer > 0 {
+            assert_eq!(be32(&burst.answers, 0), Some(answer as u32 - 4));
+            assert_eq!(be32(&burst.answers, 4), Some(answer as u32 - 8));
+        }
     });
 }

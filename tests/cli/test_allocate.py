@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq import native
+from pocketmq.net.loops import loop_description
 from tests.cli.in_process import command
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -511,7 +512,7 @@ def test_help_and_version_need_no_subcommand_to_be_imported() -> None:
             [sys.executable, "-c", code, option], capture_output=True, check=False, text=True
         )
         assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"pocketmq 0.1.0, {native.description}\n"
+    assert done.stdout == f"pocketmq 0.1.0, {native.description}, {loop_description()}\n"
 
 
 def test_json_does_not_pay_for_tables() -> None:

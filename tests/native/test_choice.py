@@ -44,7 +44,8 @@ def run(code: str, **environment: str) -> str:
 def test_the_command_names_the_native_core() -> None:
     core = pytest.importorskip("pocketmq_core")
     assert core.API == native.API, "build the core again"
-    assert run(ASK) == f"pocketmq 0.1.0, native core {core.__version__}\n"
+    named = f"pocketmq 0.1.0, native core {core.__version__}, asyncio\n"
+    assert run(ASK, POCKETMQ_LOOP="asyncio") == named
     assert run(ASK, POCKETMQ_PURE="0") == run(ASK, POCKETMQ_PURE="") == run(ASK)
 
 
@@ -63,7 +64,8 @@ def test_the_command_names_the_native_core() -> None:
 def test_without_it_pure_python_runs_and_the_command_says_why(
     before: str, environment: dict[str, str], why: str
 ) -> None:
-    said = f"pocketmq 0.1.0, pure Python ({why})\n"
+    said = f"pocketmq 0.1.0, pure Python ({why}), asyncio\n"
+    environment = environment | {"POCKETMQ_LOOP": "asyncio"}
     assert run(before + SEND_ONE + ASK, **environment) == "b''\n" + said
 
 

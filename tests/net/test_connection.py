@@ -11,7 +11,7 @@ import pytest
 from pocketmq import errors
 from pocketmq.net import Connection, Limits
 from pocketmq.protocol import Command
-from pocketmq.protocol.command import RESPONSE_FLAG
+from pocketmq.protocol.command import RESPONSE_FLAG, OpaqueCounter
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving
@@ -184,7 +184,8 @@ async def test_opaque_numbers_still_in_use_are_skipped() -> None:
         connection = await dialer.connect(address)
         first = asyncio.create_task(connection.request(ask(b"first"), 10))
         await until(lambda: held, "the request")
-        connection._shared.opaque._next = held[0].opaque  # as after 2**32 further requests
+        again = OpaqueCounter(held[0].opaque)  # as after 2**32 further requests
+        connection.requests._take = again.take
         second = asyncio.create_task(connection.request(ask(b"second"), 10))
         await until(lambda: len(held) == 2, "the second request")
         assert held[1].opaque == held[0].opaque + 1

@@ -11,7 +11,8 @@ from pocketmq.net import Connection, Limits
 from pocketmq.net.address import socket_name
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import read_command
-from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.command_reader import cut_commands
+from pocketmq.protocol.frame import FRAME_LIMIT, FrameReader
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving
 
@@ -139,6 +140,40 @@ async def test_one_flooding_client_does_not_keep_the_others_waiting() -> None:
         await flood
         position = [request.body for request in owner.requests].index(b"other")
         assert position < 18_000
+
+
+class Iterations:
+    """A lane that answers all, and notes in which event-loop iteration each read was made."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.reads: list[int] = []
+
+    def take(self, connection: Connection, data: bytes, start: int) -> int:
+        self.reads.append(self.now)
+        asyncio.get_running_loop().call_soon(self.advance)
+        requests, end, _ = cut_commands(data, start, FRAME_LIMIT)
+        echo(connection, requests)
+        return end
+
+    def advance(self) -> None:
+        self.now += 1
+
+    def end(self, _: Connection) -> None:
+        pass
+
+
+async def test_a_flooding_client_is_read_once_in_an_iteration_of_the_event_loop() -> None:
+    """Other connections would wait for all its reads, of which uvloop makes 32 by itself."""
+    owner, lane = Recorder(echo), Iterations()
+    async with serving(owner) as (_, address), Raw(address) as peer:
+        await until(lambda: owner.opened, "the connection")
+        owner.opened[0].lane = lane
+        sender = asyncio.create_task(peer.send(ask(bytes(100)).encode() * 10_000))
+        await peer.commands(10_000)
+        await sender
+    assert len(lane.reads) > 20
+    assert sorted(set(lane.reads)) == lane.reads
 
 
 async def test_two_sides_that_both_send_much_do_not_block_each_other() -> None:

@@ -19,10 +19,11 @@ async def _running() -> type[asyncio.AbstractEventLoop]:
     return type(asyncio.get_running_loop())
 
 
-def test_the_loop_of_asyncio_is_used_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_use_uvloop_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(loops.CHOICE, raising=False)
-    assert loops.loop_kind() == "asyncio"
+    assert loops.loop_kind() == ("uvloop" if INSTALLED else "asyncio")
     assert loops.run(_running()).__module__.startswith(loops.loop_kind())
+    assert loops.run(_running(), "asyncio").__module__.startswith("asyncio")
 
 
 def test_the_environment_can_choose_the_loop_of_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +40,7 @@ def test_the_environment_can_choose_uvloop(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(loops.CHOICE, "uvloop")
     assert loops.loop_description().startswith("uvloop 0.")
     assert loops.run(_running()).__module__.startswith("uvloop")
+    assert loops.run(_running(), "asyncio").__module__.startswith("uvloop")
 
 
 def test_uvloop_that_is_chosen_but_not_installed_is_an_error(

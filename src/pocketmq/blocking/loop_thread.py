@@ -26,7 +26,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.loop = loop_maker()()
+        self.loop = loop_maker("asyncio")()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()

@@ -69,9 +69,23 @@ class PocketmqCommands(LazyGroup):
 
 
 @click.command(cls=PocketmqCommands, listed=lambda: SUBCOMMANDS, context_settings=HELP)
-@click.version_option(__version__, message=f"pocketmq %(version)s, {native.description}")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _show_version(context) if wanted else None,
+    help="Show the version and exit.",
+)
 def pocketmq() -> None:
     """RocketMQ in Python: clients, brokers, pipelines and tools."""
+
+
+def _show_version(context: click.Context) -> None:
+    from pocketmq.net.loops import loop_description  # slow to import
+
+    click.echo(f"pocketmq {__version__}, {native.description}, {loop_description()}")
+    context.exit()
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -104,7 +104,7 @@ def command(
         die_with_parent()
     lifeline = 0 if with_parent else None
     addresses = {"": namesrv, **_others(clusters)}
-    loops.run(_serve(addresses, Entry.taken_from(given), settings, log, lifeline))
+    loops.run(_serve(addresses, Entry.taken_from(given), settings, log, lifeline), "asyncio")
 
 
 def _others(clusters: tuple[str, ...]) -> dict[str, str]:

@@ -103,7 +103,7 @@ def command(
         access=ProxyAccess(authenticate=access_control, authorize=access_control),
         tls=tls.serve,
     )
-    loops.run(_serve(proxy, log, 0 if with_parent else None))
+    loops.run(_serve(proxy, log, 0 if with_parent else None), "asyncio")
 
 
 def _tls(entry: Entry, mode: TlsMode, cert: str, key: str, *, inherited: bool) -> ProxyTls:

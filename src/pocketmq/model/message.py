@@ -29,6 +29,13 @@ class Message(msgspec.Struct, frozen=True):
     flag: int = 0
 
     def __post_init__(self) -> None:
+        if (  # as nearly all are
+            type(self.body) is bytes
+            and self.tag is None
+            and self.keys is _NO_KEYS
+            and not self.properties
+        ):
+            return
         # Types are checked here, where the mistake is made, and not only by type checkers.
         body: object = self.body
         tag: object = self.tag
@@ -120,7 +127,7 @@ def send_status(code: int) -> SendStatus | None:
     return _BY_CODE.get(code)
 
 
-class SendReceipt(msgspec.Struct, frozen=True, kw_only=True):
+class SendReceipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A broker's confirmation that it stored a message (Java: SendResult).
 
     `message_id` is the id the producer gave (several, separated by commas, for a batch);

@@ -4,8 +4,8 @@ Owns the socket's life and the order in which its parts act on a read, a write a
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
 it must, `open_requests` matches answers to callers, `held_memory` reports to the server's memory
 budget, `watch` ends what is idle or stuck, `connection_load` tells the owner how much there is of
-all that. Belongs to one event loop; no method may be called from another thread. Independent of
-what a request means.
+all that, `connection_end` closes. Belongs to one event loop; no method may be called from another
+thread. Independent of what a request means.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
-from pocketmq.errors import ConnectionLost
 from pocketmq.net.address import socket_name
+from pocketmq.net.connection_end import ConnectionEnd
 from pocketmq.net.connection_load import ConnectionLoad
 from pocketmq.net.held_memory import HeldMemory
 from pocketmq.net.inbox import Inbox, Lane, Owner
@@ -35,13 +35,13 @@ LANE_READ = 32 * 1024
 """Bytes of one read for a lane: fewer than 256 of the smallest sends."""
 
 
-class Connection(ConnectionLoad, asyncio.BufferedProtocol):
+class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
-        "__weakref__", "_cause", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
-        "_reader", "_requests", "_resumed_at", "_shared", "_transport", "_watch", "accepted",
-        "closed", "context", "lane", "limits", "local_address", "received", "remote_address",
+        "__weakref__", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
+        "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport", "_watch",
+        "accepted", "context", "lane", "limits", "local_address", "received", "remote_address",
         "requests",
     )  # fmt: skip
 
@@ -52,11 +52,11 @@ class Connection(ConnectionLoad, asyncio.BufferedProtocol):
         loop: asyncio.AbstractEventLoop,
         dialled: str = "",
     ) -> None:
+        ConnectionEnd.__init__(self)
         self.limits = limits = shared.limits
         self.accepted = not dialled  # the peer connected to us: it is a client, we serve it
         self.remote_address = dialled
         self.local_address = ""
-        self.closed = False
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
         self.received = 0  # bytes so far
         self.lane: Lane | None = None
@@ -78,8 +78,9 @@ class Connection(ConnectionLoad, asyncio.BufferedProtocol):
         if budget is not None:
             self._memory = HeldMemory(budget, self, self._reader, inbox, outbox)
         self._transport: asyncio.Transport | None = None
-        self._cause: Exception | None = None
         self._resumed_at = 0.0
+        # libuv reads up to 32 times from one socket before it looks at others.
+        self._reads_on = self.accepted and type(loop).__module__ == "uvloop"
 
     # Writing
 
@@ -214,6 +215,17 @@ class Connection(ConnectionLoad, asyncio.BufferedProtocol):
             self.abort(untraced(failure))
         elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
             memory.update(finished=start > 0)
+        if self._reads_on and nbytes in (LANE_READ, len(self._read_buffer)):
+            self._let_others_read()
+
+    def _let_others_read(self) -> None:
+        """Read on in the next event-loop iteration: more is there, but other connections wait."""
+        if not self._inbox.deaf and self.listen(False):
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not self._inbox.deaf:
+            self.listen(True)
 
     def _through_lane(self, lane: Lane, data: bytes) -> int:
         """Let the lane have what it takes of a read; return where that ends."""
@@ -315,61 +327,3 @@ class Connection(ConnectionLoad, asyncio.BufferedProtocol):
             exc_info=error,
         )
         self.abort(untraced(error))
-
-    # The end
-
-    def close(self, cause: Exception | None = None) -> None:
-        """Close after what is queued has left; open requests get `ConnectionLost`.
-
-        The socket is closed when the peer has closed its end, too: closing one with unread bytes
-        in it would reset the connection, and the peer could lose answers still on their way.
-        """
-        if self.closed:
-            return
-        self._outbox.flush()
-        self._shut(cause)
-        transport = self._transport
-        if transport is None:
-            return
-        if not transport.can_write_eof():  # TLS has its own farewell
-            transport.close()
-            return
-        try:
-            transport.write_eof()
-        except OSError:  # the peer has just reset it
-            transport.abort()
-            return
-        transport.resume_reading()
-        self._watch.expect_progress(closing=True)
-
-    def abort(self, cause: Exception | None = None) -> None:
-        """Close at once, dropping what is queued."""
-        self._shut(cause)
-        if self._transport is not None:
-            self._transport.abort()
-
-    def cut_off(self, reason: str) -> None:
-        """Abort because the peer misbehaves, and log why (at most a few lines a minute)."""
-        if not self.closed:
-            self._shared.cut_offs.cut_off(self.remote_address, reason)
-        self.abort(self._lost(reason))
-
-    def _close_for(self, reason: str) -> None:
-        self.close(self._lost(reason))
-
-    def _shut(self, cause: Exception | None) -> None:
-        """End everything but the socket. The parts first: failing a request may run callers."""
-        if self.closed:
-            return
-        self.closed = True
-        self._cause = cause
-        self._outbox.end()
-        self._inbox.end()
-        self._reader.clear()
-        if isinstance(cause, ConnectionLost):
-            self._requests.fail(cause)
-        else:
-            self._requests.fail(self._lost(str(cause or "the connection was closed")))
-
-    def _lost(self, reason: str) -> ConnectionLost:
-        return ConnectionLost(self.remote_address, reason)

@@ -1,9 +1,10 @@
-"""The event loop where PocketMQ makes one itself: asyncio's own, or uvloop where it is asked for.
+"""The event loop where PocketMQ makes one itself: uvloop for servers, where it is installed.
 
-That is the loop of blocking clients, of embedded clusters and of servers on the command line. An
-application's own loop is its own choice. `POCKETMQ_LOOP` in the environment chooses: `asyncio` or
-`uvloop`. uvloop is not the default: it reads up to 32 times from one connection before others have
-their turn, and reports connections that are open at the exit of the interpreter.
+Servers on the command line and brokers in their own processes use uvloop by default, so does
+`pocketmq bench`. Blocking clients use asyncio's loop: they may end with connections open, which
+uvloop reports; so do the parts that other libraries serve (the dashboard, the gRPC proxy). An
+application's own loop is its own choice. `POCKETMQ_LOOP` in the environment chooses for all:
+`asyncio` or `uvloop`.
 """
 
 import asyncio
@@ -25,15 +26,16 @@ _KINDS = ("asyncio", "uvloop")
 NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 
-def loop_kind() -> str:
+def loop_kind(preferred: str = "uvloop") -> str:
     """Return which loop is made: "uvloop" or "asyncio".
 
+    Without a choice in the environment that is the preferred one, if it is installed.
     Raises `InvalidInput` if the environment asks for an unknown one, or for one that is missing.
     """
     wanted = os.environ.get(CHOICE, "")
     found = sys.platform != "win32" and find_spec("uvloop") is not None
     if not wanted:
-        return "asyncio"
+        return preferred if found else "asyncio"
     if wanted not in _KINDS:
         raise InvalidInput(f"{CHOICE} is {wanted!r}; it may be {' or '.join(_KINDS)}")
     if wanted == "uvloop" and not found:
@@ -52,12 +54,12 @@ def loop_description() -> str:
     return f"uvloop {version('uvloop')}"
 
 
-def loop_maker() -> NewLoop:
+def loop_maker(preferred: str = "uvloop") -> NewLoop:
     """Return what makes a loop; the module it comes from is imported by this.
 
     Raises `InvalidInput` as `loop_kind` does.
     """
-    if loop_kind() == "asyncio":
+    if loop_kind(preferred) == "asyncio":
         return asyncio.new_event_loop
     import uvloop
 
@@ -65,10 +67,10 @@ def loop_maker() -> NewLoop:
     return make
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T], preferred: str = "uvloop") -> T:
     """Run a coroutine to its end on a loop of its own, as `asyncio.run` does."""
     try:
-        make = None if loop_kind() == "asyncio" else loop_maker()
+        make = None if loop_kind(preferred) == "asyncio" else loop_maker(preferred)
     except BaseException:
         work.close()
         raise

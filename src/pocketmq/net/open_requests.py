@@ -45,8 +45,8 @@ class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox",
-        "_sweep_at", "_time", "_timer", "drafts", "peer",
+        "_by_opaque", "_held", "_holds_back", "_loop", "_outbox",
+        "_sweep_at", "_take", "_time", "_timer", "drafts", "peer",
         "read_answers",
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ class OpenRequests:
         self._loop = loop
         self._time = loop.time
         self._outbox = outbox
-        self._opaque = opaque
+        self._take = opaque.take
         self._holds_back = holds_back
         # Waiters: the sink, its deadline; code and timeout for the error; a draft has more. Tuples,
         # as one is made per request.
@@ -88,9 +88,7 @@ class OpenRequests:
     def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
         """Return a number for a request; its answer or `RequestTimedOut` goes to the sink."""
         by_opaque = self._by_opaque
-        opaque = self._opaque.take()
-        while opaque in by_opaque:  # numbers start again after 2**32 requests
-            opaque = self._opaque.take()
+        opaque = self.number()
         deadline = self._time() + timeout
         by_opaque[opaque] = (sink, deadline, code, timeout)
         if self._timer is None or deadline < self._sweep_at:
@@ -111,10 +109,9 @@ class OpenRequests:
 
     def number(self) -> int:
         """Return a number that no open request has, for `ask`."""
-        take, by_opaque = self._opaque.take, self._by_opaque
-        opaque = take()
-        while opaque in by_opaque:
-            opaque = take()
+        opaque = self._take()
+        while opaque in self._by_opaque:  # numbers start again after 2**32 requests
+            opaque = self._take()
         return opaque
 
     def ask(self, draft: Draft, size: int, make: MakeFrames) -> None:

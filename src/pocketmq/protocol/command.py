@@ -5,6 +5,7 @@ of a header's fields. Independent of particular codes, and of connections.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, Self, TypeAlias, TypeVar, get_args
 
@@ -230,16 +231,12 @@ def read_command(frame: Frame) -> Command:
 class OpaqueCounter:
     """Numbers for requests: int32, counting up from 0 and past the largest to the smallest."""
 
-    __slots__ = ("_next",)
+    __slots__ = ("take",)
 
     def __init__(self, start: int = 0) -> None:
-        self._next = start
-
-    def take(self) -> int:
-        """Return the next number."""
-        taken = self._next
-        self._next = taken + 1 if taken < 0x7FFFFFFF else -0x80000000
-        return taken
+        rounds = chain([range(start, 1 << 31)], repeat(range(-1 << 31, 1 << 31)))
+        self.take: Callable[[], int] = chain.from_iterable(rounds).__next__
+        """Returns the next number; without a Python call, as one is taken per request."""
 
 
 def _as_fields(ext: Mapping[str, str] | Header | None) -> dict[str, str] | None:

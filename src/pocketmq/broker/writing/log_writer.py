@@ -125,6 +125,9 @@ class CommitLogWriter:
             self._log_failure(messages, error)
             self._refuse({connection: [(SendBurst({}), answers)]})
             return
+        if answers:  # first: the client goes on while the rest is done here
+            connection.write(answers)
+            connection.flush()
         counters, arrivals = self._counters, dict[QueueIndex, int]()
         elapsed_ms = self._clock.now_ms() - now_ms
         for queue, _, count, size, *_ in runs:
@@ -132,9 +135,6 @@ class CommitLogWriter:
             counters.stats.was_stored(queue.topic, count, size, count)
             if queue.waiting:
                 arrivals[queue] = queue.next_offset - count
-        if answers:
-            connection.write(answers)
-            connection.flush()
         if arrivals:
             self._wake(arrivals)
 

@@ -32,7 +32,7 @@ LOCAL_THREADS = 32
 _LONGEST_REMARK = 1000
 
 
-class TransactionReceipt(SendReceipt, frozen=True, kw_only=True):
+class TransactionReceipt(SendReceipt, frozen=True, kw_only=True, gc=True):
     """Proof that a broker stored a half message, and the state of its transaction.
 
     `error` is what the local function raised, or that what it returned is not a state; the state is

@@ -1,0 +1,204 @@
+//! What the request of a plain send says: its header, and the properties in it. No Python types.
+//!
+//! Plain is what the general path would store without a second look. `None` stands for all else.
+
+use std::ops::Range;
+
+use crate::frames::{decimal, read_head, unit, Scan, Text};
+use crate::wire::java_hash;
+
+/// The code of a send with long names.
+pub const SEND: i32 = 10;
+/// The code of a send with short ones.
+pub const SEND_V2: i32 = 310;
+const ONEWAY: i32 = 2;
+const NOT_PLAIN: i32 = 0x0C | 0x80; // transactions, and a batch within a message
+
+/// What a plain send's header says.
+pub struct Send<'a> {
+    /// `SEND` or `SEND_V2`.
+    pub code: i32,
+    /// The number of the request.
+    pub opaque: i32,
+    /// Whether the client waits for an answer.
+    pub answered: bool,
+    /// The name of the topic, as it is written.
+    pub topic: &'a [u8],
+    /// The queue, as the client wants it.
+    pub queue_id: i32,
+    /// Flags of the system.
+    pub sys_flag: i32,
+    /// When the client made the message.
+    pub born_ms: i64,
+    /// The application's flag.
+    pub flag: i32,
+    /// How often it was delivered before.
+    pub reconsume_times: i32,
+    /// Properties, as JSON writes them.
+    pub properties: Text<'a>,
+}
+
+/// Read the fields of a plain send; None for any other request.
+pub fn read_send(header: &[u8]) -> Option<Send<'_>> {
+    let head = read_head(header)?;
+    if head.code != SEND && head.code != SEND_V2 || head.flag & !ONEWAY != 0 {
+        return None;
+    }
+    if !header.is_ascii() && std::str::from_utf8(header).is_err() {
+        return None;
+    }
+    let mut fields: [Option<Text<'_>>; 13] = [None; 13];
+    let mut scan = Scan::new(head.ext?);
+    scan.take(b'{')?;
+    loop {
+        let key = scan.string()?;
+        scan.take(b':')?;
+        let value = scan.string()?;
+        if key.escaped {
+            return None;
+        }
+        let field = if head.code == SEND {
+            long_name(key.raw)
+        } else {
+            short_name(key.raw)
+        };
+        if let Some(field) = field {
+            if fields[field].replace(value).is_some() {
+                return None; // which of two counts is for the general path
+            }
+        }
+        if scan.take(b',').is_none() {
+            break;
+        }
+    }
+    let number = |field: usize| -> Option<i32> { i32::try_from(decimal(fields[field]?.raw)?).ok() };
+    fields[0]?; // the producer's group
+    fields[2]?; // the topic to make a new one like
+    number(3)?;
+    if fields[12].is_some_and(|batch| batch.raw != b"false") {
+        return None;
+    }
+    if fields[11].is_some() {
+        number(11)?;
+    }
+    let topic = fields[1]?;
+    let sys_flag = number(5)?;
+    if topic.escaped || sys_flag & NOT_PLAIN != 0 {
+        return None;
+    }
+    Some(Send {
+        code: head.code,
+        opaque: head.opaque,
+        answered: head.flag & ONEWAY == 0,
+        topic: topic.raw,
+        queue_id: number(4)?,
+        sys_flag,
+        born_ms: decimal(fields[6]?.raw)?,
+        flag: number(7)?,
+        reconsume_times: match fields[9] {
+            None => 0,
+            Some(_) => number(9)?,
+        },
+        properties: fields[8]?,
+    })
+}
+
+/// The place of a field of `SendRequestV2`, by its name.
+fn short_name(key: &[u8]) -> Option<usize> {
+    match key {
+        [letter @ b'a'..=b'm'] => Some(usize::from(letter - b'a')),
+        _ => None,
+    }
+}
+
+/// The place of the same field of `SendRequest`.
+fn long_name(key: &[u8]) -> Option<usize> {
+    Some(match key {
+        b"producerGroup" => 0,
+        b"topic" => 1,
+        b"defaultTopic" => 2,
+        b"defaultTopicQueueNums" => 3,
+        b"queueId" => 4,
+        b"sysFlag" => 5,
+        b"bornTimestamp" => 6,
+        b"flag" => 7,
+        b"properties" => 8,
+        b"reconsumeTimes" => 9,
+        b"unitMode" => 10,
+        b"maxReconsumeTimes" => 11,
+        b"batch" => 12,
+        _ => return None,
+    })
+}
+
+/// Write a JSON string's text, with a separator at its end; None if it is empty.
+pub fn unescape(from: Text<'_>, out: &mut Vec<u8>) -> Option<()> {
+    out.clear();
+    let mut rest = from.raw;
+    while let Some(found) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..found]);
+        let plain = match rest.get(found + 1)? {
+            b'u' => {
+                let letter = unit(rest.get(found + 2..found + 6)?)?;
+                let mut buffer = [0; 4];
+                out.extend_from_slice(letter.encode_utf8(&mut buffer).as_bytes());
+                rest = &rest[found + 6..];
+                continue;
+            }
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            other => *other,
+        };
+        out.push(plain);
+        rest = &rest[found + 2..];
+    }
+    out.extend_from_slice(rest);
+    if *out.last()? != 2 {
+        out.push(2);
+    }
+    Some(())
+}
+
+/// Return where the unique key stands in properties, and the code of the tag; None if they ask for
+/// more than to be stored, or have no key that can stand in an answer as it is.
+pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
+    let (mut key, mut tags) = (None, None);
+    for (at, byte) in text.iter().enumerate() {
+        let rest = &text[at..];
+        match byte {
+            b'D' if rest.starts_with(b"DEL") => return None,
+            b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
+            b'P' if rest.starts_with(b"POP_CK\x01") => return None,
+            b'T' if rest.starts_with(b"TRAN_MSG\x01") => return None,
+            b'T' if rest.starts_with(b"TRACE_ON\x01") => return None,
+            b'W' if rest.starts_with(b"WAIT\x01false") => return None,
+            b'T' if rest.starts_with(b"TAGS\x01") => tags = Some((at, at + 5)),
+            b'U' if rest.starts_with(b"UNIQ_KEY\x01") => key = Some((at, at + 9)),
+            _ => {}
+        }
+    }
+    let key = value_at(text, key?)?;
+    if !text[key.clone()].iter().all(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    let tag = match tags {
+        None => 0,
+        Some(found) => {
+            let value = std::str::from_utf8(&text[value_at(text, found)?]).ok()?;
+            java_hash(value.as_bytes()).into()
+        }
+    };
+    Some((key, tag))
+}
+
+/// Return where the value of a property stands; None if the name is the end of another one.
+fn value_at(text: &[u8], (name, start): (usize, usize)) -> Option<Range<usize>> {
+    if name > 0 && text[name - 1] != 2 {
+        return None;
+    }
+    let size = memchr::memchr(2, &text[start..])?;
+    (size > 0).then_some(start..start + size)
+}
