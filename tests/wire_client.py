@@ -37,6 +37,10 @@ class WireClient:
     ) -> None:
         self._socket.close()
 
+    def wait_at_most(self, seconds: float) -> None:
+        """Change how long an answer may take."""
+        self._socket.settimeout(seconds)
+
     def ask(
         self, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
     ) -> Command:

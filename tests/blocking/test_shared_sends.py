@@ -18,6 +18,7 @@ import pocketmq as mq
 from pocketmq import Cluster, Message, SendReceipt, SendStatus
 from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
+from pocketmq.client import producer_options
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.shared_batches import BatchReceipts
 from pocketmq.client.producer.window import ByteBudget
@@ -219,18 +220,23 @@ def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) ->
     assert len(watch.sizes) < 200
 
 
-def test_a_full_window_lets_open_batches_leave(cluster: Cluster, topic: str) -> None:
-    """A thread that waits for capacity does not wait for company that cannot come."""
+def test_a_full_window_lets_open_batches_leave(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that waits for capacity does not wait for company that cannot come.
+
+    It would wait here for longer than it may: the batches linger beyond its deadline.
+    """
+    monkeypatch.setattr(producer_options, "_LONGEST_LINGER", 1000.0)
     topics = [cluster.create_topic(f"{topic}-{n}", queues=1) for n in range(4)]
     with mq.Producer(
-        cluster.address, group="g", window=4, linger=0.9, send_timeout=30.0
+        cluster.address, group="g", window=4, linger=600.0, send_timeout=900.0
     ) as producer:
         for each in topics:
             producer.send_oneway(Message(each, b"first"))
-        started = time.monotonic()
         futures = [producer.submit(Message(each, b"x")) for each in topics]
-        futures.append(producer.submit(Message(topics[0], b"y")))
-        assert time.monotonic() - started < 0.8
+        assert not any(future.done() for future in futures)
+        futures.append(producer.submit(Message(topics[0], b"y"), timeout=30.0))
         producer.flush()
         assert all(future.result(0).ok for future in futures)
 

@@ -81,6 +81,28 @@ async def test_a_consumer_without_subscription_and_one_of_a_missing_topic_are_to
         ]
 
 
+async def test_a_filter_on_a_missing_topic_waits_for_it_as_tags_do(
+    told: pytest.LogCaptureFixture,
+) -> None:
+    """There is no broker yet that could check the expression."""
+    got: list[bytes] = []
+    async with cluster() as running:
+        push = aio.PushConsumer(running.address, group="g", consume_from="first")
+        push.subscribe("orders", aio.by_sql("price > 10"), lambda one: got.append(one.body))
+        pull = aio.PullConsumer(running.address, group="h", consume_from="first")
+        pull.subscribe("orders", aio.by_sql("price > 10"))
+        async with push, pull, aio.Producer(running.address, group="p") as producer:
+            await until(lambda: len(lines(told)) == 2, "both warned")
+            await running.create_topic("orders", queues=1)
+            for price in ("5", "50"):
+                message = aio.Message("orders", price.encode(), properties={"price": price})
+                await producer.send(message)
+            await until(lambda: got == [b"50"], "the message")
+            assert [each.body for each in await pull.poll(10.0)] == [b"50"]
+        wanted = "topic does not exist: topic=orders group={}; consuming it once it is created"
+        assert sorted(lines(told)) == [wanted.format("g"), wanted.format("h")]
+
+
 @leaping
 async def test_a_subscription_right_after_the_start_is_in_time(
     told: pytest.LogCaptureFixture,

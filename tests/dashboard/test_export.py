@@ -149,7 +149,12 @@ async def test_a_topic_is_loaded_as_a_file(monkeypatch: pytest.MonkeyPatch) -> N
         }
         monkeypatch.setattr(export_page, "MOST", 7)
         _, _, body = await fetched(app, link_to_export("jsonl", "orders"))
-        assert len(body.splitlines()) == 7
+        *lines, last = map(json.loads, body.splitlines())
+        cut = "only the newest 7 messages; older ones are left out"
+        assert (len(lines), last) == (7, {"truncated": cut})
+        _, _, body = await fetched(app, link_to_export("csv", "orders"))
+        *rows, short = csv.DictReader(io.StringIO(body.decode()))
+        assert (len(rows), short) == (7, {**dict.fromkeys(COLUMNS, ""), "stored": cut})
         for target, wanted, told in (
             (link_to_export("exe", "orders"), 400, b"csv, jsonl"),
             (link_to_export("csv", 'no"\r\nwhere'), 404, b"there is no topic"),

@@ -174,9 +174,10 @@ def test_a_partitioned_broker_hears_nothing_and_says_nothing_until_healed(in_pro
     with Cluster(in_process=in_process, faults=True) as cluster:
         address = cluster.brokers["broker-0"].address
         assert known_brokers(cluster.address) == {"broker-0": address}
-        with WireClient(address, timeout=0.2) as client:
+        with WireClient(address) as client:
             assert client.send("orders", b"0") == 0
             cluster.partition("broker-0")
+            client.wait_at_most(0.2)
             with pytest.raises(TimeoutError):
                 client.send("orders", b"1")
         with WireClient(address, timeout=0.2) as client, pytest.raises(TimeoutError):

@@ -7,10 +7,12 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.net import Connection
 from pocketmq.protocol import Command
@@ -152,6 +154,23 @@ async def test_signed_sends_take_the_lane_up_to_the_first_that_may_not_pass(
     half.state.users.update(User(username="clerk", user_status="Disable"), 1)
     await half.read(burst[0] + burst[1])
     assert (handed[5:], half.state.traffic.messages_in) == ([0, 1], 50)
+    half.close()
+
+
+async def test_a_gate_that_fails_lets_nothing_pass_and_ends_no_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever it raises: the request is left to the dispatcher, which answers and logs."""
+    half = Half(lane=True, metrics=False, segment=1 << 20, access=GUARDED)
+    await half.read(b"".join(map(signed_send, range(4))))
+    clerk = half.state.users.entries["clerk"]
+    broken = msgspec.structs.replace(clerk, password=5)  # as no request can make it
+    half.state.users.entries["clerk"] = broken
+    burst = [signed_send(0, SIGNERS[0]), signed_send(1), signed_send(2, SIGNERS[0])]
+    await half.read(b"".join(burst))
+    assert half.state.traffic.messages_in == 6
+    assert [record.message.split(":")[0] for record in caplog.records] == ["request failed"]
+    assert half.wire.written.count(FAILED.encode()) == 1
     half.close()
 
 

@@ -241,6 +241,8 @@ def test_an_unknown_file_system_is_refused(
         ingest(spark, cluster.address, [topic], "nosuch://x/y", ONCE)
     with pytest.raises(InvalidInput, match=r"cannot reach viewfs://none/y: .*Empty Mount table"):
         ingest(spark, cluster.address, [topic], "viewfs://none/y", ONCE)
+    with pytest.raises(InvalidInput, match="cannot write to file://elsewhere/y: Wrong FS"):
+        ingest(spark, cluster.address, [topic], "file://elsewhere/y", ONCE)
     send(cluster, topic, [b"x"])
     assert ingest(spark, cluster.address, [topic], tmp_path.as_uri(), ONCE).rows == 1
     assert [row["body"] for row in rows(tmp_path)] == [b"x"]

@@ -1,36 +1,45 @@
 """Topics by way of Spark Connect: what works, and what says that it does not."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pocketmq import Cluster
+from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.topics import send
 
 for package in ("grpc", "grpc_status", "google.rpc", "pandas"):
     pytest.importorskip(package, reason="pyspark[connect] is not installed")
 
 
-@pytest.mark.timeout(300)
-def test_a_client_of_spark_connect_reads_writes_and_streams(tmp_path: Path) -> None:
-    with Cluster() as cluster:
+def connected(folder: Path) -> dict[str, Any]:
+    """Have one client of one server do everything; give what came of it."""
+    with Cluster(in_process=False) as cluster:
         cluster.create_topic("orders", 2)
         cluster.create_topic("out", 2)
         cluster.create_topic("copied", 2)
         send(cluster, "orders", range(100))
         told = subprocess.run(
-            [sys.executable, "-m", "tests.spark.connecting", cluster.address, str(tmp_path)],
-            env=os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+            [sys.executable, "-m", "tests.spark.connecting", cluster.address, str(folder)],
+            env=ENVIRONMENT | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
             timeout=250,
         )
-    assert json.loads(told.stdout.splitlines()[-1]) == {
+    found: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.timeout(300)
+@begun_early(connected)
+def test_a_client_of_spark_connect_reads_writes_and_streams(outcome: dict[str, Any]) -> None:
+    assert outcome == {
         "read": 100,
         "first": 5,
         "by sql": 100,

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql.datasource import (
     EqualTo,
     GreaterThan,
@@ -14,15 +15,16 @@ from pyspark.sql.datasource import (
 )
 
 from pocketmq import Cluster
+from pocketmq.errors import OptionInvalid
 from pocketmq.spark.batch_reader import BatchReader, FilteringReader, batch_reader
 from pocketmq.spark.schema import full_schema
+from pocketmq.spark.source_options import PLANS_APART, source_options
 from tests.spark.topics import bodies, send
 
 
 def filtered(cluster: Cluster, topic: str, filters: list[Any]) -> tuple[list[str], list[Any]]:
-    given = {"nameServer": cluster.address, "subscribe": topic, "pushdown": "true"}
-    reader = batch_reader(given, full_schema())
-    assert isinstance(reader, FilteringReader)
+    given = {"nameServer": cluster.address, "subscribe": topic}
+    reader = FilteringReader(source_options(given, stream=False), full_schema())
     left = list(reader.pushFilters(filters))
     return bodies(reader, reader.partitions()), left
 
@@ -66,6 +68,14 @@ def test_times_and_tags_are_narrowed_and_left_to_spark_too(cluster: Cluster, top
 
 def test_a_reader_takes_filters_only_if_it_is_told_to() -> None:
     """Spark refuses readers that do while its own setting is off."""
-    reader = batch_reader({"nameServer": "h:1", "subscribe": "t"}, full_schema())
+    given = {"nameServer": "h:1", "subscribe": "t"}
+    reader = batch_reader(given, full_schema())
     assert type(reader) is BatchReader
+    assert type(batch_reader(given | {"pushdown": "false"}, full_schema())) is BatchReader
+    if PLANS_APART:
+        told = batch_reader(given | {"pushdown": "true"}, full_schema())
+        assert type(told) is FilteringReader
+    else:
+        with pytest.raises(OptionInvalid, match="'pushdown' would lose rows: in this version of"):
+            batch_reader(given | {"pushdown": "true"}, full_schema())
     assert type(reader).pushFilters is BatchReader.__mro__[1].pushFilters  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pocketmq import Cluster
 from pocketmq.spark.progress import stream_lag
+from pocketmq.spark.source_options import PLANS_APART
 from tests.spark.topics import send
 
 PATIENCE = 100
@@ -85,18 +86,33 @@ def test_a_schema_of_ones_own_names_the_columns(
     assert [row.asDict() for row in rows] == [{"keys": "k", "body": "x", "queueId": 0}]
 
 
-def test_filters_are_pushed_down(spark: SparkSession, cluster: Cluster, topic: str) -> None:
+@pytest.mark.parametrize("options", [{}, {"pushdown": "true"}] if PLANS_APART else [{}])
+def test_queries_of_one_dataframe_do_not_disturb_each_other(
+    spark: SparkSession, cluster: Cluster, topic: str, options: dict[str, str]
+) -> None:
+    """Each has its own filters, or none; also both sides of a union and of a join."""
     send(cluster, topic, range(50), queue=0, tag="a")
     send(cluster, topic, range(50), queue=1, tag="b")
-
-    def orders() -> DataFrame:
-        """Load anew for each query: Spark keeps the first filters of a DataFrame."""
-        return frame(spark, cluster, topic, pushdown="true")
-
-    few = "queueId = 1 and queueOffset < 5 and tags = 'b'"
-    assert orders().where(few).count() == 5
-    assert orders().where(f"{few} and storeTimestamp < '2000-01-01'").count() == 0
-    assert orders().where("tags = 'a' or queueOffset = 1").count() == 51
+    orders = frame(spark, cluster, topic, **options)
+    few = orders.where("queueId = 1 and queueOffset < 5 and tags = 'b'")
+    late = orders.where("queueOffset >= 48")
+    assert (few.count(), orders.count(), late.count(), few.count()) == (5, 100, 4, 5)
+    assert orders.where("tags = 'a' or queueOffset = 1").count() == 51
+    assert few.where("storeTimestamp < '2000-01-01'").count() == 0
+    assert (few.union(late).count(), few.union(orders).count()) == (9, 105)
+    assert orders.union(few).count() == 105
+    pairs = few.alias("x").join(orders.alias("y"), "queueOffset")
+    assert (pairs.count(), few.join(late, "queueId").count()) == (10, 10)
+    where = "queueId", "queueOffset"
+    assert orders.select(*where).exceptAll(few.select(*where)).count() == 95
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW twice USING rocketmq OPTIONS "
+        f"(nameServer '{cluster.address}', subscribe '{topic}'"
+        f"{''.join(f', {name} {value!r}' for name, value in options.items())})"
+    )
+    half = "SELECT count(*) FROM twice WHERE queueId = 0"
+    both = f"SELECT (SELECT count(*) FROM twice), ({half}), ({half} AND queueOffset < 3)"
+    assert tuple(spark.sql(both).first() or ()) == (100, 50, 3)
 
 
 def test_a_wrong_option_is_named_to_the_user(

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from pocketmq.dashboard.browsing.content_filter import ContentFilter
-from pocketmq.dashboard.browsing.export import MEDIA_TYPES, csv_text, json_lines
+from pocketmq.dashboard.browsing.export import MEDIA_TYPES, csv_text, json_lines, last_line
 from pocketmq.dashboard.browsing.newest_first import Position
 from pocketmq.dashboard.browsing.reader import TopicReader
 from pocketmq.dashboard.browsing.time_fields import time_ms
@@ -82,3 +82,5 @@ async def _lines(
         as_csv = form == "csv"
         found = page.messages
         yield csv_text(found, header=False).encode() if as_csv else json_lines(found)
+    if position:
+        yield last_line(form, written)

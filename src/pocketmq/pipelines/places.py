@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from pyspark.errors import PySparkException
+
 from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.queries import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,9 +101,9 @@ class HadoopPlace:
         self._jvm: Any = spark._jvm  # noqa: SLF001
         settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         try:
-            self._files = self._path("").getFileSystem(settings)
-        except Exception as problem:
-            raise InvalidInput(f"Spark cannot reach {where}: {_said(problem)}") from problem
+            self._files = self._try(lambda: self._path("").getFileSystem(settings))
+        except OSError as problem:
+            raise InvalidInput(f"Spark cannot reach {where}: {problem.strerror}") from problem
 
     def __str__(self) -> str:
         return self._where
@@ -156,12 +159,5 @@ class HadoopPlace:
 
         try:
             return do()
-        except Py4JJavaError as problem:
-            raise OSError(0, _said(problem)) from problem
-
-
-def _said(problem: Exception) -> str:
-    """Return the first line of what Java says."""
-    java = getattr(problem, "java_exception", None)
-    text = str(problem) if java is None else str(java.getMessage() or java)
-    return (text.strip().splitlines() or ["no reason given"])[0]
+        except (Py4JJavaError, PySparkException) as problem:  # Spark's for what it converts
+            raise OSError(0, reason_of(problem)) from problem

@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -57,9 +55,11 @@ class Counted:
         return sum(self._rows.values())
 
 
-def reason_of(problem: PySparkException) -> str:
-    """Return the useful line of Spark's error: that of our own error, or the first."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+def reason_of(problem: Exception) -> str:
+    """Return the useful line of Spark's or Java's error: that of our own error, or the first."""
+    java = getattr(problem, "java_exception", None)  # py4j's text starts with the call
+    text = str(problem) if java is None else str(java.getMessage() or java)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("pocketmq.errors.")]
     if ours:
         return ours[-1].partition(": ")[2] or ours[-1]

@@ -5,9 +5,9 @@ applies every filter again unless it is exact here, so a pushed filter may leave
 never leave a wanted row out. `FilteringReader` is a class of its own because Spark refuses a reader
 that takes filters while `spark.sql.python.filterPushdown.enabled` is off.
 
-Spark (4.3) caches what the first query's filters made of a DataFrame, and reuses it for later
-queries of that DataFrame that push no filter: these would miss rows. So with push-down every query
-must start with a `load()` of its own, and it is off by default.
+Spark 4.3 keeps one plan for all queries of a DataFrame, with the last filters that any of them
+pushed down; those that push none, and both sides of a union, would miss rows. No reader can detect
+this, so there the option is refused (`source_options.PLANS_APART`).
 """
 
 import logging

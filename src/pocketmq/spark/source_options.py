@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from pyspark.sql.datasource import DataSourceReader
 
 from pocketmq import Filter, by_sql
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
@@ -24,6 +25,8 @@ from pocketmq.spark.planning import PER_TASK
 _DEFAULT_DELAY = 900.0
 LARGEST_PULL = 8 << 20
 LARGEST_BODY = 512 << 20
+PLANS_APART = hasattr(DataSourceReader, "pushLimit")
+"""Whether queries of one DataFrame have plans of their own: since SPARK-58551, not in Spark 4.3."""
 
 
 class PullOptions(msgspec.Struct, frozen=True):
@@ -179,6 +182,13 @@ def source_options(
         if name in found:
             kind = ("a stream", "batches") if stream else ("a batch", "streams")
             raise OptionInvalid(name, f"is not available for {kind[0]}, only for {kind[1]}")
+    if found.get("pushdown") and not PLANS_APART:
+        raise OptionInvalid(
+            "pushdown",
+            "would lose rows: in this version of Spark all queries of a DataFrame read what the "
+            "last filters left. Leave it out, and narrow a query by 'assign', 'tags', 'sql', "
+            "starting and ending offsets or times",
+        )
     selected = values.alone(found, "subscribe", "subscribePattern", "assign")
     if selected is None:
         hint = "" if found else _NO_OPTIONS

@@ -17,12 +17,14 @@ from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.push.orderly import OrderlyWork
 from pocketmq.client.tasks import Tasks
 from pocketmq.model import MessageModel, MessageQueue, Subscription
+from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.records import Record, encode_record
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
+from tests.loops import until
 
 GROUP = "billing"
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -170,6 +172,9 @@ async def stand(
         # Without members a session forgets its brokers; here none is told of.
         never = {"route_interval": 1e5, "heartbeat_first_after": 1e5}
         async with serving(directory) as (_, server), session_on(server, **never) as session:
+            # The session's first poll drops routes that no member uses: it must have ended.
+            await until(lambda: AUTO_CREATE_TOPIC in directory.topics_asked(), "the first poll")
+            await session.routes.refresh_all([AUTO_CREATE_TOPIC])  # joins it
             await session.fetch_routes(["orders", retry])
             one = Stand(session, PushConsumerOptions(group=GROUP, **options), profile)
             for handler in handlers:

@@ -136,7 +136,12 @@ def delivery_of(waiting: RecordView) -> DueMessage | None:
     if place is None:
         return None
     topic, queue_id = place
-    record = Record(
+    return DueMessage(topic, queue_id, copy_to(waiting, topic, queue_id, text))
+
+
+def copy_to(waiting: RecordView, topic: str, queue_id: int, text: bytes, origin: int = 0) -> Record:
+    """Return a waiting message for another place; `text` is its properties."""
+    return Record(
         topic=topic.encode(),
         body=waiting.stored_body,
         property_bytes=text,
@@ -146,9 +151,9 @@ def delivery_of(waiting: RecordView) -> DueMessage | None:
         born_timestamp_ms=waiting.born_timestamp_ms,
         born_host=waiting.born_host_bytes,
         reconsume_times=waiting.reconsume_times,
+        prepared_transaction_offset=origin,
         body_crc=waiting.body_crc,
     )
-    return DueMessage(topic, queue_id, record)
 
 
 def count_due(levels: DelayLevels, level: int, dues_ms: Sequence[int], now_ms: int) -> int:

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.core.refusals import MORE_HELP
+from pocketmq.broker.groups.finding import group_named
 from pocketmq.broker.pop.taking import MOST_MESSAGES
-from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model import GroupConfig, Permission, TopicConfig
+from pocketmq.model import Permission, TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.requests import pop
 
@@ -40,7 +40,7 @@ def checked(
             ResponseCode.INVALID_PARAMETER, _illegal_queue(connection, header, topic)
         )
     name = header.consumer_group
-    group = state.groups.get(name) or _new_group(state, name)
+    group = group_named(state, name)
     if not group.consume_enable:
         raise _forbidden(f"subscription group no permission, {name}")
     if not state.groups.may_read(name, header.topic):
@@ -78,19 +78,6 @@ def too_late(state: "BrokerState") -> ServerError:
         ResponseCode.POLLING_TIMEOUT,
         f"the broker[{_host(state)}] pop message is timeout too much",
     )
-
-
-def _new_group(state: "BrokerState", name: str) -> GroupConfig:
-    group = state.groups.find(
-        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.batch.now_ms
-    )
-    if group is None:
-        raise server_error(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{name}] does not exist, {MORE_HELP}",
-        )
-    save_changes(state)
-    return group
 
 
 def _illegal_queue(

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pocketmq.broker.core.answers import pull_answer
 from pocketmq.broker.core.refusals import MORE_HELP
+from pocketmq.broker.groups.finding import group_named
 from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
-from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import GroupConfig, Permission, PullFlag, TopicConfig
@@ -96,7 +96,7 @@ def _check(
         raise _forbidden(f"the broker[{_host(state)}] pulling message is forbidden")
     if request.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull_message_enable:
         raise _forbidden(f"the broker[{_host(state)}] for lite pull consumer is forbidden")
-    group = state.groups.get(header.consumer_group) or _new_group(state, header.consumer_group)
+    group = group_named(state, header.consumer_group)
     if not group.consume_enable:
         raise _forbidden(f"subscription group no permission, {header.consumer_group}")
     topic = state.topics.get(header.topic)
@@ -127,19 +127,6 @@ def _select(state: BrokerState, header: PullRequest) -> Selection:
     if header.sys_flag & _SUBSCRIPTION:
         return carried_selection(header.topic, header.subscription, header.expression_type)
     return group_selection(state, header)
-
-
-def _new_group(state: BrokerState, name: str) -> GroupConfig:
-    group = state.groups.find(
-        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.batch.now_ms
-    )
-    if group is None:
-        raise server_error(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{name}] does not exist, {MORE_HELP}",
-        )
-    save_changes(state)
-    return group
 
 
 def _read(

@@ -9,7 +9,7 @@ made negative.
 from typing import NamedTuple
 
 from pocketmq.broker.core.log_origins import origin_of_timer
-from pocketmq.broker.delay.rules import real_place
+from pocketmq.broker.delay.rules import copy_to, real_place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import SysFlag, property_names
@@ -158,16 +158,5 @@ def moved(waiting: RecordView) -> Record:
 
 
 def _copy(waiting: RecordView, topic: str, queue_id: int, text: bytes) -> Record:
-    return Record(
-        topic=topic.encode(),
-        body=waiting.stored_body,
-        property_bytes=text,
-        queue_id=queue_id,
-        flag=waiting.flag,
-        sys_flag=waiting.sys_flag,
-        born_timestamp_ms=waiting.born_timestamp_ms,
-        born_host=waiting.born_host_bytes,
-        reconsume_times=waiting.reconsume_times,
-        prepared_transaction_offset=origin_of_timer(waiting.commit_log_offset),
-        body_crc=waiting.body_crc,
-    )
+    origin = origin_of_timer(waiting.commit_log_offset)
+    return copy_to(waiting, topic, queue_id, text, origin)

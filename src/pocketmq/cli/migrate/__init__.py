@@ -272,7 +272,7 @@ def _stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def forget() -> None:
-        with suppress(NotImplementedError):
+        with suppress(NotImplementedError):  # Windows: loops have no signal handlers
             for number in numbers:
                 loop.remove_signal_handler(number)
 

@@ -51,13 +51,7 @@ def command(
 
     if not run.topics:
         raise click.UsageError("no topic; give at least one with -t")
-    to_entry = Entry.taken_from(given, TO)
-    if to_namesrv is None:
-        to_namesrv, to_entry = namesrv, to_entry.or_else(run.entry)
-    source, target = (
-        streams.ReachedCluster.by(namesrv, run.entry),
-        streams.ReachedCluster.by(to_namesrv, to_entry),
-    )
+    source, target = _clusters(namesrv, run.entry, to_namesrv, Entry.taken_from(given, TO))
     settings = copy.CopySettings(
         to_topic=to_topic,
         once=run.once,
@@ -94,6 +88,18 @@ def command(
         print_json(result)
     else:
         print(_summary(result, to_topic or "topics of the same names"))
+
+
+def _clusters(
+    namesrv: str, entry: Entry, to_namesrv: str | None, to_entry: Entry
+) -> tuple[streams.ReachedCluster, streams.ReachedCluster]:
+    """Return the clusters to copy from and to; within one cluster, the entry serves for both."""
+    if to_namesrv is None:
+        to_namesrv, to_entry = namesrv, to_entry.or_else(entry)
+    return (
+        streams.ReachedCluster.by(namesrv, entry),
+        streams.ReachedCluster.by(to_namesrv, to_entry),
+    )
 
 
 def _summary(result: "copy.CopyResult", where: str) -> str:

@@ -128,16 +128,7 @@ def command(
                 observed = _with_samples(observed, cluster, groups, watch, line)
             line.say("examining …")
             report = examine(observed, groups=groups, quiet=quiet)
-    if html is not None:
-        from pocketmq.pipelines.health.page import page
-
-        write_whole(html, page(report).encode("utf-8", "backslashreplace"))
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report)
-        if html is not None:
-            print(f"\npage     {html}")
+    _show(report, html, as_json=as_json)
 
 
 def _of_topics(
@@ -209,6 +200,20 @@ def _with_samples(
     return Observations(
         observed.events, [*observed.offsets, *samples], observed.deliveries, observed.bad
     )
+
+
+def _show(report: HealthReport, html: Path | None, *, as_json: bool) -> None:
+    """Write the page, if one is wanted, and print the report."""
+    if html is not None:
+        from pocketmq.pipelines.health.page import page
+
+        write_whole(html, page(report).encode("utf-8", "backslashreplace"))
+    if as_json:
+        print_json(report)
+        return
+    print_report(report)
+    if html is not None:
+        print(f"\npage     {html}")
 
 
 def print_report(report: HealthReport) -> None:

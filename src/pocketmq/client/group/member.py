@@ -99,7 +99,8 @@ class RunningMember:
                 await self.fetch_routes(self.topics())
             case life.CheckClientConfig(topics):
                 for each in self.subscriptions.all():
-                    if each.topic in topics:
+                    # As in Java: there is no broker to ask about a topic that does not exist yet.
+                    if each.topic in topics and self.session.routes.cached(each.topic) is not None:
                         await check_filter(self.session, self.group, each)
             case SendHeartbeats():
                 self.announced = await self.announce()

@@ -137,6 +137,10 @@ class ProducerLife:
         """Return the parts for a call that needs their loop."""
         if not self._open or self._parts is None:
             raise ClientClosed(self._name)
-        if asyncio._get_running_loop() is not self._lifetime.loop:  # noqa: SLF001 - asyncio exports it
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:  # a thread without any
+            here = None
+        if here is not self._lifetime.loop:
             self._lifetime.check_loop()
         return self._parts

@@ -60,6 +60,16 @@ def json_lines(messages: Iterable[ReceivedMessage]) -> bytes:
     return b"".join(msgspec.json.encode(row_of(each)) + b"\n" for each in messages)
 
 
+def last_line(form: str, written: int) -> bytes:
+    """Return the last line of a file that ends before the last message."""
+    text = f"only the newest {written:,} messages; older ones are left out"
+    if form == "csv":
+        line = io.StringIO()
+        csv.writer(line).writerow([text, *[""] * (len(COLUMNS) - 1)])
+        return line.getvalue().encode()
+    return msgspec.json.encode({"truncated": text}) + b"\n"
+
+
 def harmless(text: str) -> str:
     """Return text that no spreadsheet takes for a formula."""
     return f"'{text}" if text[:1] in _FORMULA or text.lstrip()[:1] in _FORMULA else text

@@ -11,7 +11,7 @@ from nicegui import ui
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.pages.missing import show_if_found
 from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import BrokerDetail
@@ -32,10 +32,9 @@ def add_pages(desks: Desks) -> None:
         await prepare(poller)
         title = f"Broker {poller.value.broker}" if poller.value is not None else f"Broker {address}"
         with frame(desk, request, title, here="/", path=(("Cluster", "/"),)):
-            if is_missing(poller):
-                show_missing(poller, "All brokers", "/")
-            else:
-                _Broker(desk, request, address)
+            show_if_found(
+                poller, lambda: _Broker(desk, request, address), back=("All brokers", "/")
+            )
 
 
 class _Broker:

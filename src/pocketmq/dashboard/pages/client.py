@@ -6,7 +6,7 @@ from nicegui import ui
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.pages.missing import show_if_found
 from pocketmq.dashboard.parts import button, card, facts, note
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import MQError
@@ -28,10 +28,9 @@ def add_pages(desks: Desks) -> None:
         await prepare(poller)
         path = (("Groups", "/groups"), (group, link_to("groups", group)))
         with frame(desk, request, member_id, here="/clients", path=path):
-            if is_missing(poller):
-                show_missing(poller, "All clients", "/clients")
-            else:
-                _Member(desk, group, member_id)
+            show_if_found(
+                poller, lambda: _Member(desk, group, member_id), back=("All clients", "/clients")
+            )
 
 
 def link_to_member(group: str, client: str) -> str:

@@ -26,7 +26,7 @@ from pocketmq.dashboard.pages.group_tables import (
     member_rows,
     queue_rows,
 )
-from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.pages.missing import show_if_found
 from pocketmq.dashboard.parts import (
     Tiles,
     action_button,
@@ -55,10 +55,9 @@ def add_pages(desks: Desks) -> None:
         poller = desk.views.group(group)
         await prepare(poller, desk.views.group_configs())
         with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):
-            if is_missing(poller):
-                show_missing(poller, "All groups", "/groups")
-            else:
-                _Group(desk, request, group)
+            show_if_found(
+                poller, lambda: _Group(desk, request, group), back=("All groups", "/groups")
+            )
 
 
 class _Group:

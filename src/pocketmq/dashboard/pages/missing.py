@@ -1,5 +1,6 @@
 """Pages that are not there: an unknown address, an unknown topic or group."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import Request
@@ -35,12 +36,17 @@ def add_pages(desks: Desks) -> None:
         return client.build_response(request, 404)
 
 
-def is_missing(poller: Poller[Any]) -> bool:
-    """Return whether there is nothing to show: the first poll has failed."""
-    return poller.value is None and poller.problem is not None
+def show_if_found(
+    poller: Poller[Any], show: Callable[[], object], *, back: tuple[str, str]
+) -> None:
+    """Show something by its first poll; if that failed, the reason, and a link `back`."""
+    if poller.value is None and poller.problem is not None:
+        _show_missing(poller, *back)
+    else:
+        show()
 
 
-def show_missing(poller: Poller[Any], back: str, target: str) -> None:
+def _show_missing(poller: Poller[Any], back: str, target: str) -> None:
     """Show why there is nothing to show; the page is loaded again once there is."""
     with ui.element("div").classes("pm-warning").props("role=alert"):
         ui.label(f"Nothing to show: {poller.problem}.").classes("pm-warning-text")

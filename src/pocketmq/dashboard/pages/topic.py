@@ -8,7 +8,7 @@ from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
-from pocketmq.dashboard.pages.missing import is_missing, show_missing
+from pocketmq.dashboard.pages.missing import show_if_found
 from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import Tiles, action_button, note, visitor
@@ -32,10 +32,9 @@ def add_pages(desks: Desks) -> None:
         poller = desk.views.topic(topic)
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
-            if is_missing(poller):
-                show_missing(poller, "All topics", "/topics")
-            else:
-                _Topic(desk, request, topic)
+            show_if_found(
+                poller, lambda: _Topic(desk, request, topic), back=("All topics", "/topics")
+            )
 
 
 class _Topic:

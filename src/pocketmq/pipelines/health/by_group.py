@@ -5,19 +5,18 @@ there than those of one. Lines travel as they were written: what decodes them is
 files, and unreadable ones are gathered with their place, as if they were a group.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pocketmq import RebalanceEvent
 from pocketmq.balance.story.recorded import QUIET
 from pocketmq.pipelines.health.observed import (
+    DECODERS,
+    UNREADABLE,
     BadLine,
-    DeliveryRecord,
     Observations,
-    OffsetSample,
     first_bad,
     topic_frame,
     topic_lines,
@@ -38,12 +37,6 @@ Key = str | None
 """A group's name; None for lines that could not be read."""
 Kept = tuple[str, bytes]
 """The kind of an observation and its line; for one that could not be read, place and reason."""
-
-_DECODE: dict[str, Callable[[bytes], Any]] = {
-    "events": RebalanceEvent.from_json,
-    "offsets": msgspec.json.Decoder(OffsetSample).decode,
-    "deliveries": msgspec.json.Decoder(DeliveryRecord).decode,
-}
 
 
 def examine_topics(
@@ -87,11 +80,11 @@ def _keyed(
     kind: str, topic: str, wanted: frozenset[str], rows: "Iterable[Row]"
 ) -> Iterator[tuple[Key, Kept]]:
     """Yield the lines of a topic's messages, each with its group."""
-    decode = _DECODE[kind]
+    decode = DECODERS[kind]
     for where, line in topic_lines(topic, rows):
         try:
             group: str = decode(line).group
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             yield None, (where, str(problem).encode("utf-8", "backslashreplace"))
             continue
         if not wanted or group in wanted:
@@ -118,9 +111,9 @@ def _finished(
     if group is None:
         bad = [BadLine(where, reason.decode()) for where, reason in lines]
         return None, msgspec.msgpack.encode(first_bad(bad))
-    found: dict[str, list[Any]] = {kind: [] for kind in _DECODE}
+    found: dict[str, list[Any]] = {kind: [] for kind in DECODERS}
     for kind, line in lines:
-        found[kind].append(_DECODE[kind](line))
+        found[kind].append(DECODERS[kind](line))
     events = [event for event in found["events"] if not event.topic.startswith(RETRY)]
     if not events:
         return group, b""

@@ -8,7 +8,7 @@ never dropped silently.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -87,19 +87,29 @@ class Observations(msgspec.Struct, frozen=True):
     bad: list[BadLine] = []
 
 
+DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "events": RebalanceEvent.from_json,
+    "offsets": msgspec.json.Decoder(OffsetSample).decode,
+    "deliveries": msgspec.json.Decoder(DeliveryRecord).decode,
+}
+"""The functions that read a line, by the kind of observation."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""The errors of a line that is not an observation."""
+
+
 def read_events(path: str | Path, bad: list[BadLine]) -> list[RebalanceEvent]:
     """Read events, one JSON object per line; unreadable lines go to `bad`."""
-    return list(_read(path, RebalanceEvent.from_json, bad))
+    return list(_read(path, DECODERS["events"], bad))
 
 
 def read_offsets(path: str | Path, bad: list[BadLine]) -> list[OffsetSample]:
     """Read samples of offsets."""
-    return list(_read(path, msgspec.json.Decoder(OffsetSample).decode, bad))
+    return list(_read(path, DECODERS["offsets"], bad))
 
 
 def read_deliveries(path: str | Path, bad: list[BadLine]) -> list[DeliveryRecord]:
     """Read deliveries."""
-    return list(_read(path, msgspec.json.Decoder(DeliveryRecord).decode, bad))
+    return list(_read(path, DECODERS["deliveries"], bad))
 
 
 def decoded(
@@ -109,7 +119,7 @@ def decoded(
     for where, line in lines:
         try:
             yield decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             bad.append(BadLine(where, str(problem)))
 
 
@@ -152,24 +162,19 @@ def read_topics(
     """
     reach = {"nameServer": name_server, **(options or {})}
     bad = list(observed.bad)
-    events, offsets, deliveries = list(observed.events), list(observed.offsets), observed.deliveries
-    if "events" in topics:
-        lines = _read_topic(spark, reach, topics["events"])
-        events += decoded(lines, RebalanceEvent.from_json, bad)
-    if "offsets" in topics:
-        lines = _read_topic(spark, reach, topics["offsets"])
-        offsets += decoded(lines, msgspec.json.Decoder(OffsetSample).decode, bad)
-    if "deliveries" in topics:
-        lines = _read_topic(spark, reach, topics["deliveries"])
-        more = decoded(lines, msgspec.json.Decoder(DeliveryRecord).decode, bad)
-        deliveries = [*(deliveries or ()), *more]
-    return Observations(events, offsets, deliveries, first_bad(bad))
-
-
-def _read_topic(
-    spark: "SparkSession", reach: Mapping[str, str], topic: str
-) -> Iterator[tuple[str, bytes]]:
-    return topic_lines(topic, topic_frame(spark, reach, topic).toLocalIterator())
+    found: dict[str, list[Any]] = {}
+    for kind, topic in topics.items():
+        rows = topic_frame(spark, reach, topic).toLocalIterator()
+        found[kind] = list(decoded(topic_lines(topic, rows), DECODERS[kind], bad))
+    deliveries = observed.deliveries
+    if "deliveries" in found:
+        deliveries = [*(deliveries or ()), *found["deliveries"]]
+    return Observations(
+        [*observed.events, *found.get("events", ())],
+        [*observed.offsets, *found.get("offsets", ())],
+        deliveries,
+        first_bad(bad),
+    )
 
 
 def topic_frame(spark: "SparkSession", reach: Mapping[str, str], topic: str) -> "DataFrame":
