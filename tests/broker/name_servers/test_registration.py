@@ -206,6 +206,7 @@ class Listener:
         self.requests: list[Command] = []
         self.code = 0
         self.unknown: set[int] = set()  # codes of requests it does not know
+        self.silent_on: set[int] = set()
         self.answering = asyncio.Event()
         self.answering.set()
         self._server: asyncio.Server | None = None
@@ -223,6 +224,8 @@ class Listener:
         while data := await reader.read(1 << 16):
             for request in map(read_command, frames.feed(data)):
                 self.requests.append(request)
+                if request.code in self.silent_on:
+                    continue
                 await self.answering.wait()
                 code = 3 if request.code in self.unknown else self.code
                 writer.write(request.reply(code).encode())

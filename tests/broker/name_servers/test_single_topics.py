@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from pocketmq.nameserver import NameServer
 from pocketmq.nameserver.config import NameServerConfig
 from tests.broker.name_servers.test_registration import (
@@ -61,20 +63,32 @@ async def test_everything_is_still_registered_every_thirty_seconds() -> None:
         assert listener.topics(2) == set(broker.state.topics.entries)
 
 
-async def test_a_name_server_of_4x_gets_changes_as_registrations() -> None:
+@leaping
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_name_server_that_takes_no_single_topics_gets_all_with_each_change(
+    answers: bool,
+) -> None:
+    """Those of 4.x do not even answer."""
     listener = Listener()
-    listener.unknown.add(REGISTER_TOPIC)
+    (listener.unknown if answers else listener.silent_on).add(REGISTER_TOPIC)
     settings = {"enable_single_topic_register": True}
     async with (
         listener as server,
-        broker_at(server, **settings) as (_, address),
+        broker_at(server, **settings) as (broker, address),
         client(address) as peer,
     ):
-        for topic in ("One", "Two"):
-            assert (await peer.ask(CREATE_TOPIC, topic_fields(topic))).code == 0
+        number = peer.post(CREATE_TOPIC, topic_fields("One"))
+        await until(lambda: len(listener.requests) >= 2, "the single topic")
+        if not answers:
+            await leap(3.1)
+        assert (await peer.answer(number)).code == 0
+        assert (await peer.ask(CREATE_TOPIC, topic_fields("Two"))).code == 0
         codes = [request.code for request in listener.requests]
-        assert codes == [REGISTER, REGISTER_TOPIC, REGISTER, REGISTER]
-        assert (listener.topics(2), listener.topics(3)) == ({"One"}, {"Two"})
+        # A request without an answer costs its connection: then everything is registered anyhow.
+        assert codes[:3] == [REGISTER, REGISTER_TOPIC, REGISTER]
+        assert set(codes[3:]) == {REGISTER}
+        assert listener.topics(2) == set(broker.state.topics.entries) - {"Two"}
+        assert listener.topics(len(codes) - 1) == set(broker.state.topics.entries)
 
 
 async def test_a_name_server_that_deletes_what_a_registration_lacks_keeps_every_topic() -> None:

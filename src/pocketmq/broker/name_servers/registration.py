@@ -1,7 +1,8 @@
 """Registering with every name server: everything periodically, changed topics at once.
 
-Changed topics go into a registration of their own, or with `enableSingleTopicRegister` each into a
-request (217) that says nothing about the broker; name servers of 4.x do not know that one.
+Changed topics go into a registration of their own. With `enableSingleTopicRegister` each goes into
+a request (217) that says nothing about the broker, for name servers that delete the topics which a
+registration lacks. Those of 4.x do not know that request, and do not even answer.
 
 Each name server has a link of its own, so that one that is down delays no other. A link that fails
 retries soon, with everything; meanwhile the broker works on. Belongs to the broker's loop.
@@ -20,6 +21,7 @@ from pocketmq.errors import (
     BodyMalformed,
     MQError,
     RequestNotSupported,
+    RequestTimedOut,
     ResponseCode,
     server_error,
 )
@@ -34,6 +36,7 @@ logger = logging.getLogger("pocketmq.broker")
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 _UNREGISTER_TIMEOUT = 2.0
+_SINGLE_TIMEOUT = 3.0  # as in Java
 _READ_WRITE = int(Permission.READ | Permission.WRITE)
 
 
@@ -124,18 +127,17 @@ class Registrar:
         body = encode_body(TopicRoute(queue_datas=[data]))
         return Command.request(RequestCode.REGISTER_TOPIC_IN_NAMESRV, 0, header, body)
 
-    async def send(self, address: str, topics: list[str] | None, *, singly: bool) -> Command | None:
-        """Register some topics or all; return the answer, unless they went one by one.
+    @property
+    def singly(self) -> bool:
+        """Whether changed topics go one by one."""
+        return self._state.config.enable_single_topic_register
 
-        Raises `MQError`, and `RequestNotSupported` if the name server takes no single topics.
-        """
-        if topics is None or not (singly and self._state.config.enable_single_topic_register):
-            return await self.ask(address, self.request(topics), self.timeout)
+    async def send_singly(self, address: str, topics: list[str]) -> None:
+        """Register topics one by one; raises `MQError`."""
         for name in topics:
             topic = self._state.topics.get(name)
             if topic is not None:
-                await self.ask(address, self.single(topic), self.timeout)
-        return None
+                await self.ask(address, self.single(topic), _SINGLE_TIMEOUT)
 
     def _limited(self, topic: TopicConfig) -> TopicConfig:
         """Return a topic as routes show it: with no more rights than the broker itself has."""
@@ -246,12 +248,23 @@ class _Link:
         registrar.progressed()
 
     async def _send(self, topics: list[str] | None) -> Command | None:
-        try:
-            return await self._registrar.send(self.address, topics, singly=self._singly)
-        except RequestNotSupported:
-            self._singly = False
-            logger.info("name server %s takes no single topics", self.address)
-            return await self._registrar.send(self.address, topics, singly=False)
+        """Register some topics or all; return the answer to a registration."""
+        registrar = self._registrar
+        if topics is not None and registrar.singly:
+            if self._singly:
+                try:
+                    await registrar.send_singly(self.address, topics)
+                except (RequestNotSupported, RequestTimedOut) as error:
+                    self._singly = False
+                    logger.info(
+                        "name server %s takes no single topics (%s); registering all topics "
+                        "with each change",
+                        self.address, error,
+                    )  # fmt: skip
+                else:
+                    return None
+            topics = None  # a part of them could cost the others their routes: see above
+        return await registrar.ask(self.address, registrar.request(topics), registrar.timeout)
 
     async def unregister(self) -> None:
         if not self._known:
