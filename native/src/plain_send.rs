@@ -172,6 +172,8 @@ pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
             b'D' if rest.starts_with(b"DEL") => return None,
             b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
             b'P' if rest.starts_with(b"POP_CK\x01") => return None,
+            b'_' if rest.starts_with(b"_SYS_MSG_PRIORITY_\x01") => return None,
+            b'_' if rest.starts_with(b"__LITE_TOPIC\x01") => return None,
             b'T' if rest.starts_with(b"TRAN_MSG\x01") => return None,
             b'T' if rest.starts_with(b"TRACE_ON\x01") => return None,
             b'W' if rest.starts_with(b"WAIT\x01false") => return None,

@@ -18,7 +18,13 @@ channel_to: Any = pytest.importorskip("grpc.aio").insecure_channel
 
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
-TOPICS = {"g-normal": "NORMAL", "g-fifo": "FIFO", "g-delay": "DELAY", "g-tx": "TRANSACTION"}
+TOPICS = {
+    "g-normal": "NORMAL",
+    "g-fifo": "FIFO",
+    "g-delay": "DELAY",
+    "g-tx": "TRANSACTION",
+    "g-priority": "PRIORITY",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +81,15 @@ def test_messages_of_all_kinds_pass_through_the_proxy(brokers: JavaBroker) -> No
             assert code(await peer.call("EndTransaction", end)) == "OK"
             (got,) = await peer.received("g-tx", "g")
             assert got.body == b"half"
+
+            for priority in (0, 1, 1, 0):
+                sent = await peer.send("g-priority", b"%d" % priority, priority=priority)
+                assert code(sent) == "OK"
+            order: list[int] = []
+            while len(order) < 4:
+                got_now = await peer.received("g-priority", "g", wait=5, batch_size=1)
+                order += [each.system_properties.priority for each in got_now]
+            assert order == [1, 1, 0, 0]
 
             refused = await peer.send("g-fifo", b"x")
             assert code(refused) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"

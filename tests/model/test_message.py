@@ -19,6 +19,12 @@ def test_tag_and_keys_travel_as_properties() -> None:
     }
 
 
+@pytest.mark.parametrize("priority", [0, 7, 2**31 - 1])
+def test_a_priority_travels_as_a_property(priority: int) -> None:
+    wire = Message("orders", b"42", priority=priority).wire_properties()
+    assert wire == {"WAIT": "true", "_SYS_MSG_PRIORITY_": str(priority)}
+
+
 def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
     assert Message("orders", b"").wire_properties() == {"WAIT": "true"}
 
@@ -35,6 +41,12 @@ def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
         ({"keys": [""]}, "must not be empty"),
         ({"properties": {"TAGS": "x"}}, "reserved by RocketMQ"),
         ({"properties": {"UNIQ_KEY": "x"}}, "reserved by RocketMQ"),
+        ({"properties": {"_SYS_MSG_PRIORITY_": "1"}}, "reserved by RocketMQ"),
+        ({"properties": {"__LITE_TOPIC": "x"}}, "reserved by RocketMQ"),
+        ({"priority": -1}, "a priority is a whole number from 0 to 2147483647, not -1"),
+        ({"priority": 2**31}, "a priority is a whole number from 0 to 2147483647, not 2147483648"),
+        ({"priority": True}, "a priority is a whole number"),
+        ({"priority": "1"}, "a priority is a whole number"),
         ({"properties": {" ": "x"}}, "must not be blank"),
         ({"properties": {"x": ""}}, "must not be blank"),
         ({"properties": {"x": "a\x02b"}}, "separator"),

@@ -186,9 +186,12 @@ def apart(frames: bytes) -> list[bytes]:
 
 _NAMES = st.sampled_from(
     ["UNIQ_KEY", "TAGS", "KEYS", "WAIT", "DELAY", "TRAN_MSG", "TRACE_ON", "POP_CK", "INNER_NUM",
+     "_SYS_MSG_PRIORITY_", "__LITE_TOPIC",
      "XTAGS", "MODEL", "TIMER_DELAY_SEC", "MSG_REGION", "W", ""]
 )  # fmt: skip
-_SOME = st.sampled_from(["", "A1", "ab c", "é", "😀", "true", "false", "\0", "x" * 300, '"', "\\"])
+_SOME = st.sampled_from(
+    ["", "2", "A1", "ab c", "é", "😀", "true", "false", "\0", "x" * 300, '"', "\\"]
+)
 _PROPERTIES = st.one_of(
     st.sampled_from(["UNIQ_KEY\1K1\2TAGS\1paid\2", "UNIQ_KEY\1K2\2TAGS\1é😀\2WAIT\1true\2"]),
     st.lists(st.tuples(_NAMES, _SOME), max_size=4).map(

@@ -21,7 +21,13 @@ from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import POOL, SERVICE
 
-TOPICS = {"normal": "NORMAL", "fifo": "FIFO", "delay": "DELAY", "tx": "TRANSACTION"}
+TOPICS = {
+    "normal": "NORMAL",
+    "fifo": "FIFO",
+    "delay": "DELAY",
+    "tx": "TRANSACTION",
+    "urgent": "PRIORITY",
+}
 PATIENCE = 20.0
 QUICK = ProxyLimits(min_long_polling=0.1)
 """Apache's limits, but polls may be short."""

@@ -335,6 +335,9 @@ async def test_what_is_not_supported_says_so() -> None:
     async with serving() as served:
         answer = await served.peer.call("SyncLiteSubscription", s.SyncLiteSubscriptionRequest())
         assert code(answer) == "NOT_IMPLEMENTED"
+        assert answer.status.message == (
+            "SyncLiteSubscription is not supported: there are no lite topics here"
+        )
 
 
 async def test_bytes_that_are_no_request_are_a_bad_request() -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from pocketmq.model import MessageQueue
 from pocketmq.model import property_names as names
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
+from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.peers import Language, version_name
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.proxy.translation.bodies import zlib_of
 from pocketmq.proxy.translation.caller import Caller, client_kind, peer_address, read_caller
 from pocketmq.proxy.translation.incoming import resource
-from pocketmq.proxy.translation.kinds import TopicKind
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
 from pocketmq.proxy.translation.receipts import Receipt, read_receipt_handle
@@ -99,7 +99,7 @@ def test_a_half_message_is_prepared_and_may_wait_for_its_first_check() -> None:
         ("MESSAGE_PROPERTIES_TOO_LARGE", {"properties": {"a": "x" * 16 * 1024}}),
         ("MESSAGE_CORRUPTED", {"body_encoding": 77}),
         ("MESSAGE_CORRUPTED", {"body_encoding": 2}),
-        ("UNSUPPORTED", {"priority": 1}),
+        ("BAD_REQUEST", {"priority": -1}),
         ("UNSUPPORTED", {"lite_topic": "l"}),
     ],
 )

@@ -294,6 +294,7 @@ async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> lis
                 keys=message.keys,
                 properties=message.user_properties,
                 flag=message.flag,
+                priority=message.priority,
             )
             try:
                 receipt = await producer.send(copy)

@@ -66,6 +66,7 @@ class ThreadSharing:
             or message.keys
             or message.tag
             or message.flag
+            or message.priority is not None
             or not 0 < (size := len(message.body)) < self._alone_from
             or lane.alone
         ):

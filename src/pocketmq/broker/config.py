@@ -42,6 +42,8 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     register_broker_timeout_mills: int = 24_000
     force_register: bool = True
     compressed_register: bool = False
+    enable_single_topic_register: bool = False
+    enable_split_registration: bool = False
 
     # Topics and groups
     default_topic_queue_nums: int = 8
@@ -104,6 +106,8 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     retrieve_message_from_pop_retry_topic_v1: bool = True
     pop_response_return_actual_retry_topic: bool = False
     pop_from_retry_probability: int = 20  # percentage of pops that read the retry topic first
+    pop_from_retry_probability_for_priority: int = 0  # of topics with message.type=PRIORITY
+    priority_order_asc: bool = True  # a larger number is more urgent, 0 the least
     pop_polling_size: int = 1024  # pops of one topic, group and queue that may wait
     max_pop_polling_size: int = 100_000
     enable_pop_message_threshold: bool = True  # Java: false; bounds the memory
@@ -129,9 +133,6 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     metrics_exporter_type: str = "DISABLE"  # or PROM: exported to Prometheus
     metrics_prom_exporter_host: str = "127.0.0.1"  # Java: brokerIP1
     metrics_prom_exporter_port: int = 5557
-
-    enable_single_topic_register: bool = True  # Java: false; see `registration`
-    enable_split_registration: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,6 +45,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "maxUnsyncedMessages": (1, _MOST),
     "metricsPromExporterPort": (0, 65535),
     "popFromRetryProbability": (0, 100),
+    "popFromRetryProbabilityForPriority": (0, 100),
     "popInflightMessageThreshold": (1, _MOST),
     "popPollingSize": (1, _MOST),
     "registerBrokerTimeoutMills": (500, _MINUTES),

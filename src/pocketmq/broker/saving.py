@@ -12,9 +12,13 @@ from typing import Protocol
 from pocketmq.broker.core.late_saving import Outcome, save_synced, write_log
 from pocketmq.broker.offsets.table import Unsaved
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.topics.attributes import lacking
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")
+
+_SHOWN = 5
+"""Topics that one line of the log names."""
 
 
 class SavedTable(Protocol):
@@ -46,8 +50,25 @@ def load_tables(state: BrokerState) -> None:
     """Fill the tables with what was saved. Raises `BodyMalformed` for malformed documents."""
     for table in _tables(state):
         table.load(state.store.metadata.documents(table.kind))
+    _warn_of_attributes(state)
     state.offsets.load(state.store.metadata.consumer_offsets())
     _lower_offsets(state)
+
+
+def _warn_of_attributes(state: BrokerState) -> None:
+    """Name the topics that were stored, by an earlier release, with what is refused by now."""
+    found = [
+        f"{name} ({', '.join(pairs)})"
+        for name, config in state.topics.entries.items()
+        if (pairs := lacking(config.attributes))
+    ]
+    if found:
+        logger.warning(
+            "attributes of topics are not supported and ignored: topics=%d first=%s; "
+            "delete and recreate the topics without them",
+            len(found),
+            "; ".join(found[:_SHOWN]),
+        )
 
 
 def _lower_offsets(state: BrokerState) -> None:

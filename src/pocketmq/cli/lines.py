@@ -24,6 +24,7 @@ class MessageLine(msgspec.Struct, omit_defaults=True):
     tag: str | None = None
     keys: list[str] = []
     properties: dict[str, str] = {}
+    priority: int | None = None
     ordering_key: str | None = None
     topic: str | None = None
     message_id: str | None = None
@@ -68,6 +69,7 @@ def message_of(line: MessageLine, topic: str, tag: str | None, keys: tuple[str, 
         tag=line.tag or tag,
         keys=tuple(line.keys) or keys,
         properties=line.properties,
+        priority=line.priority,
     )
 
 
@@ -96,6 +98,7 @@ def as_json(message: ReceivedMessage) -> bytes:
         tag=message.tag,
         keys=message.keys,
         properties=message.user_properties,
+        priority=message.priority,
         topic=message.topic,
         message_id=message.message_id,
         broker=message.broker_name,

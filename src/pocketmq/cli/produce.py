@@ -50,7 +50,8 @@ def command(
     """Send each line of stdin as a message.
 
     With --json a line is an object with `body` (or `body_base64`), and optionally `tag`, `keys`,
-    `properties`, `ordering_key`: the output of `pocketmq consume --json` can be sent again.
+    `properties`, `priority`, `ordering_key`: the output of `pocketmq consume --json` can be sent
+    again.
 
     Exits with 0 when every message is stored, with 1 at the first that is not.
     """

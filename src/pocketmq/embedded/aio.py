@@ -176,8 +176,8 @@ class Cluster:
     ) -> str:
         """Create a topic with `queues` queues on each running broker, and return its name.
 
-        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
-        send messages of this type only. Clients can find the topic when this returns. Raises
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY; RocketMQ 5's gRPC clients
+        can send messages of this type only. Clients can find the topic when this returns. Raises
         `ServerError` if a broker refuses.
         """
         await self._supervisor.create_topic(name, queues, message_type)

@@ -121,8 +121,8 @@ class Cluster:
     def create_topic(self, name: str, queues: int = 8, *, message_type: str = "NORMAL") -> str:
         """Create a topic with `queues` queues on each running broker, and return its name.
 
-        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or MIXED; RocketMQ 5's gRPC clients can
-        send messages of this type only.
+        `message_type` is NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY; RocketMQ 5's gRPC clients
+        can send messages of this type only.
         """
         creating = self._cluster.create_topic(name, queues, message_type=message_type)
         return self._running.call(creating)

@@ -53,6 +53,10 @@ class AttributeRefused(InvalidInput):
         super().__init__(f"invalid attribute change: {reason}")
 
 
+class AttributeUnsupported(AttributeRefused):
+    """A valid attribute that asks for what this broker lacks."""
+
+
 class FilterSyntaxError(InvalidInput):
     """A tag or SQL92 expression that does not parse; `column` counts from 1."""
 

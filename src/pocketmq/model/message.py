@@ -11,6 +11,7 @@ from pocketmq.model.queue import MessageQueue
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
 _NO_KEYS: tuple[str, ...] = ()
+_MOST_URGENT = 2**31 - 1
 DEFAULT_REGION = "DefaultRegion"
 
 
@@ -18,6 +19,8 @@ class Message(msgspec.Struct, frozen=True):
     """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
+    `priority` is for topics of the type PRIORITY: consumers that pop get larger numbers first, and
+    the broker stores the message in the queue of that number, or in the last one.
     Raises `InvalidInput` for what consumers could not read or select.
     """
 
@@ -27,6 +30,7 @@ class Message(msgspec.Struct, frozen=True):
     keys: Sequence[str] = _NO_KEYS
     properties: Mapping[str, str] = {}
     flag: int = 0
+    priority: int | None = None
 
     def __post_init__(self) -> None:
         if (  # as nearly all are
@@ -41,7 +45,7 @@ class Message(msgspec.Struct, frozen=True):
         tag: object = self.tag
         properties: object = self.properties
         plain = type(body) is bytes and (tag is None or (type(tag) is str and "||" not in tag))
-        if plain and self.keys is _NO_KEYS and not properties:
+        if plain and self.keys is _NO_KEYS and not properties and self.priority is None:
             return
         if not isinstance(body, bytes):
             kind = type(body).__name__
@@ -59,6 +63,8 @@ class Message(msgspec.Struct, frozen=True):
             _check_key(key)
         for name, value in self.properties.items():
             _check_property(name, value)
+        if self.priority is not None:
+            _check_priority(self.priority)
 
     def _check_tag(self) -> None:
         if self.tag is not None and "||" in self.tag:
@@ -75,6 +81,8 @@ class Message(msgspec.Struct, frozen=True):
         wire[property_names.WAIT] = "true"
         if self.tag:
             wire[property_names.TAGS] = self.tag
+        if self.priority is not None:
+            wire[property_names.PRIORITY] = str(self.priority)
         return wire
 
 
@@ -91,6 +99,13 @@ def _check_key(key: object) -> None:
     if not key or any(character.isspace() for character in key):
         raise InvalidInput(
             f"key {key!r} must not be empty or contain white space, which separates keys"
+        )
+
+
+def _check_priority(priority: object) -> None:
+    if type(priority) is not int or not 0 <= priority <= _MOST_URGENT:
+        raise InvalidInput(
+            f"a priority is a whole number from 0 to {_MOST_URGENT}, not {priority!r}"
         )
 
 

@@ -120,6 +120,10 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
     for message in messages:
         if not message.body:
             raise InvalidInput("a message of the batch has no body")
+        if message.priority is not None:
+            raise InvalidInput(
+                "messages of a batch share a queue and cannot have priorities; send them one by one"
+            )
         other = message.topic
         if other is not topic and other != topic:
             raise InvalidInput(

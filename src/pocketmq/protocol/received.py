@@ -208,6 +208,13 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
     @property
+    def priority(self) -> int | None:
+        """The priority it was sent with; None if it has none, or no number that could be one."""
+        text = self.get_property(property_names.PRIORITY) or ""
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 11 else -1
+        return number if 0 <= number < 2**31 else None
+
+    @property
     def born_timestamp(self) -> float:
         """When the producer sent it, in seconds since 1970."""
         return self.born_timestamp_ms / 1000

@@ -72,8 +72,11 @@ def generic_handler(state: ProxyState, admit: Admit) -> grpc.GenericRpcHandler:
 
 
 async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
+    """Refuse the one call of Apache's proxy that this one lacks: SyncLiteSubscription."""
     name = type(request).__name__.removesuffix("Request")
-    raise CallRefused(d.Code.NOT_IMPLEMENTED, f"{name} is not supported")
+    raise CallRefused(
+        d.Code.NOT_IMPLEMENTED, f"{name} is not supported: there are no lite topics here"
+    )
 
 
 class _Calls:

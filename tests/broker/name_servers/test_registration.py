@@ -205,6 +205,8 @@ class Listener:
     def __init__(self) -> None:
         self.requests: list[Command] = []
         self.code = 0
+        self.unknown: set[int] = set()  # codes of requests it does not know
+        self.silent_on: set[int] = set()
         self.answering = asyncio.Event()
         self.answering.set()
         self._server: asyncio.Server | None = None
@@ -222,8 +224,11 @@ class Listener:
         while data := await reader.read(1 << 16):
             for request in map(read_command, frames.feed(data)):
                 self.requests.append(request)
+                if request.code in self.silent_on:
+                    continue
                 await self.answering.wait()
-                writer.write(request.reply(self.code).encode())
+                code = 3 if request.code in self.unknown else self.code
+                writer.write(request.reply(code).encode())
         writer.close()
 
     def topics(self, number: int) -> set[str]:

@@ -115,16 +115,6 @@ def test_the_first_message_tells_when_it_was_stored(desk: Desk) -> None:
     assert answer.header(offsets.GetEarliestStoreTimeResponse).timestamp == start
 
 
-def test_an_empty_queue_of_batches_has_no_first_offset(desk: Desk) -> None:
-    desk.make_topic("B", attributes="+queue.type=BatchCQ")
-
-    def minimum(topic: str) -> int:
-        answer = desk.ask(Code.GET_MIN_OFFSET, {"topic": topic, "queueId": "0"})
-        return answer.header(offsets.GetMinOffsetResponse).offset
-
-    assert (minimum("T"), minimum("B")) == (0, -1)
-
-
 def test_all_offsets_are_listed_as_a_slave_reads_them(desk: Desk) -> None:
     commit(desk, 7)
     commit(desk, 9, 3)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.topics import attributes
-from pocketmq.errors import AttributeRefused
+from pocketmq.errors import AttributeRefused, AttributeUnsupported
 
 Changes = dict[str, str]
 
@@ -49,7 +49,14 @@ def test_changes_that_cannot_be_read_are_refused(text: str, reason: str) -> None
     ("current", "changes", "result"),
     [
         (None, {}, {}),
-        (None, {"+queue.type": "BatchCQ"}, {"queue.type": "BatchCQ"}),
+        (None, {"+queue.type": "SimpleCQ"}, {"queue.type": "SimpleCQ"}),
+        (None, {"+message.type": "PRIORITY"}, {"message.type": "PRIORITY"}),
+        (None, {"+cleanup.policy": "DELETE"}, {"cleanup.policy": "DELETE"}),
+        (
+            {"queue.type": "BatchCQ"},
+            {"+message.type": "FIFO"},
+            {"queue.type": "BatchCQ", "message.type": "FIFO"},
+        ),
         ({"message.type": "FIFO"}, {}, {"message.type": "FIFO"}),
         ({"message.type": "FIFO"}, {"+message.type": "DELAY"}, {"message.type": "DELAY"}),
         ({"message.type": "FIFO"}, {"-message.type": ""}, {}),
@@ -87,6 +94,35 @@ def test_changes_that_make_no_sense_are_refused(
     with pytest.raises(AttributeRefused) as refused:
         attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, current, changes)
     assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"+queue.type": "BatchCQ"}, "BatchCQ queue type is not supported: "),
+        ({"+cleanup.policy": "COMPACTION"}, "COMPACTION cleanup policy is not supported: "),
+        ({"+message.type": "LITE"}, "LITE message type is not supported: this broker has no lite"),
+    ],
+)
+def test_what_the_broker_lacks_is_refused_and_not_ignored(changes: Changes, words: str) -> None:
+    with pytest.raises(AttributeUnsupported) as refused:
+        attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, None, changes)
+    assert refused.value.reason.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [
+        ({}, []),
+        ({"queue.type": "SimpleCQ", "message.type": "PRIORITY", "colour": "COMPACTION"}, []),
+        (
+            {"cleanup.policy": "COMPACTION", "queue.type": "BatchCQ", "reserve.time": "5"},
+            ["cleanup.policy=COMPACTION", "queue.type=BatchCQ"],
+        ),
+    ],
+)
+def test_what_was_stored_before_it_was_refused_is_found(stored: Changes, found: list[str]) -> None:
+    assert attributes.lacking(stored) == found
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """Topics and groups as requests: limits, and what the session with Java leaves open."""
 
+import logging
+from pathlib import Path
+
 import pytest
 
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import ResponseCode
+from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command, decode_body, encode_body
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.topics import GetAllTopicConfigResponse, TopicTableBody
@@ -73,6 +77,55 @@ def test_what_was_made_before_a_refusal_is_saved_and_announced() -> None:
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert desk.announced == ["T"]
     assert [name for name, _ in desk.state.store.metadata.documents("topic")] == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ("+cleanup.policy=COMPACTION", "COMPACTION cleanup policy is not supported: "),
+        ("+queue.type=BatchCQ,+message.type=NORMAL", "BatchCQ queue type is not supported: "),
+        ("+message.type=LITE", "LITE message type is not supported: "),
+        ("+message.type=MIXED", "MIXED message type is not supported."),
+    ],
+)
+def test_a_topic_that_asks_for_what_is_lacking_is_refused(attributes: str, words: str) -> None:
+    """With the code that Java has for MIXED; a list of topics is refused alike."""
+    desk = Desk()
+    pairs = dict(pair.split("=") for pair in attributes.split(","))
+    listed = {"topicConfigList": [{"topicName": "T", "attributes": pairs}]}
+    for answer in (
+        desk.make_topic("T", attributes=attributes),
+        desk.ask(Code.UPDATE_AND_CREATE_TOPIC_LIST, {}, listed),
+    ):
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+        assert (answer.remark or "").startswith(words)
+    assert "T" not in desk.state.topics
+
+
+def test_topics_of_an_earlier_release_load_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk(tmp_path)
+    asked = {"C": {"cleanup.policy": "COMPACTION"}, "B": {"queue.type": "BatchCQ"}, "N": {}}
+    stored: dict[str, bytes | None] = {
+        name: encode_body(TopicConfig(topic_name=name, attributes=attributes))
+        for name, attributes in asked.items()
+    }
+    desk.state.save_documents("topic", stored)
+    desk.close()
+
+    with caplog.at_level(logging.WARNING, "pocketmq.broker"):
+        again = Desk(tmp_path)
+
+    (message,) = caplog.messages
+    assert message == (
+        "attributes of topics are not supported and ignored: topics=2 "
+        "first=B (queue.type=BatchCQ); C (cleanup.policy=COMPACTION); "
+        "delete and recreate the topics without them"
+    )
+    changed = again.make_topic("C", attributes="+message.type=PRIORITY")
+    assert changed.code == ResponseCode.SUCCESS, changed.remark
+    again.close()
 
 
 def test_all_topics_are_read_page_by_page() -> None:

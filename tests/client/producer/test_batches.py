@@ -43,6 +43,12 @@ def test_the_quick_way_of_packing_gives_the_same_bytes(batch: list[Message]) -> 
     assert b"".join(encode_messages(batch, ids)) == encode_batch(entries)
 
 
+def test_messages_with_priorities_are_no_batch() -> None:
+    batch = [Message("orders", b"x"), Message("orders", b"y", priority=0)]
+    with pytest.raises(InvalidInput, match="cannot have priorities; send them one by one"):
+        prepare_batches(preparing(), batch, 4096, split=True)
+
+
 @settings(max_examples=40)
 @given(st.lists(messages, min_size=1, max_size=20), st.integers(250, 1000))
 def test_parts_of_a_batch_hold_all_messages_in_order_and_are_as_few_as_possible(

@@ -37,6 +37,18 @@ async def test_a_message_arrives_as_it_was_sent() -> None:
         assert len(found.stored_body) < 100
 
 
+async def test_a_priority_is_the_queue_of_a_message() -> None:
+    async with Cluster() as cluster, Producer(cluster.address, group="shop") as producer:
+        await cluster.create_topic("urgent", 4, message_type="PRIORITY")
+        sent = [Message("urgent", b"%d" % each, priority=each) for each in (0, 3, 99)]
+        receipts = [await producer.send(message) for message in sent]
+        receipts += await asyncio.gather(*(producer.submit(message) for message in sent))
+        assert [receipt.queue.queue_id for receipt in receipts] == [0, 3, 3] * 2
+        found = await stored(producer.session, receipts[1].queue)
+        assert sorted(each.priority or 0 for each in found) == [3, 3, 99, 99]
+        assert found[0].user_properties == {}
+
+
 async def test_a_batch_arrives_in_order_at_the_offsets_of_its_receipt() -> None:
     batch = [Message("orders", b"%d" % number, tag=f"t{number}") for number in range(20)]
     async with Cluster() as cluster, Producer(cluster.address, group="shop") as producer:

@@ -285,6 +285,7 @@ RICH = [
     Message("orders", b"x", keys=["A17"]),
     Message("orders", b"x", properties={"region": "eu"}),
     Message("orders", b"x", flag=1),
+    Message("orders", b"x", priority=0),
     Message("orders", b"x" * 4096),
 ]
 

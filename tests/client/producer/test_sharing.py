@@ -206,6 +206,20 @@ async def test_delayed_messages_never_share(delayed: dict[str, Any]) -> None:
         assert store.codes == [SINGLE] * 6
 
 
+async def test_messages_with_priorities_never_share() -> None:
+    """Their broker chooses a queue for each of them."""
+    async with stage({"broker-a": stores}) as on:
+        store = await storing(on)
+        urgent = [message(n, priority=n) for n in range(3)]
+        futures = [on.producer.submit(each) for each in (*urgent, message(3), message(4))]
+        await until(lambda: store.waiting, "requests")
+        store.go_on()
+        await asyncio.gather(*futures)
+        together = [sent for sent in store.requests if len(sent) > 1]
+        assert all(set(sent) <= set(bodies(3, 4)) for sent in together)
+        assert sorted(body for sent in store.requests for body in sent) == bodies(*range(5))
+
+
 @pytest.mark.parametrize("settings", [{"batch_bytes": 400}, {"window": 8}])
 async def test_batches_are_bounded_in_bytes_and_number(settings: dict[str, Any]) -> None:
     async with stage({"broker-a": stores}, **settings) as on:

@@ -27,6 +27,7 @@ STORE_UNAVAILABLE = (
     "disk is full, messages are put to the slave, message store has been shut down, etc."
 )
 """Java's remark for a message that the store could not take."""
+NO_LITE_TOPICS = "this broker has no lite topics"
 OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
 MORE_HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 """What Java adds to some refusals; people search for these words."""

@@ -1,5 +1,9 @@
 """Registering with every name server: everything periodically, changed topics at once.
 
+Changed topics go into a registration of their own. With `enableSingleTopicRegister` each goes into
+a request (217) that says nothing about the broker, for name servers that delete the topics which a
+registration lacks. Those of 4.x do not know that request, and do not even answer.
+
 Each name server has a link of its own, so that one that is down delays no other. A link that fails
 retries soon, with everything; meanwhile the broker works on. Belongs to the broker's loop.
 """
@@ -13,9 +17,16 @@ import msgspec
 
 from pocketmq.broker.name_servers.routes import RequestSender
 from pocketmq.broker.state import BrokerState
-from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
-from pocketmq.model import Permission, TopicConfig
-from pocketmq.protocol import Command, RequestCode, decode_body
+from pocketmq.errors import (
+    BodyMalformed,
+    MQError,
+    RequestNotSupported,
+    RequestTimedOut,
+    ResponseCode,
+    server_error,
+)
+from pocketmq.model import Permission, QueueData, TopicConfig, TopicRoute
+from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.registration import Registration, encode_registration
 from pocketmq.protocol.requests import key_values, nameserver
 from pocketmq.protocol.requests import topics as rows
@@ -25,6 +36,7 @@ logger = logging.getLogger("pocketmq.broker")
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 _UNREGISTER_TIMEOUT = 2.0
+_SINGLE_TIMEOUT = 3.0  # as in Java
 _READ_WRITE = int(Permission.READ | Permission.WRITE)
 
 
@@ -101,6 +113,32 @@ class Registrar:
         )
         return Command.request(RequestCode.REGISTER_BROKER, 0, header, body)
 
+    def single(self, topic: TopicConfig) -> Command:
+        """Build the request that makes one topic of this broker known, as a route of it alone."""
+        shown = self._limited(topic)
+        data = QueueData(
+            broker_name=self._state.config.broker_name,
+            read_queue_nums=shown.read_queue_nums,
+            write_queue_nums=shown.write_queue_nums,
+            perm=shown.perm,
+            topic_sys_flag=shown.topic_sys_flag,
+        )
+        header = nameserver.RegisterTopicRequest(topic=topic.topic_name)
+        body = encode_body(TopicRoute(queue_datas=[data]))
+        return Command.request(RequestCode.REGISTER_TOPIC_IN_NAMESRV, 0, header, body)
+
+    @property
+    def singly(self) -> bool:
+        """Whether changed topics go one by one."""
+        return self._state.config.enable_single_topic_register
+
+    async def send_singly(self, address: str, topics: list[str]) -> None:
+        """Register topics one by one; raises `MQError`."""
+        for name in topics:
+            topic = self._state.topics.get(name)
+            if topic is not None:
+                await self.ask(address, self.single(topic), _SINGLE_TIMEOUT)
+
     def _limited(self, topic: TopicConfig) -> TopicConfig:
         """Return a topic as routes show it: with no more rights than the broker itself has."""
         permitted = self._state.config.broker_permission
@@ -115,9 +153,9 @@ class Registrar:
             raise server_error(answer.code, answer.remark, request="registration", address=address)
         return answer
 
-    def take_order(self, answer: Command) -> None:
+    def take_order(self, answer: Command | None) -> None:
         """Mark the topics that name servers list as ordered."""
-        if not answer.body:
+        if answer is None or not answer.body:
             return
         try:
             topics = decode_body(answer.body, key_values.KVTable).table
@@ -156,6 +194,7 @@ class _Link:
         self.sent = 0  # number of the last change it was sent, or could not be sent
         self._registrar = registrar
         self._known = False  # it has all topics
+        self._singly = True  # it takes single topics, as far as known
         self._changed: dict[str, None] = {}
         self._asked = 0
         self._woken = asyncio.Event()
@@ -193,7 +232,7 @@ class _Link:
         asked = self._asked
         registrar = self._registrar
         try:
-            answer = await registrar.ask(self.address, registrar.request(topics), registrar.timeout)
+            answer = await self._send(topics)
         except MQError as error:
             log = logger.warning if self._known or self._pause == _FIRST_PAUSE else logger.debug
             log("registration failed: name_server=%s error=%s; retrying", self.address, error)
@@ -207,6 +246,25 @@ class _Link:
             registrar.take_order(answer)
         self.sent = asked
         registrar.progressed()
+
+    async def _send(self, topics: list[str] | None) -> Command | None:
+        """Register some topics or all; return the answer to a registration."""
+        registrar = self._registrar
+        if topics is not None and registrar.singly:
+            if self._singly:
+                try:
+                    await registrar.send_singly(self.address, topics)
+                except (RequestNotSupported, RequestTimedOut) as error:
+                    self._singly = False
+                    logger.info(
+                        "name server %s takes no single topics (%s); registering all topics "
+                        "with each change",
+                        self.address, error,
+                    )  # fmt: skip
+                else:
+                    return None
+            topics = None  # a part of them could cost the others their routes: see above
+        return await registrar.ask(self.address, registrar.request(topics), registrar.timeout)
 
     async def unregister(self) -> None:
         if not self._known:

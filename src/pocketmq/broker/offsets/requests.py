@@ -10,7 +10,6 @@ from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.header import EmptyResponse
 from pocketmq.protocol.requests import offsets as rows
-from pocketmq.store import QueueIndex
 
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 _NOT_WANTED = "Not found, do not set to zero, maybe this group boot first"
@@ -104,7 +103,7 @@ def minimum(
 ) -> Command:
     """Return the first offset a queue still holds."""
     queue = state.store.queue(header.topic, header.queue_id)
-    offset = _min_offset(state, header.topic, queue)
+    offset = queue.min_offset if queue is not None and queue.next_offset else 0
     return request.reply(ResponseCode.SUCCESS, "", rows.GetMinOffsetResponse(offset=offset))
 
 
@@ -132,14 +131,6 @@ def everything(state: BrokerState, _: Connection, request: Command) -> Command:
         extra=extra,
     )
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
-
-
-def _min_offset(state: BrokerState, topic: str, queue: QueueIndex | None) -> int:
-    if queue is not None and queue.next_offset:
-        return queue.min_offset
-    config = state.topics.get(topic)
-    batched = config is not None and config.attributes.get("queue.type") == "BatchCQ"
-    return -1 if batched else 0  # an empty queue of batches has no first offset in Java
 
 
 def _joined(table: Mapping[tuple[str, str], dict[int, int]]) -> dict[str, dict[int, int]]:

@@ -1,6 +1,7 @@
 """Taking messages: one pop over the queues of a topic and its retry topics.
 
-Owns Java's order: queues from a random one on, retries first in some pops and last in the others.
+Owns Java's order: queues from a random one on, retries first in some pops and last in the others;
+of a topic with priorities from the most urgent queue on, retries last.
 What is found is noted in the table before it is answered. Belongs to the broker's loop.
 """
 
@@ -13,6 +14,7 @@ import msgspec
 
 from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
+from pocketmq.broker.pop.queue_order import priority_factor, queue_order
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
@@ -77,21 +79,30 @@ class Taking:
         if header.order:
             self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
             return batch
-        retries_first = chance < config.pop_from_retry_probability
+        by_priority = chance < priority_factor(
+            self._state.topics.get(header.topic), self._state.groups.get(header.consumer_group)
+        )
+        retries_first = chance < (
+            config.pop_from_retry_probability_for_priority
+            if by_priority
+            else config.pop_from_retry_probability
+        )
+        start = None if by_priority else chance
         if retries_first:
-            self._from_retries(chance)
-        self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
+            self._from_retries(start)
+        self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, start)
         if not retries_first:
-            self._from_retries(chance)
+            self._from_retries(start)
         return batch
 
-    def _from_retries(self, chance: int) -> None:
+    def _from_retries(self, chance: int | None) -> None:
         for mark, topic in retry_topics(
             self._state, self._header.topic, self._header.consumer_group
         ):
             self._from_topic(topic, mark, -1, chance)
 
-    def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int) -> None:
+    def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int | None) -> None:
+        """Take from one queue, or from all; `chance` is where to begin, None for by priority."""
         if queue_id >= 0:
             self._from_queue(topic, mark, queue_id)
             return
@@ -99,13 +110,13 @@ class Taking:
         count = 0 if config is None else config.read_queue_nums
         left = self._table.left_of(topic, self._header.consumer_group)
         find, batch, most = self._state.store.queue, self._batch, self._most
-        for step in range(count):
-            queue_id = (chance + step) % count
-            queue = find(topic, queue_id)
+        ascending = self._state.config.priority_order_asc
+        for each in queue_order(count, chance, ascending=ascending):
+            queue = find(topic, each)
             if queue is not None:
                 rest = left(queue)
                 if rest is None or (rest and batch.count < most):
-                    self._from_queue(topic, mark, queue_id)
+                    self._from_queue(topic, mark, each)
                 else:
                     batch.rest += rest
 

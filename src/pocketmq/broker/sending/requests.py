@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pocketmq import errors
-from pocketmq.broker.core.refusals import OVERLOADED, STORE_UNAVAILABLE
+from pocketmq.broker.core.refusals import NO_LITE_TOPICS, OVERLOADED, STORE_UNAVAILABLE
 from pocketmq.broker.retry.requests import dead_letter_exhausted
+from pocketmq.broker.sending.priority import queue_of
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
@@ -113,6 +114,8 @@ def _asks_for_more(text: str) -> bool:
         or "TRACE_ON\1" in text
         or "POP_CK\1" in text
         or "INNER_NUM\1" in text
+        or "_SYS_MSG_PRIORITY_\1" in text
+        or "__LITE_TOPIC\1" in text
     )
 
 
@@ -148,15 +151,18 @@ def _take_draft(
     properties.pop(property_names.POP_CHECKPOINT, None)
     if property_names.INNER_NUM in properties or header.sys_flag & _INNER_BATCH:
         raise message_illegal(state.config.max_message_size)
+    if properties.get(property_names.LITE_TOPIC):
+        raise errors.server_error(errors.ResponseCode.MESSAGE_ILLEGAL, NO_LITE_TOPICS)
     if state.gate is not None and state.gate.strict:
         _check_takes_back(header.topic, properties)
     unique_key = properties.get(property_names.UNIQUE_KEY)
     if unique_key is None:
         unique_key = state.unique_ids.next_id(state.batch.now_ms)
         properties[property_names.UNIQUE_KEY] = unique_key
+    queue_id = queue_of(target.config, target.queue.queue_id, properties)
     draft = Draft(
         topic=header.topic,
-        queue_id=target.queue.queue_id,
+        queue_id=queue_id,
         body=request.body,
         properties=properties,
         flag=header.flag,
@@ -170,7 +176,7 @@ def _take_draft(
     placed = place(state, draft)
     return state.send_answers.special(
         request,
-        target.queue.queue_id,
+        queue_id,
         placed.offset,
         placed.position,
         unique_key=unique_key,

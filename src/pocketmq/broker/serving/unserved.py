@@ -4,6 +4,7 @@ Refused with Java's code for an unknown request, and the reason. Where a
 single broker has an answer (it is the master, it has no slaves), it answers.
 """
 
+from pocketmq.broker.core.refusals import NO_LITE_TOPICS
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
@@ -14,7 +15,6 @@ from pocketmq.protocol.requests.broker_admin import HAClient, HAStatus, StoreChe
 _COLD = "this broker does not tell cold data from other data"
 _ALONE = "this broker has no replicas, it is the only one of its name"
 _CONTROLLER = "there is no controller here"
-_LITE = "this broker has no lite topics"
 _CONTAINER = "this broker does not run in a container of brokers"
 _REASONS: dict[Code, str] = {
     Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
@@ -39,14 +39,14 @@ _REASONS: dict[Code, str] = {
     Code.UPDATE_AND_CREATE_STATIC_TOPIC: "static topics span brokers; this one keeps to itself",
     Code.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are not in RocksDB; exportMetadata exports them",
     Code.SWITCH_TIMER_ENGINE: "there is one engine for timed messages",
-    Code.POP_LITE_MESSAGE: _LITE,
-    Code.LITE_SUBSCRIPTION_CTL: _LITE,
-    Code.GET_BROKER_LITE_INFO: _LITE,
-    Code.GET_PARENT_TOPIC_INFO: _LITE,
-    Code.GET_LITE_TOPIC_INFO: _LITE,
-    Code.GET_LITE_CLIENT_INFO: _LITE,
-    Code.GET_LITE_GROUP_INFO: _LITE,
-    Code.TRIGGER_LITE_DISPATCH: _LITE,
+    Code.POP_LITE_MESSAGE: NO_LITE_TOPICS,
+    Code.LITE_SUBSCRIPTION_CTL: NO_LITE_TOPICS,
+    Code.GET_BROKER_LITE_INFO: NO_LITE_TOPICS,
+    Code.GET_PARENT_TOPIC_INFO: NO_LITE_TOPICS,
+    Code.GET_LITE_TOPIC_INFO: NO_LITE_TOPICS,
+    Code.GET_LITE_CLIENT_INFO: NO_LITE_TOPICS,
+    Code.GET_LITE_GROUP_INFO: NO_LITE_TOPICS,
+    Code.TRIGGER_LITE_DISPATCH: NO_LITE_TOPICS,
 }
 
 

@@ -1,13 +1,15 @@
 """Attributes of topics and groups (5.x): how changes are written, checked and applied.
 
-A change is `+key=value` or `-key`; what is kept has no sign. Words of refusals are Java's.
+A change is `+key=value` or `-key`; what is kept has no sign. Words of refusals are Java's, but for
+values that ask for what this broker lacks: they are refused, never stored and ignored.
 """
 
 from collections.abc import Callable, Mapping
 
 import msgspec
 
-from pocketmq.errors import AttributeRefused
+from pocketmq.broker.core.refusals import NO_LITE_TOPICS
+from pocketmq.errors import AttributeRefused, AttributeUnsupported
 from pocketmq.model.java_strings import java_split
 from pocketmq.protocol.header import read_int64
 
@@ -20,6 +22,7 @@ class Attribute(msgspec.Struct, frozen=True):
 
     fault: Check
     changeable: bool = True  # after the topic or group was made
+    lacking: Mapping[str, str] = {}  # valid values that ask for what this broker lacks; the reason
 
 
 def one_of(*values: str) -> Check:
@@ -50,11 +53,28 @@ def _any_text(_: str) -> str | None:
 
 _LONG = 2**63 - 1
 TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
-    "queue.type": Attribute(one_of("SimpleCQ", "BatchCQ"), changeable=False),
-    "cleanup.policy": Attribute(one_of("DELETE", "COMPACTION"), changeable=False),
+    "queue.type": Attribute(
+        one_of("SimpleCQ", "BatchCQ"),
+        changeable=False,
+        lacking={
+            "BatchCQ": "BatchCQ queue type is not supported: this broker stores the messages of a "
+            "batch one by one."
+        },
+    ),
+    "cleanup.policy": Attribute(
+        one_of("DELETE", "COMPACTION"),
+        changeable=False,
+        lacking={
+            "COMPACTION": "COMPACTION cleanup policy is not supported: this broker deletes "
+            "messages by age, not by key."
+        },
+    ),
     "message.type": Attribute(
         # in the order Java's hash set happens to list them
-        one_of("UNSPECIFIED", "MIXED", "TRANSACTION", "PRIORITY", "FIFO", "DELAY", "LITE", "NORMAL")
+        one_of(
+            "UNSPECIFIED", "MIXED", "TRANSACTION", "PRIORITY", "FIFO", "DELAY", "LITE", "NORMAL"
+        ),
+        lacking={"LITE": f"LITE message type is not supported: {NO_LITE_TOPICS}."},
     ),
     "reserve.time": Attribute(between(-1, _LONG)),
     "lite.topic.expiration": Attribute(between(-1, 43_200)),
@@ -101,7 +121,7 @@ def apply_changes(
 ) -> dict[str, str]:
     """Return the attributes after changes with signed keys; `current` is None for something new.
 
-    Raises `AttributeRefused`, and then nothing has changed.
+    Raises `AttributeRefused` and `AttributeUnsupported`, and then nothing has changed.
     """
     result = dict(current or {})
     seen: set[str] = set()
@@ -138,3 +158,14 @@ def _check(known: Mapping[str, Attribute], key: str, value: str | None, *, new: 
     fault = None if value is None else attribute.fault(value)
     if fault is not None:
         raise AttributeRefused(fault)
+    if value is not None and value in attribute.lacking:
+        raise AttributeUnsupported(attribute.lacking[value])
+
+
+def lacking(attributes: Mapping[str, str]) -> list[str]:
+    """Return those of a topic's attributes, as `key=value`, that this broker cannot honour."""
+    return [
+        f"{key}={value}"
+        for key, value in attributes.items()
+        if key in TOPIC_ATTRIBUTES and value in TOPIC_ATTRIBUTES[key].lacking
+    ]

@@ -5,7 +5,13 @@ from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.attributes import parse_changes
 from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES
-from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
+from pocketmq.errors import (
+    AttributeRefused,
+    AttributeUnsupported,
+    BodyMalformed,
+    HeaderMalformed,
+    ResponseCode,
+)
 from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.names import SYSTEM_TOPICS
@@ -71,6 +77,8 @@ def _create(state: BrokerState, request: Command, wanted: list[TopicConfig]) -> 
                 remark = "this broker has as many topics as it can have"
                 return request.reply(ResponseCode.SYSTEM_ERROR, remark)
             state.topics.update(config, state.clock.now_ms())
+    except AttributeUnsupported as refused:  # as Java refuses message.type=MIXED
+        return request.reply(ResponseCode.INVALID_PARAMETER, refused.reason)
     except AttributeRefused as refused:
         return request.reply(ResponseCode.SYSTEM_ERROR, refused.reason)
     finally:

@@ -123,6 +123,7 @@ class SharedLanes:
         """Return whether a message has nothing but a body, of a size for batches."""
         return (
             not (message.tag or message.keys or message.properties or message.flag)
+            and message.priority is None
             and 0 < len(message.body) < self.alone_from
         )
 

@@ -91,6 +91,7 @@ class PlainMessages:
             or message.keys
             or message.properties
             or message.flag
+            or message.priority is not None
         ):
             return None
         tail = self._tails.get(message.tag)

@@ -59,7 +59,8 @@ class Preparing:
         except (AttributeError, TypeError) as error:
             kind = type(message).__name__
             raise InvalidInput(f"a message is a Message with a topic, not {kind}") from error
-        if topic is None or message.properties or message.keys or extra:
+        rich = message.properties or message.keys or message.priority is not None
+        if topic is None or rich or extra:
             return self._prepare_rich(message, extra, code)
         body = message.body
         size = len(body)

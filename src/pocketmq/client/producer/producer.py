@@ -41,13 +41,15 @@ class Producer(ProducerExchanges):
         tag: str | None = None,
         keys: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
+        priority: int | None = None,
     ) -> Message:
         """Return a message whose body is a value, encoded by the producer's codec.
 
         Bytes are a body already. Raises `InvalidInput` for a value that has no body, and for
         anything else without a codec.
         """
-        return Message(topic, encoded(self._codec, value), tag, keys, properties or {})
+        body = encoded(self._codec, value)
+        return Message(topic, body, tag, keys, properties or {}, priority=priority)
 
     async def send(
         self,

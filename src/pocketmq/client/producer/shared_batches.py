@@ -230,7 +230,8 @@ class _JoinedIds:
 def as_entry(outgoing: Outgoing) -> Entry | None:
     """Return a message as an entry; None for one that can only travel alone.
 
-    That is one which is compressed, in a transaction or to a retry topic.
+    That is one which is compressed, in a transaction, to a retry topic or with a priority, by
+    which its broker chooses the queue.
     """
     if (
         outgoing.sys_flag
@@ -238,6 +239,7 @@ def as_entry(outgoing: Outgoing) -> Entry | None:
         or outgoing.for_5x
         or outgoing.max_reconsume_times is not None
         or outgoing.reconsume_times
+        or any(message.priority is not None for message in outgoing.messages)
     ):
         return None
     entry = BatchEntry(outgoing.body, outgoing.properties.encode(), outgoing.flag)

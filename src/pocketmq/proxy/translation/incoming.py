@@ -5,10 +5,10 @@ from hashlib import md5
 from pocketmq.errors import MQError
 from pocketmq.model import property_names as names
 from pocketmq.model.names import DLQ_PREFIX, RETRY_PREFIX
+from pocketmq.model.topic_kinds import TopicKind, kind_of
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.header import read_int64
-from pocketmq.proxy.translation.kinds import TopicKind, kind_of
 from pocketmq.proxy.translation.receipts import Receipt
 from pocketmq.proxy.wire import definition as d
 
@@ -17,6 +17,8 @@ _TYPES = {
     TopicKind.FIFO: d.MessageType.FIFO,
     TopicKind.DELAY: d.MessageType.DELAY,
     TopicKind.TRANSACTION: d.MessageType.TRANSACTION,
+    TopicKind.PRIORITY: d.MessageType.PRIORITY,
+    TopicKind.LITE: d.MessageType.LITE,
 }
 _OF_RETRIES = "ORIGIN_GROUP"
 """A property that brokers give to copies in a retry topic; not in Java's list of its own."""
@@ -91,6 +93,10 @@ def _add_optional(system: d.SystemProperties, message: ReceivedMessage) -> None:
     deliver_at = read_int64(properties.get(names.TIMER_DELIVER_MS, ""))
     if deliver_at is not None:
         system.delivery_timestamp.FromMilliseconds(_in_range(deliver_at))
+    if (priority := message.priority) is not None:
+        system.priority = priority
+    if (lite_topic := properties.get(names.LITE_TOPIC)) is not None:
+        system.lite_topic = lite_topic
     origin = properties.get(names.DLQ_ORIGIN_TOPIC)
     origin_id = properties.get(names.DLQ_ORIGIN_MESSAGE_ID)
     if origin is not None and origin_id is not None:

@@ -7,11 +7,11 @@ import msgspec
 from pocketmq.errors import InvalidInput
 from pocketmq.model import SysFlag
 from pocketmq.model import property_names as names
+from pocketmq.model.topic_kinds import TopicKind, kind_of
 from pocketmq.protocol.compression import Codec, mark_compressed
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.bodies import zlib_of
-from pocketmq.proxy.translation.kinds import TopicKind, kind_of
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
@@ -88,8 +88,6 @@ def _check_supported(system: d.SystemProperties) -> None:
     if system.body_encoding not in d.Encoding.values():
         code = system.body_encoding
         raise CallRefused(d.Code.MESSAGE_CORRUPTED, f"body encoding {code} is unknown")
-    if system.HasField("priority"):
-        raise CallRefused(d.Code.UNSUPPORTED, "priority messages are not supported")
     if system.lite_topic:
         raise CallRefused(d.Code.UNSUPPORTED, "lite topics are not supported")
 
@@ -106,6 +104,8 @@ def _properties(
         properties |= _transaction(message, limits)
     if system.HasField("delivery_timestamp"):
         properties[names.TIMER_DELIVER_MS] = str(_deliver_at(system, limits, now_ms))
+    if system.HasField("priority"):
+        properties[names.PRIORITY] = str(_checked_priority(system.priority))
     # The group of a half message's checks: any producer of the topic answers for the others.
     properties[names.PRODUCER_GROUP] = message.topic.name
     if system.message_group:
@@ -172,6 +172,14 @@ def _transaction(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
             )
         properties[names.CHECK_IMMUNITY_SECONDS] = str(wait)
     return properties
+
+
+def _checked_priority(priority: int) -> int:
+    if priority < 0:
+        raise CallRefused(
+            d.Code.BAD_REQUEST, f"the priority must be greater than or equal to 0, not {priority}"
+        )
+    return priority
 
 
 def _deliver_at(system: d.SystemProperties, limits: ProxyLimits, now_ms: int) -> int:

@@ -6,7 +6,8 @@ from pocketmq.model import TopicRoute
 from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MASTER_ID, QueueData
-from pocketmq.proxy.translation.kinds import TopicKind, accepted_types
+from pocketmq.model.topic_kinds import TopicKind
+from pocketmq.proxy.translation.kinds import accepted_types
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
