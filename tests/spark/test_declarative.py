@@ -60,7 +60,7 @@ def run_pipeline(folder: Path) -> Seen:
         spec = re.sub("file://.*", f"{(folder / 'storage').as_uri()}", block("yaml"))
         (folder / "spark-pipeline.yml").write_text(spec)
         (folder / "transformations").mkdir()
-        code = block("python").replace("127.0.0.1:9876", cluster.address)
+        code = block("py").replace("127.0.0.1:9876", cluster.address)
         (folder / "transformations" / "orders.py").write_text(code)
         run = subprocess.run(
             [str(Path(sys.executable).with_name("spark-pipelines")), "run"],
