@@ -73,12 +73,12 @@ def show(found: list[Measured]) -> None:
     others = found[1:]
 
     def row(title: str, unit: str, values: list[float], digits: int) -> None:
-        ratios = "".join(f"{values[0] / each:10.2f}" for each in values[1:])
+        ratios = "".join(f"{values[0] / each:12.2f}" for each in values[1:])
         shown = "".join(f"{each:16,.{digits}f}" for each in values)
         print(f"{title:<24}{unit:>6}{shown}{ratios}", flush=True)
 
     heads = "".join(f"{each.title:>16}" for each in found)
-    ratios = "".join(f"{'× ' + each.title.split()[0]:>10}" for each in others)
+    ratios = "".join(f"{'× ' + each.title.split()[0]:>12}" for each in others)
     print(f"{'':30}{heads}{ratios}")
     row("start", "s", [each.start for each in found], 2)
     for order, title in TITLES.items():
