@@ -137,7 +137,7 @@ def message(topic: str, body: bytes, **system: Any) -> d.Message:
     )
 
 
-def receive_request(topic: str, group: str, *, wait: float, **fields: Any) -> Any:
+def receive_request(topic: str, group: str, *, wait: float, hidden: int = 30, **fields: Any) -> Any:
     """A request to receive."""
     request = s.ReceiveMessageRequest(
         group=d.Resource(name=group),
@@ -147,7 +147,7 @@ def receive_request(topic: str, group: str, *, wait: float, **fields: Any) -> An
     )
     request.long_polling_timeout.FromMilliseconds(round(wait * 1000))
     if not request.HasField("invisible_duration"):
-        request.invisible_duration.FromSeconds(30)
+        request.invisible_duration.FromSeconds(hidden)
     return request
 
 

@@ -66,6 +66,26 @@ async def test_an_assignment_of_a_fifo_group_has_every_queue() -> None:
         assert await assigned("plain") == [("broker-0", -1), ("broker-1", -1)]
 
 
+async def test_the_subscription_of_a_simple_consumer_shows_once_it_receives() -> None:
+    """Apache's Python client subscribes after it has reported its settings, and reports no more."""
+    async with serving() as served:
+        subscription = d.Subscription(group=d.Resource(name="g"))
+        stream, _ = await served.peer.settle(
+            client_type=d.ClientType.SIMPLE_CONSUMER, subscription=subscription
+        )
+        await served.peer.receive("normal", "g")
+
+        async def shown() -> dict[str, str]:
+            (view,) = (await served.admin.groups.connections("g")).all()
+            found = view.subscription_table.values()
+            return {each.topic: each.sub_string for each in found if each.topic == "normal"}
+
+        async with asyncio.timeout(PATIENCE):
+            while await shown() != {"normal": "*"}:  # noqa: ASYNC110 - a server is asked
+                await asyncio.sleep(0.01)
+        stream.cancel()
+
+
 async def test_heartbeats_need_settings_first() -> None:
     async with serving() as served:
         peer = served.peer

@@ -87,7 +87,8 @@ async def relaying(
             writer.close()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    port = (await front.listen("127.0.0.1", 0, server.sockets[0].getsockname()[1])).port
+    front.lead_to(server.sockets[0].getsockname()[1])
+    port = (await front.listen("127.0.0.1", 0)).port
     inside = Inside(front, port)
     try:
         yield inside
@@ -326,7 +327,7 @@ async def test_without_the_package_for_certificates_only_plain_clients_are_serve
         reader, writer = await inside.open()
         writer.write(PREFACE)
         assert await reader.readexactly(len(PREFACE)) == PREFACE
-    assert "no package `cryptography`" in caplog.text
+    assert "no package to make one" in caplog.text
 
 
 async def test_closing_ends_open_silent_and_stuck_clients() -> None:
@@ -347,7 +348,7 @@ async def test_a_port_in_use_cannot_be_listened_on() -> None:
         own = Limits()
         other = Front(Handshake(port_tls(None), (), own), own)
         with pytest.raises(ListenFailed):
-            await other.listen("127.0.0.1", inside.port, 1)
+            await other.listen("127.0.0.1", inside.port)
 
 
 def test_disabled_tls_needs_no_front() -> None:
@@ -357,5 +358,5 @@ def test_disabled_tls_needs_no_front() -> None:
 def test_the_settings_of_a_server_are_kept(tmp_path: Path) -> None:
     given = make_certificates(tmp_path).serving(TlsMode.ENFORCING, auth="require")
     kept = port_tls(given)
-    assert kept is not None
+    assert isinstance(kept, ServerTls)
     assert msgspec.structs.asdict(kept) == msgspec.structs.asdict(given)

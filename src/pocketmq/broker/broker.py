@@ -87,7 +87,7 @@ class Broker:
         """
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
-        self._server.guard(config.handshake(self._limits))
+        self._server.guard(config.handshake(self._limits, self._data))
         try:
             self.bound = bound = await self._server.listen(config.bind_address, config.listen_port)
             if config.fast_listen_enable:

@@ -7,7 +7,12 @@ from typing import Self
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.child_server import ChildServer
 from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
-from pocketmq.embedded.grpc_service import MISSING, grpc_installed, grpc_tls
+from pocketmq.embedded.grpc_service import (
+    MISSING,
+    grpc_installed,
+    grpc_tls,
+    self_signed_file,
+)
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
@@ -51,7 +56,9 @@ class GrpcPart:
             arguments.append("--log-json")
         if config.authentication_enabled:
             arguments.append("--access-control")
-        secrets = {TLS_VARIABLE: ProxyTls(serve=grpc_tls(config), reach=options.tls).to_json()}
+        kept = self_signed_file(self._settings)
+        tls = ProxyTls(serve=grpc_tls(config), reach=options.tls, kept=str(kept or ""))
+        secrets = {TLS_VARIABLE: tls.to_json()}
         if options.credentials is not None:
             secrets["POCKETMQ_ACCESS_KEY"] = options.credentials.access_key
             secrets["POCKETMQ_SECRET_KEY"] = options.credentials.secret_key

@@ -1,6 +1,7 @@
 """`pocketmq proxy`: RocketMQ 5's gRPC service; alone, or as a child of `pocketmq up`."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,8 @@ class ProxyTls(msgspec.Struct, frozen=True, kw_only=True):
     serve: ServerTls | None
     """None: TLS or plain, with a self-signed certificate."""
     reach: Tls | None
+    kept: str = ""
+    """The file that keeps the self-signed certificate; empty: it is in memory."""
 
     def to_json(self) -> str:
         """Return it as text."""
@@ -102,6 +105,7 @@ def command(
         port=port,
         access=ProxyAccess(authenticate=access_control, authorize=access_control),
         tls=tls.serve,
+        self_signed=Path(tls.kept) if tls.kept else None,
     )
     loops.run(_serve(proxy, log, 0 if with_parent else None), "asyncio")
 

@@ -86,12 +86,14 @@ _NAME_SERVER_DATA = click.option(
     help="Directory for key values and changed settings; without it they are in memory.",
 )
 _TLS = all_of(
-    click.option("--tls-cert", metavar="FILE", help="Server certificate, PEM; enables TLS."),
+    click.option(
+        "--tls-cert", metavar="FILE", help="Server certificate, PEM.  [default: a self-signed one]"
+    ),
     click.option("--tls-key", metavar="FILE", help="Its key, PEM, if not in the same file."),
     click.option(
         "--tls-mode",
         type=click.Choice([str(mode) for mode in TlsMode]),
-        help="Whether clients may or must use TLS.  [default: permissive with a certificate]",
+        help="Whether clients may or must use TLS.  [default: permissive]",
     ),
 )
 _METRICS = click.option(

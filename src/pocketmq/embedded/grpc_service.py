@@ -1,9 +1,11 @@
 """The gRPC service of an embedded cluster: a proxy on the cluster's own event loop."""
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
 from pocketmq.net import ServerTls, TlsMode
@@ -41,8 +43,14 @@ class GrpcService:
         access = ProxyAccess(
             authenticate=config.authentication_enabled, authorize=config.authorization_enabled
         )
-        tls = grpc_tls(config)
-        proxy = Proxy(options, host=self._host, port=port, access=access, tls=tls)
+        proxy = Proxy(
+            options,
+            host=self._host,
+            port=port,
+            access=access,
+            tls=grpc_tls(config),
+            self_signed=self_signed_file(self._supervisor.settings),
+        )
         await proxy.start()
         self._proxy = proxy
 
@@ -59,9 +67,16 @@ def grpc_tls(config: BrokerConfig) -> ServerTls | None:
     None means that. Raises `InvalidInput` for a combination that cannot work.
     """
     tls = config.server_tls()
-    if tls is None and config.tls_server_mode.lower() == TlsMode.DISABLED:
+    if tls is None and not config.self_signs:
         return ServerTls(mode=TlsMode.DISABLED)
     return tls
+
+
+def self_signed_file(settings: ClusterSettings) -> Path | None:
+    """Return the file that keeps the self-signed certificate of a cluster; None: in memory."""
+    named = BrokerConfig.from_properties(settings.shared | settings.config)
+    path = named.tls_server_self_signed_path
+    return Path(path) if path else None
 
 
 def grpc_installed() -> bool:

@@ -170,7 +170,8 @@ class BrokerMember:
             "listenPort": str(port),
             "brokerIP1": advertised.host,
             "advertisedPort": str(advertised.port),
-        } | settings.metrics(self.name)
+        }
+        own |= settings.metrics(self.name) | settings.shared
         log = settings.log
         # A broker that cannot reach its name server still serves its clients, and starts soon.
         extra = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}

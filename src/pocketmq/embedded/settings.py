@@ -20,6 +20,7 @@ from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.model.secrets import InnerCredentials
 from pocketmq.nameserver.config import NameServerAccess, NameServerConfig
 from pocketmq.net import ClientAuth, TlsMode
+from pocketmq.net.self_signed import FILE_NAME
 from pocketmq.protocol.config_text import read_properties
 
 CLUSTER_USER = "pocketmq-cluster"
@@ -112,6 +113,14 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         if not port.isdecimal() or port == "0":  # an invalid one is refused by the broker
             return {}
         return {METRICS_PORT: str(int(port) + self.names.index(name))}
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """Settings that all parts have in common: where their self-signed certificate is kept."""
+        key = "tls.server.selfSignedPath"
+        if self.data is None or key in self.config:
+            return {}
+        return {key: str(self.data.absolute() / FILE_NAME)}
 
     @property
     def names(self) -> list[str]:

@@ -180,7 +180,7 @@ class Supervisor:
         data = None if settings.data is None else settings.data / NAMESERVER_FOLDER
         config = BrokerConfig.from_properties(settings.config)
         self._nameserver = NameServer(
-            nameserver_settings(settings.config), data, nameserver_supers(config)
+            nameserver_settings(settings.config | settings.shared), data, nameserver_supers(config)
         )
         with raising_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port

@@ -113,7 +113,7 @@ class NameServer:
             memory=state.config.max_connection_memory,
         )
         server = Server(self, limits)
-        server.guard(state.config.handshake(limits))
+        server.guard(state.config.handshake(limits, self.data))
         self._state = state
         try:
             self.address = await server.listen(host, port)

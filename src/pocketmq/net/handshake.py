@@ -1,7 +1,8 @@
 """Between accept and the first frame: PROXY header, TLS or plain, decided by the first bytes.
 
 Peeks at bytes without consuming those that belong to what follows. A server without TLS and without
-load balancers has no handshake, and its connections pay nothing for it.
+load balancers has no handshake. Where there is one, a plain connection pays for one peek, and its
+messages for nothing.
 
 A load balancer names its client in a PROXY header (versions 1 and 2). Only peers in
 `haProxyAddresses` may send one, and they must: a peer that may send a header can claim any address.
@@ -17,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 from pocketmq.errors import ConnectionLost, GreetingMalformed, InvalidInput
 from pocketmq.net.address import Address, socket_name
 from pocketmq.net.limits import Limits
+from pocketmq.net.self_signed import SelfSigned
 from pocketmq.net.tls import Contexts, ServerTls, TlsMode
 
 TEXT_START = b"P"
@@ -99,12 +101,18 @@ class Admitted(NamedTuple):
 class Handshake:
     """Admits the sockets of one server. Belongs to its event loop."""
 
-    def __init__(self, tls: ServerTls | None, balancers: Networks, limits: Limits) -> None:
-        """Read certificates; raises `InvalidInput` if they are unusable."""
+    def __init__(
+        self, tls: ServerTls | SelfSigned | None, balancers: Networks, limits: Limits
+    ) -> None:
+        """Read certificates; raises `InvalidInput` if they are unusable.
+
+        With a self-signed one, clients may use TLS or not.
+        """
         self._loop = asyncio.get_running_loop()
-        self._mode = TlsMode.DISABLED if tls is None else tls.mode
-        spoken = tls is not None and tls.mode is not TlsMode.DISABLED
-        self._contexts = Contexts(tls, self._loop.time) if tls is not None and spoken else None
+        self._self_signed = tls if isinstance(tls, SelfSigned) else None
+        given = tls if isinstance(tls, ServerTls) and tls.mode is not TlsMode.DISABLED else None
+        self._contexts = None if given is None else Contexts(given, self._loop.time)
+        self._enforcing = given is not None and given.mode is TlsMode.ENFORCING
         self._balancers = balancers
         self._limits = limits
 
@@ -127,13 +135,16 @@ class Handshake:
         return Admitted(context, source)
 
     async def _read_kind(self, peer: socket.socket) -> ssl.SSLContext | None:
-        if self._contexts is None:
+        if self._contexts is None and self._self_signed is None:
             return None
         async with asyncio.timeout(self._limits.idle):
             first = await self._peek(peer, 1)
         if first[0] == CLIENT_HELLO:
+            if self._self_signed is not None:
+                return await self._self_signed.context()
+            assert self._contexts is not None
             return self._contexts.current()
-        if self._mode is TlsMode.ENFORCING:
+        if self._enforcing:
             raise GreetingMalformed("the peer does not speak TLS, which this server requires")
         return None
 

@@ -1,14 +1,17 @@
 """Settings of broker and name server for TLS and load balancers, by RocketMQ's keys.
 
-Java reads the same keys as system properties or from tls.properties. Its test mode, a self-signed
-certificate made at the start, is not offered: without a certificate there is no TLS.
+Java reads the same keys as system properties or from tls.properties. As in its test mode, a server
+without a certificate has a self-signed one.
 """
+
+from pathlib import Path
 
 import msgspec
 
 from pocketmq.errors import InvalidInput
 from pocketmq.net.handshake import Handshake, parse_networks
 from pocketmq.net.limits import Limits
+from pocketmq.net.self_signed import FILE_NAME, SelfSigned
 from pocketmq.net.tls import ClientAuth, ServerTls, Tls, TlsMode
 
 SECRET_KEYS = frozenset({"tls.server.keyPassword", "tls.client.keyPassword"})
@@ -29,6 +32,10 @@ class HandshakeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel
         name="tls.server.need.client.auth", default="none"
     )
     tls_server_trust_cert_path: str = msgspec.field(name="tls.server.trustCertPath", default="")
+    tls_test_mode_enable: bool = msgspec.field(name="tls.test.mode.enable", default=True)
+    """Whether a permissive server without a certificate uses a self-signed one."""
+    tls_server_self_signed_path: str = msgspec.field(name="tls.server.selfSignedPath", default="")
+    """Ours: the file to keep that one in; by default it is in the data directory."""
 
     tls_enable: bool = msgspec.field(name="tls.enable", default=False)
     """Whether it connects to other servers with TLS, which for a broker are name servers."""
@@ -85,12 +92,23 @@ class HandshakeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel
             key_password=self.tls_client_key_password,
         )
 
-    def handshake(self, limits: Limits) -> Handshake | None:
+    @property
+    def self_signs(self) -> bool:
+        """Whether a self-signed certificate stands for one that is not set."""
+        permissive = self.tls_server_mode.lower() == TlsMode.PERMISSIVE
+        return permissive and not self.tls_server_cert_path and self.tls_test_mode_enable
+
+    def handshake(self, limits: Limits, data: Path | None) -> Handshake | None:
         """Return the handshake of a server's new connections, on its loop; None if none is needed.
 
-        Raises `InvalidInput` for unusable settings or certificates.
+        `data` is where the server keeps files. Raises `InvalidInput` for unusable settings or
+        certificates.
         """
-        tls = self.server_tls()
+        tls: ServerTls | SelfSigned | None = self.server_tls()
+        if self.self_signs:
+            named = self.tls_server_self_signed_path
+            kept = None if data is None else data / FILE_NAME
+            tls = SelfSigned(Path(named) if named else kept)
         balancers = parse_networks(self.ha_proxy_addresses)
         if tls is None and not balancers:
             return None

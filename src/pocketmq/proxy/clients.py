@@ -81,6 +81,15 @@ class GrpcClient:
         consumer.subscriptions = subscriptions
         self._session.heartbeats.beat_soon(in_full=True)
 
+    def receives(self, group: str, subscription: Subscription) -> None:
+        """Take over a subscription by which it receives: some clients never report theirs."""
+        consumer = self._consumers.get(group)
+        if consumer is None or subscription in consumer.subscriptions:
+            return
+        others = [each for each in consumer.subscriptions if each.topic != subscription.topic]
+        consumer.subscriptions = [*others, subscription]
+        self._session.heartbeats.beat_soon(in_full=True)
+
     async def leave(self) -> None:
         """Unregister it from the brokers."""
         if self._session.running:

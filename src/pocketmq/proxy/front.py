@@ -18,7 +18,6 @@ from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
-from pocketmq.proxy.port_tls import certify
 from pocketmq.proxy.relay import RelaySide, join
 from pocketmq.proxy.translation.caller import peer_address
 from pocketmq.proxy.translation.refusals import CallRefused
@@ -46,12 +45,15 @@ class Front:
         self._clients: dict[str, tuple[RelaySide, str]] = {}  # by the address that gRPC sees
         self._full = False
 
-    async def listen(self, host: str, port: int, inside: int) -> Address:
-        """Accept clients and relay them to a port inside; return the address listened on.
+    def lead_to(self, inside: int) -> None:
+        """Relay clients to a port inside from now on."""
+        self._inside = Address(INSIDE, inside)
+
+    async def listen(self, host: str, port: int) -> Address:
+        """Accept clients and return the address listened on.
 
         Raises `ListenFailed` if the port is taken or the host is not ours.
         """
-        self._inside = Address(INSIDE, inside)
         try:
             sockets = await bind(host, port, self._limits.backlog)
         except (OSError, UnicodeError) as error:
@@ -115,7 +117,6 @@ class Front:
             context, _ = await self._handshake.admit(peer)
             tls: dict[str, Any] = {}
             if context is not None:
-                certify(context)
                 tls = {"ssl": context, "ssl_handshake_timeout": self._limits.handshake}
                 tls["ssl_shutdown_timeout"] = self._limits.linger
             await loop.connect_accepted_socket(lambda: outer, peer, **tls)

@@ -1,10 +1,8 @@
-"""A running proxy: the gRPC server, its client session, its timers."""
+"""A running proxy: its ports, its client session, its timers."""
 
 import logging
+from pathlib import Path
 from typing import Self
-
-import grpc
-import grpc.aio
 
 from pocketmq.client.clock import Clock, SystemClock, new_random
 from pocketmq.client.options import ClientOptions
@@ -14,12 +12,13 @@ from pocketmq.errors import CannotStart, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
+from pocketmq.net.self_signed import SelfSigned
 from pocketmq.net.tls import ServerTls
 from pocketmq.proxy.access import AccessGate, ProxyAccess
 from pocketmq.proxy.cached_cluster import CachedCluster
 from pocketmq.proxy.clients import Clients
 from pocketmq.proxy.front import INSIDE, Front
-from pocketmq.proxy.health import ProxyHealth, add_health
+from pocketmq.proxy.grpc_port import GrpcPort
 from pocketmq.proxy.port_tls import port_tls
 from pocketmq.proxy.renewals import Renewals
 from pocketmq.proxy.service_table import generic_handler
@@ -41,7 +40,7 @@ class Proxy:
 
     `options` say how to reach the cluster; with access control, as which super user. Port 0 is any
     free one. Clients may use TLS or not, unless `tls` says otherwise; without it the certificate is
-    self-signed.
+    self-signed, and kept in the file `self_signed` if there is one.
     """
 
     def __init__(
@@ -53,6 +52,7 @@ class Proxy:
         limits: ProxyLimits | None = None,
         access: ProxyAccess | None = None,
         tls: ServerTls | None = None,
+        self_signed: Path | None = None,
         network: Limits | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -61,15 +61,14 @@ class Proxy:
         self._port = port
         self._limits = limits or ProxyLimits()
         self._access = access or ProxyAccess()
-        self._tls = port_tls(tls)
+        self._tls = port_tls(tls, self_signed)
         self._network = network or Limits()
         self._clock = clock or SystemClock()
         self._lease: Lease | None = None
         self._front: Front | None = None
-        self._server: grpc.aio.Server | None = None
+        self._grpc: GrpcPort | None = None
         self._clients: Clients | None = None
         self._tasks: Tasks | None = None
-        self._health: ProxyHealth | None = None
         self._renewals: Renewals | None = None
         self.address = ""
         """Where it listens, once it is started."""
@@ -98,11 +97,10 @@ class Proxy:
         front, self._front = self._front, None
         if front is not None:
             front.stop_listening()
-        if self._health is not None:
-            await self._health.leave()
-        server, self._server = self._server, None
-        if server is not None:
-            await server.stop(_STOP_GRACE)
+        grpc, self._grpc = self._grpc, None
+        if grpc is not None:
+            await grpc.leave()
+            await grpc.close(_STOP_GRACE)
         if front is not None:
             await front.close()
         clients, self._clients = self._clients, None
@@ -137,34 +135,31 @@ class Proxy:
         )
 
     async def _listen(self, state: ProxyState) -> None:
-        size = self._limits.largest_request
-        server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", size),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", 0),
-            ]
-        )
-        self._server = server
         gate = AccessGate(state.cluster.session, self._access)
-        server.add_generic_rpc_handlers((generic_handler(state, gate.admit),))
-        self._health = await add_health(server)
-        wanted = Address(self._host, self._port)
+        handler = generic_handler(state, gate.admit)
+        self._grpc = grpc = GrpcPort(handler, self._limits.largest_request)
+        wanted, front = Address(self._host, self._port), self._front
         try:
-            port = server.add_insecure_port(str(wanted if self._front is None else _ANY_INSIDE))
-        except RuntimeError as error:
-            await server.start()  # one that never ran cannot be stopped, and keeps its threads
-            raise CannotStart("the proxy", f"it cannot listen on {wanted}: {error}") from error
-        await server.start()
-        if self._front is not None:
-            try:
-                port = (await self._front.listen(*wanted, inside=port)).port
-            except ListenFailed as error:
-                text = f"it cannot listen on {wanted}: {error.reason}"
-                raise CannotStart("the proxy", text) from error
+            if front is None:
+                port = await grpc.open(wanted, _nothing)
+            else:
+                await grpc.open(_ANY_INSIDE, front.lead_to)
+                port = (await front.listen(*wanted)).port
+        except (RuntimeError, ListenFailed) as error:
+            reason = error.reason if isinstance(error, ListenFailed) else error
+            text = f"it cannot listen on {wanted}: {reason}"
+            raise CannotStart("the proxy", text) from error
         self.address = str(Address(self._host, port))
-        mode = "disabled" if self._tls is None else str(self._tls.mode)
-        certificate = (self._tls.cert or "self-signed") if self._tls is not None else "none"
-        logger.info(
-            "proxy listens: address=%s tls=%s certificate=%s", self.address, mode, certificate
-        )
+        logger.info("proxy listens: address=%s %s", self.address, _shown(self._tls))
+
+
+def _nothing(_: int) -> None:
+    """Do nothing: clients have the port themselves."""
+
+
+def _shown(tls: ServerTls | SelfSigned | None) -> str:
+    if tls is None:
+        return "tls=disabled"
+    if isinstance(tls, SelfSigned):
+        return "tls=permissive certificate=self-signed"
+    return f"tls={tls.mode} certificate={tls.cert}"

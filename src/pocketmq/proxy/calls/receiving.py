@@ -56,6 +56,9 @@ async def receive_message(
     """
     try:
         wanted = await _checked(state, caller, request, remaining)
+        client = state.clients.get(caller.client_id)
+        if client is not None:
+            client.receives(wanted.group, wanted.subscription)
         result = await _pop(state, wanted)
         messages = _kept(state, wanted, result.messages)
         if wanted.renew and messages:
