@@ -18,6 +18,7 @@ SPREAD = {
     "test_model.py",
     *("test_access_java.py", "test_clients_java.py", "test_crowds_java.py"),
     *("test_groups_java.py", "test_mixed_java.py", "test_pop_own_java.py", "test_push_java.py"),
+    "test_side_by_side_java.py",
 }
 """Files whose tests have nothing in common that would be costly to make twice, as all in `virtual`."""
 ON_TWO_CLUSTERS = {
@@ -27,6 +28,8 @@ ON_TWO_CLUSTERS = {
 """Files whose tests run on one cluster and then on another, each named first in the brackets."""
 PATIENT = {"balance", "model", "protocol", "virtual"}
 """Folders whose tests only compute: a worker of their own does them in time that others leave."""
+RELEASE = re.compile(r"[\[-](\d+\.\d+\.\d+)[\]-]")
+"""The release of RocketMQ that a test runs with, in its brackets."""
 CLUSTER = re.compile(r"\[(java-ours|ours-java|java|ours|in the clear|over TLS)\b")
 
 
@@ -38,9 +41,12 @@ def group_of(test: str) -> str:
         return group
     if file in SPREAD or folder.endswith("/virtual"):
         return test
+    group = path
+    if folder.endswith("/interop") and (release := RELEASE.search(name)):
+        group = f"{path} {release[1]}"
     if file in ON_TWO_CLUSTERS and (cluster := CLUSTER.search(name)):
-        return f"{path} {cluster[1]}"
-    return path
+        return f"{group} {cluster[1]}"
+    return group
 
 
 def is_patient(group: str) -> bool:

@@ -22,12 +22,16 @@ CROWDS = "tests/interop/test_crowds_java.py::test_shares_are_javas_after_each_ch
         (CROWDS, CROWDS),
         ("tests/virtual/test_offsets.py::test_a[1]", "tests/virtual/test_offsets.py::test_a[1]"),
         (
-            "tests/interop/test_tools_java.py::test_the_same_lines[java-clusterList -m]",
-            "tests/interop/test_tools_java.py java",
+            "tests/interop/test_tools_java.py::test_the_same_lines[java-5.5.0-clusterList -m]",
+            "tests/interop/test_tools_java.py 5.5.0 java",
         ),
         (
-            "tests/interop/test_rows_java.py::test_both_hear_both[java-ours]",
-            "tests/interop/test_rows_java.py java-ours",
+            "tests/interop/test_rows_java.py::test_both_hear_both[java-ours-4.9.7]",
+            "tests/interop/test_rows_java.py 4.9.7 java-ours",
+        ),
+        (
+            "tests/interop/test_pull_java.py::test_a[4.9.7-x]",
+            "tests/interop/test_pull_java.py 4.9.7",
         ),
     ],
 )

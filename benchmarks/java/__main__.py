@@ -101,11 +101,17 @@ def main() -> int:
     logging.getLogger("pocketmq").addHandler(logging.NullHandler())
     parser = argparse.ArgumentParser(prog="make bench-java ARGS=…")
     parser.add_argument("--quick", action="store_true", help="show that it works, in a minute")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE",
+        help="a setting of Java's broker; only with --quick, for which it may leave its defaults",
+    )  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=PARTS, help="these parts")
     parser.add_argument("--rounds", type=int, help="rounds of each")
     parser.add_argument("--group-rounds", type=int, help="rounds of changes of each group")
     parser.add_argument("--markdown", type=Path, help="write the table as a page")
     chosen = parser.parse_args()
+    if chosen.set and not chosen.quick:
+        parser.error("--set needs --quick: what is measured are the defaults")
     directory = os.environ.get("POCKETMQ_JAVA")
     if not directory or not list(Path(directory).glob("rocketmq-broker-*.jar")):
         print("bench-java: POCKETMQ_JAVA names no directory of RocketMQ's jars", file=sys.stderr)
@@ -120,7 +126,8 @@ def main() -> int:
     told: list[Told] = []
     kafka = _kafka(parts)
     with tempfile.TemporaryDirectory() as home:
-        java = Java(Path(directory), Path(home))
+        settings = dict(each.split("=", 1) for each in chosen.set)
+        java = Java(Path(directory), Path(home), settings)
         try:
             if parts != {"balance"}:
                 print(line(heads()), flush=True)

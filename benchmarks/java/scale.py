@@ -30,4 +30,4 @@ class Scale(NamedTuple):
         """Return one that shows that everything works, and nothing else."""
         once = {"rounds": 1, "warm": 1, "live_rounds": 1, "drills": 1, "starts": 1}
         once |= {"group_rounds": 1, "live": 200, "lead": 600, "backlog": 4_000}
-        return cls(**once, seconds=0.3, settle=1.5, idle=1.0, group_warm=3.0)
+        return cls(**once, seconds=0.1, settle=1.5, idle=1.0, group_warm=3.0)

@@ -45,10 +45,13 @@ def free_port() -> int:
 
 
 class Java:
-    """The jars of one release, and our programs compiled with them."""
+    """The jars of one release, our programs compiled with them, and what brokers are told."""
 
-    def __init__(self, jars: Path, home: Path) -> None:
+    def __init__(
+        self, jars: Path, home: Path, settings: Mapping[str, object] | None = None
+    ) -> None:
         self.jars = jars
+        self.settings = settings or {}
         self.classes = home / "classes"
         self.classes.mkdir()
         for name in ("logback.xml", "rmq.logback.xml"):
@@ -165,6 +168,7 @@ class JavaServers(Servers):
             "brokerName": "broker-0",
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
+            **self._java.settings,
             **self.guard.java_broker_settings(),
             **self.settings,
         }

@@ -1,12 +1,15 @@
 """Tests with Apache's own processes; `make interop` fetches the jars and runs them all.
 
-`POCKETMQ_JAVA` names a directory with the jars of one RocketMQ release, `POCKETMQ_JAVA_PROGRAMS`
-one where our Java programs are ready (see `ready.py`; else they are compiled), `POCKETMQ_GO` and
-`POCKETMQ_NODE` the clients of those languages. What has no peer to talk to is left out of a run.
+`POCKETMQ_JAVA` names a directory with the jars of a RocketMQ release, or several as PATH does;
+`POCKETMQ_JAVA_PROGRAMS` those where our Java programs are ready for each (see `ready.py`; else they
+are compiled), `POCKETMQ_GO` and `POCKETMQ_NODE` the clients of those languages. What has no peer to
+talk to is left out of a run; tests with Java's processes run with each release.
 """
 
 import os
 import re
+from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,10 @@ from tests.interop.jvm import Jars
 
 HERE = Path(__file__).parent
 LONGEST = (
-    *("test_migrate_java", "test_sticky_java", "test_crowds_java.py::.*java-java"),
-    "test_spark_java",
+    *("test_side_by_side_java", "test_sticky_java", "test_crowds_java.py::.*java-java"),
+    *("test_migrate_java", "test_spark_java"),
     *("test_clients_java", "test_crowds_java.py::.*ours-java", "test_tools_java.py::.*java"),
-    *("test_side_by_side_java", "test_crowds_java.py::.*java-ours", "test_pop_own_java"),
+    *("test_crowds_java.py::.*java-ours", "test_pop_own_java"),
     *("test_exchanges_java.py::.*java", "test_crowds_java.py::.*ours-ours", "test_mixed_java"),
     *("test_groups_java", "test_push_java", "test_pop_java", "test_tools_java", "test_rows_java"),
     *("test_guarded_own_java", "test_dashboard_java"),
@@ -27,12 +30,32 @@ LONGEST = (
 PEERS = {"java": "POCKETMQ_JAVA", "go": "POCKETMQ_GO", "node": "POCKETMQ_NODE"}
 
 
+@cache
+def _releases() -> list[Jars]:
+    """Give the releases to test with; no program is ready if it was not said where.
+
+    The same objects each time: pytest makes a fixture anew for a parameter that is another object.
+    """
+    places = os.environ.get("POCKETMQ_JAVA", "").split(os.pathsep)
+    ready = os.environ.get("POCKETMQ_JAVA_PROGRAMS", "").split(os.pathsep)
+    pairs = zip_longest(filter(None, places), filter(None, ready), fillvalue="")
+    return [Jars(Path(place), Path(programs)) for place, programs in pairs]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have tests with Java's processes run with each release."""
+    if "jars" in metafunc.fixturenames:
+        found = _releases()
+        names = [release.version for release in found]
+        metafunc.parametrize("jars", found, indirect=True, ids=names, scope="session")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests whose peer was not named, and of another line of RocketMQ; the longest first."""
-    directory = os.environ.get("POCKETMQ_JAVA")
-    line = Jars(Path(directory), Path()).line if directory else ""
+    lines = {release.line for release in _releases()}
     ours = [item for item in items if HERE in item.path.parents]
-    out = {item for item in ours if not _has_peer(item, line)}
+    out = {item for item in ours if not _has_peer(item, lines)}
     if out:
         config.hook.pytest_deselected(items=[item for item in ours if item in out])
         items[:] = [item for item in items if item not in out]
@@ -46,21 +69,25 @@ def _place(test: str) -> int:
     return next(found, len(LONGEST))
 
 
-def _has_peer(item: pytest.Item, line: str) -> bool:
+def _has_peer(item: pytest.Item, lines: set[str]) -> bool:
     for peer, variable in PEERS.items():
         if item.get_closest_marker(peer) and not os.environ.get(variable):
             return False
+    if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        release = item.callspec.params.get("jars")
+        lines = {release.line} if isinstance(release, Jars) else lines
     only = item.get_closest_marker("line")
-    return only is None or only.args[0] == line
+    return only is None or only.args[0] in lines
 
 
 @pytest.fixture(scope="session")
-def jars(tmp_path_factory: pytest.TempPathFactory) -> Jars:
+def jars(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Jars:
     """Give the release to test with; the workers of a parallel run share what is compiled."""
-    if made := os.environ.get("POCKETMQ_JAVA_PROGRAMS"):
-        return Jars(Path(os.environ["POCKETMQ_JAVA"]), Path(made))
+    release: Jars = request.param
+    if release.programs.exists():
+        return release
     root = tmp_path_factory.getbasetemp()
     shared = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
-    classes = shared / "classes"
+    classes = shared / f"classes-{release.version}"
     classes.mkdir(exist_ok=True)
-    return Jars(Path(os.environ["POCKETMQ_JAVA"]), classes)
+    return Jars(release.directory, classes)

@@ -34,7 +34,7 @@ _QUICK = {
 # through the wheel of its timers every second. When a transaction has ended it does not wait for
 # the next end to write down, but asks in a loop whether there is one; so it is told to write each at
 # once, and else to have a minute.
-_QUICK_BROKER: dict[str, object] = {
+QUICK_BROKER: dict[str, object] = {
     "transactionMetricFlushInterval": 200,
     "timerFlushIntervalMs": 60_000,
     "transactionOpMsgMaxSize": 1,
@@ -212,7 +212,7 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
     Settings of TLS are system properties in Java.
     """
     properties = {name: settings.pop(name) for name in list(settings) if name.startswith("tls.")}
-    settings = _QUICK_BROKER | settings
+    settings = QUICK_BROKER | settings
     settings |= {
         "namesrvAddr": nameservers,
         "brokerIP1": "127.0.0.1",

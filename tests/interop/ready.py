@@ -3,7 +3,8 @@
 Java's class data sharing halves what it takes to start a broker or a client; a suite starts
 hundreds. It needs Java 13 or newer; with an older one processes start as they always did.
 
-python -m tests.interop.ready makes releases ready whose directories are lines of its input.
+python -m tests.interop.ready makes releases ready whose directories are lines of its input, and
+Apache's gRPC client.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tests.interop import official_java
 from tests.interop.jvm import PROGRAMS, Jars, free_port, java_major
 
 PATIENCE = 240.0
@@ -65,3 +67,4 @@ def _train(jars: Jars, place: Path) -> None:
 if __name__ == "__main__":
     for line in sys.stdin:
         made_ready(Path(line.strip()))
+    official_java.made_ready()

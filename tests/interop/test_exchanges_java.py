@@ -290,6 +290,7 @@ def test_a_request_nobody_replies_to(java: Java) -> None:
                 await producer.request(Message("void", b"anybody?"), 0.5)
             assert timed_out.value.timeout == 0.5
             assert "'void'" in str(timed_out.value)
+        await until(lambda: java.pull("void"), "the request to be stored")
         (asked,) = java.pull("void")
         async with producing(java, "late", retries=0) as producer:
             with pytest.raises(SendFailed) as failed:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.jvm import QUICK_BROKER, Jars
+
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
 BOTH = ("one at a time", "64 in flight")
@@ -14,14 +16,17 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dtls.server.mode=disabled"
 """For Java processes that live for seconds, which is not what is measured elsewhere."""
 
 
-def measured(page: Path, options: str, *parts: str) -> list[list[str]]:
+def measured(jars: Jars, page: Path, options: str, *parts: str) -> list[list[str]]:
     """Measure parts quickly; return the rows of the page."""
     command = [sys.executable, "-m", "benchmarks.java", "--quick", "--markdown", str(page)]
+    for name, value in QUICK_BROKER.items():
+        command += ["--set", f"{name}={value}"]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [*command, "--only", *parts],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": path, "JDK_JAVA_OPTIONS": options},
+        env=os.environ
+        | {"PYTHONPATH": path, "JDK_JAVA_OPTIONS": options, "POCKETMQ_JAVA": str(jars.directory)},
         capture_output=True,
         text=True,
         timeout=380,
@@ -32,8 +37,8 @@ def measured(page: Path, options: str, *parts: str) -> list[list[str]]:
     return [row.split(" | ") for row in rows]
 
 
-def test_every_pair_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
-    rows = measured(tmp_path / "page.md", QUICK, "send", "pop", "special", "start")
+def test_every_pair_is_measured_and_the_page_is_written(jars: Jars, tmp_path: Path) -> None:
+    rows = measured(jars, tmp_path / "page.md", QUICK, "send", "pop", "special", "start")
     names = [f"send, {name}" for name in (*BOTH, "batches of 32", "batches of 256")]
     names += [f"POP receive + ack, {size}" for size in ("one at a time", "batches of 32")]
     names += ["transactions, one at a time", *(f"delayed sends, {how}" for how in BOTH)]
@@ -45,8 +50,8 @@ def test_every_pair_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
         assert float(row[6].replace(" ", "")) > 0, f"in pure Python: {row}"
 
 
-def test_guarded_sends_are_measured(tmp_path: Path) -> None:
-    rows = measured(tmp_path / "page.md", QUICK.partition(" -D")[0], "guarded")
+def test_guarded_sends_are_measured(jars: Jars, tmp_path: Path) -> None:
+    rows = measured(jars, tmp_path / "page.md", QUICK.partition(" -D")[0], "guarded")
     names = [f"{kind} sends, {how}" for kind in ("ACL-signed", "TLS") for how in BOTH]
     assert [row[0] for row in rows] == [f"| {name}" for name in names]
     for row in rows:

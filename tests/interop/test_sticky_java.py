@@ -117,6 +117,7 @@ def test_an_orderly_group_keeps_the_order_of_each_queue(java: JavaBroker) -> Non
     assert len(delivered) == QUEUES
 
 
+@pytest.mark.line("5.x")  # a broker sees joins and departures, as above
 def test_a_rolling_restart_under_kept_names_moves_nothing(java: JavaBroker) -> None:
     with group_of(java, STICKY.restarting, 50) as group:
         group.start(["m1", "m2", "m3"])
@@ -128,6 +129,7 @@ def test_a_rolling_restart_under_kept_names_moves_nothing(java: JavaBroker) -> N
     assert repeated(record.deliveries) == []
 
 
+@pytest.mark.line("5.x")  # a broker sees joins and departures, as above
 def test_a_rolling_deploy_to_sticky_and_back_loses_nothing(java: JavaBroker) -> None:
     def marks(group: Group) -> list[int | None]:
         return [handover_version(member.client_id) for member in group.present.values()]

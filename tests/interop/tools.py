@@ -28,7 +28,7 @@ ASKED_FIRST = {
 """Commands that ours does not carry out unasked."""
 VARYING = (
     (r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,:]\d{3})?", "TIME"),
-    (r"\b20\d{12,15}\b", "TIME"),
+    (r"(?<![\w.])20\d{12,15}\b", "TIME"),  # not what follows a decimal point
     (r"(?<![\w.])\d+\.\d+(?:E-?\d+)?(?![\w.])", "FRACTION"),
     (r"127\.0\.0\.1:[3-6]\d{4}\b", "ADDRESS"),
     (r"\b1[5-9]\d{11}\b", "MILLISECONDS"),
