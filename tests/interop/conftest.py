@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests whose peer was not named, and of another line of RocketMQ; the longest first."""
     directory = os.environ.get("POCKETMQ_JAVA")
     line = Jars(Path(directory), Path()).line if directory else ""
-    ours = [item for item in items if HERE in item.path.parents]
+    files = {path for path in {item.path for item in items} if HERE in path.parents}
+    ours = [item for item in items if item.path in files]
     out = {item for item in ours if not _has_peer(item, line)}
     if out:
         config.hook.pytest_deselected(items=[item for item in ours if item in out])
