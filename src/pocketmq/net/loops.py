@@ -10,7 +10,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,9 +30,9 @@ def loop_kind() -> str:
     Raises `InvalidInput` if the environment asks for an unknown one, or for one that is missing.
     """
     wanted = os.environ.get(CHOICE, "")
-    found = sys.platform != "win32" and find_spec("uvloop") is not None
     if not wanted:
         return "asyncio"
+    found = sys.platform != "win32" and find_spec("uvloop") is not None
     if wanted not in _KINDS:
         raise InvalidInput(f"{CHOICE} is {wanted!r}; it may be {' or '.join(_KINDS)}")
     if wanted == "uvloop" and not found:
@@ -49,6 +48,8 @@ def loop_description() -> str:
     kind = loop_kind()
     if kind == "asyncio":
         return kind
+    from importlib.metadata import version  # with all of `email` and `zipfile`: a tenth of a start
+
     return f"uvloop {version('uvloop')}"
 
 
