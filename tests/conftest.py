@@ -132,12 +132,13 @@ def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark")
     from pocketmq.spark import spark_session
     from pocketmq.spark.engine import stop_session
+    from tests.spark.archive import quick_java
 
     session = spark_session(
         "pocketmq tests",
         master="local[2,2]",  # a task that fails is tried twice
         config={
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+            "spark.driver.extraJavaOptions": f"{quick_java()} -Xss4m",
             "spark.driver.memory": "1g",
             "spark.sql.shuffle.partitions": "2",
         },

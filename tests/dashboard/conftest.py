@@ -42,7 +42,9 @@ PATIENCE = 20_000
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have files without a browser come first: while its driver runs, no other loop can."""
-    here = [n for n, item in enumerate(items) if Path(__file__).parent in item.path.parents]
+    folder = Path(__file__).parent
+    files = {path for path in {item.path for item in items} if folder in path.parents}
+    here = [n for n, item in enumerate(items) if item.path in files]
     seen = {items[n].path for n in here if "browser" in getattr(items[n], "fixturenames", ())}
     moved = sorted((items[n] for n in here), key=lambda item: item.path in seen)
     for n, item in zip(here, moved, strict=True):

@@ -22,11 +22,11 @@ from pocketmq.pipelines.ingest import ingested_values
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.schema import full_schema
 from tests.early import ENVIRONMENT, ROOT, begun_early
+from tests.spark.archive import quick_java
 from tests.spark.topics import rows
 
 PATIENCE = 150.0
 ROWS = 2000
-QUICK = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx700m"}
 
 COMMANDS = """
 import json, sys
@@ -45,7 +45,7 @@ def started(environment: dict[str, str], *commands: list[str]) -> Iterator["subp
     """Run commands, one after the other, in a process that does not outlive the test."""
     child = subprocess.Popen(
         [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-        env=environment | QUICK,
+        env=environment | {"JDK_JAVA_OPTIONS": f"{quick_java()} -Xmx700m"},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

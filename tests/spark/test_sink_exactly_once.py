@@ -263,10 +263,11 @@ import os, sys
 from pathlib import Path
 from pocketmq.spark import spark_session
 from pocketmq.spark.engine import java_process
+from tests.spark.archive import quick_java
 from tests.spark.test_sink_exactly_once import run
 
 address, topic, folder, work, fault = sys.argv[1:]
-quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"}
+quick = {"spark.driver.extraJavaOptions": quick_java() + " -Xss4m"}
 spark = spark_session("killed", master="local[2,2]", config=quick)
 java = str(java_process(spark))
 try:

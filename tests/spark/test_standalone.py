@@ -16,12 +16,12 @@ import pytest
 from pocketmq import Cluster
 from pocketmq.spark.engine import installed_java, java_home
 from tests.early import ENVIRONMENT, ROOT, begun_early
+from tests.spark.archive import quick_java
 from tests.spark.topics import send
 
 PATIENCE = 100.0
 ROWS = 4000
 
-SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = """
 spark.driver.memory 600m
 spark.executor.memory 600m
@@ -78,7 +78,7 @@ class Processes:
             "JAVA_HOME": str(java_home(light=False) if java is None else java.parent.parent),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "200m",
-            "JAVA_TOOL_OPTIONS": SMALL,
+            "JAVA_TOOL_OPTIONS": quick_java(),
             "PYSPARK_PYTHON": sys.executable,
         }
         said = self.folder / f"{name}-{len(self._started)}.log"
@@ -134,7 +134,13 @@ def standalone(folder: Path) -> Iterator[str]:
 
 def work_between_executors(folder: Path) -> dict[str, int]:
     """Run a pipeline and a program on a cluster of Spark's; give what was counted."""
-    (folder / "spark-defaults.conf").write_text(SETTINGS)
+    settings = folder / "settings"
+    settings.write_text(SETTINGS)
+    # Not as SPARK_CONF_DIR: that is part of the class path, and Java would ignore the archive.
+    environment = ENVIRONMENT | {
+        "PYSPARK_SUBMIT_ARGS": f"--properties-file {settings} pyspark-shell",
+        "JAVA_TOOL_OPTIONS": quick_java(),
+    }
     with Cluster() as cluster, standalone(folder) as master:
         topic = cluster.create_topic("between-executors", queues=2)
         cluster.create_topic("copied", queues=2)
@@ -143,7 +149,7 @@ def work_between_executors(folder: Path) -> dict[str, int]:
         def run(*command: str) -> dict[str, int]:
             told = subprocess.run(
                 [sys.executable, *command],
-                env=ENVIRONMENT | {"SPARK_CONF_DIR": str(folder), "JAVA_TOOL_OPTIONS": SMALL},
+                env=environment,
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 text=True,

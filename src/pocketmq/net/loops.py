@@ -11,7 +11,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, TypeAlias, TypeVar
 
@@ -51,6 +50,8 @@ def loop_description() -> str:
     kind = loop_kind()
     if kind == "asyncio":
         return kind
+    from importlib.metadata import version  # with all of `email` and `zipfile`: a tenth of a start
+
     return f"uvloop {version('uvloop')}"
 
 

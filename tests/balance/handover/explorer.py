@@ -20,7 +20,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -108,23 +108,22 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_BUDGETS = (
-    "loss",
-    "crash",
-    "blip",
-    "restart",
-    "expire",
-    "silence",
-    "renew",
-    "release",
-    "impatient",
-    "late",
-    "copies",
-    "reborn",
-)
+_BUDGETS = {
+    name: place
+    for place, name in enumerate(
+        (
+            *("loss", "crash", "blip", "restart", "expire", "silence"),
+            *("renew", "release", "impatient", "late", "copies", "reborn"),
+        )
+    )
+}
 
 
-class Shelf(NamedTuple):
+class Value(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Part of a world, or a world. Most of its parts are those of the world before, hashed already."""
+
+
+class Shelf(Value, frozen=True):
     """A queue in a shell."""
 
     start: int
@@ -145,14 +144,14 @@ class Shelf(NamedTuple):
         return min([self.next, *self.in_flight, *self.hole])
 
 
-class Member(NamedTuple):
+class Member(Value, frozen=True):
     stay: int
     shelf: Shelf | None
     requests: frozenset[tuple[Any, ...]]
     claims: int
 
 
-class World(NamedTuple):
+class World(Value, frozen=True):
     run: int | None
     tail: int | None
     stored: int
@@ -286,15 +285,15 @@ class Explorer:
         """Return the world after one function was called for a member."""
         member = world.members[i]
         number, instructions = self.shipped(i, name, member.stay, *facts)
-        member = member._replace(stay=number)
+        member = replace(member, stay=number)
         bus = world.bus
         for what in instructions:
             member, bus = self.carry_out(i, member, bus, what)
-        return self.settled(self.put(world, i, member)._replace(bus=bus), i)
+        return self.settled(replace(self.put(world, i, member), bus=bus), i)
 
     def put(self, world: World, i: int, member: Member) -> World:
         members = world.members
-        return world._replace(members=(*members[:i], member, *members[i + 1 :]))
+        return replace(world, members=(*members[:i], member, *members[i + 1 :]))
 
     def carry_out(
         self, i: int, member: Member, bus: frozenset[Any], what: Instruction
@@ -323,7 +322,7 @@ class Explorer:
             case _:
                 assert shelf is not None, what
                 shelf, requests = self.on_shelf(shelf, requests, what)
-        return member._replace(shelf=shelf, requests=requests), bus
+        return replace(member, shelf=shelf, requests=requests), bus
 
     def on_shelf(
         self, shelf: Shelf, requests: frozenset[Any], what: Instruction
@@ -331,17 +330,17 @@ class Explorer:
         match what:
             case do.LiftBarrier():
                 assert shelf.barrier is not None
-                shelf = shelf._replace(committed=shelf.barrier, barrier=None)
+                shelf = replace(shelf, committed=shelf.barrier, barrier=None)
             case do.FillHole(first=first, end=end):
                 hole = frozenset(range(first, end))
-                shelf = shelf._replace(barrier=None, committed=first, hole=hole, filling=True)
+                shelf = replace(shelf, barrier=None, committed=first, hole=hole, filling=True)
             case do.StopStarting():
-                shelf = shelf._replace(stopped=True)
+                shelf = replace(shelf, stopped=True)
                 requests |= {("stopped", shelf.next)}
             case do.Drain():
-                shelf = shelf._replace(draining=True)
+                shelf = replace(shelf, draining=True)
             case do.Fence():
-                shelf = shelf._replace(fenced=True)
+                shelf = replace(shelf, fenced=True)
             case do.Resume():
                 requests |= {("resume",)}
             case _:
@@ -355,14 +354,14 @@ class Explorer:
         if shelf is None:
             return world
         if shelf.filling and not shelf.hole:
-            member = member._replace(shelf=shelf._replace(filling=False))
+            member = replace(member, shelf=replace(shelf, filling=False))
             return self.advance(self.put(world, i, member), i, "answer", ev.HoleFilled(QUEUE))
         idle = not shelf.in_flight and not shelf.hole and shelf.commit is None
         if shelf.draining and idle and not shelf.fenced:
             if shelf.next > shelf.committed:
-                shelf = shelf._replace(commit=shelf.next)
-                return self.put(world, i, member._replace(shelf=shelf))
-            member = member._replace(shelf=shelf._replace(draining=False))
+                shelf = replace(shelf, commit=shelf.next)
+                return self.put(world, i, replace(member, shelf=shelf))
+            member = replace(member, shelf=replace(shelf, draining=False))
             return self.advance(self.put(world, i, member), i, "answer", ev.Drained(QUEUE))
         return world
 
@@ -386,18 +385,18 @@ class Explorer:
         )
 
     def spend(self, world: World, name: str) -> World | None:
-        place = _BUDGETS.index(name)
+        place = _BUDGETS[name]
         left = world.left
         if not left[place]:
             return None
-        return world._replace(left=(*left[:place], left[place] - 1, *left[place + 1 :]))
+        return replace(world, left=(*left[:place], left[place] - 1, *left[place + 1 :]))
 
     def moves(self, world: World) -> Iterator[Move]:
         """Yield what can happen next; the last value says whether it happens by itself."""
         if world.flips < self.case.flips:
             for i in range(self.case.members):
                 if i != world.target and world.listed[i]:
-                    yield ("target", i), world._replace(target=i, flips=world.flips + 1), False
+                    yield ("target", i), replace(world, target=i, flips=world.flips + 1), False
         yield from self.bus_moves(world)
         spent = self.spend(world, "restart")
         if spent is not None and (world.run is not None or world.tail is not None):
@@ -425,11 +424,11 @@ class Explorer:
         for message in sorted(world.bus):
             spent = self.spend(world, "loss")
             if spent is not None:
-                yield ("lost", message), spent._replace(bus=world.bus - {message}), False
+                yield ("lost", message), replace(spent, bus=world.bus - {message}), False
             spent = self.spend(world, "copies")
             if spent is not None:
                 yield from self.hearing(spent, message, natural=False)
-            yield from self.hearing(world._replace(bus=world.bus - {message}), message)
+            yield from self.hearing(replace(world, bus=world.bus - {message}), message)
 
     def hearing(
         self, heard: World, message: tuple[Any, ...], *, natural: bool = True
@@ -456,7 +455,8 @@ class Explorer:
     def faults(self, world: World, i: int, member: Member) -> Iterator[Move]:
         spent = self.spend(world, "crash")
         if spent is not None:
-            dead = spent._replace(
+            dead = replace(
+                spent,
                 alive=(*world.alive[:i], False, *world.alive[i + 1 :]),
                 listed=(*world.listed[:i], False, *world.listed[i + 1 :]),
             )
@@ -465,7 +465,8 @@ class Explorer:
         spent = self.spend(world, "reborn")
         if spent is not None and member.stay:
             former = self.case.members + i
-            again = spent._replace(
+            again = replace(
+                spent,
                 run=former if world.run == i else world.run,
                 tail=former if world.tail == i else world.tail,
             )
@@ -473,12 +474,12 @@ class Explorer:
             yield (i, "starts again"), again, False
         spent = self.spend(world, "blip")
         if spent is not None and world.listed[i] and member.shelf is not None:
-            away = spent._replace(listed=(*world.listed[:i], False, *world.listed[i + 1 :]))
+            away = replace(spent, listed=(*world.listed[:i], False, *world.listed[i + 1 :]))
             yield (i, "is not listed"), self.retargeted(away, i), False
         if not world.listed[i]:
             # It learns of it: the connection closed. Then it comes back, and asks for its locks.
             back = self.fenced(world, i)
-            back = back._replace(listed=(*world.listed[:i], True, *world.listed[i + 1 :]))
+            back = replace(back, listed=(*world.listed[:i], True, *world.listed[i + 1 :]))
             yield (i, "is back"), self.renewing(back, i), True
         stay = self.stays[member.stay]
         spent = self.spend(world, "expire")
@@ -489,7 +490,7 @@ class Explorer:
             if self.case.expire and (world.run == i or world.tail == i):
                 run = None if world.run == i else world.run
                 tail = None if world.tail == i else world.tail
-                yield ("the leases of", i, "end"), world._replace(run=run, tail=tail), False
+                yield ("the leases of", i, "end"), replace(world, run=run, tail=tail), False
             if self.case.lost and world.run not in (i, None):
                 yield (i, "drops what was taken"), self.advance(world, i, "drop"), True
         spent = self.spend(world, "renew")
@@ -498,9 +499,9 @@ class Explorer:
 
     def retargeted(self, world: World, i: int) -> World:
         if world.target != i:
-            return world._replace(flips=self.case.flips)
+            return replace(world, flips=self.case.flips)
         heirs = [j for j in range(self.case.members) if world.listed[j]]
-        return world._replace(target=heirs[0] if heirs else i, flips=self.case.flips)
+        return replace(world, target=heirs[0] if heirs else i, flips=self.case.flips)
 
     def fenced(self, world: World, i: int) -> World:
         """Close a member's connection: requests are not answered, and it fences."""
@@ -509,8 +510,8 @@ class Explorer:
             world = self.advance(world, i, "fence")
         shelf = world.members[i].shelf
         if shelf is not None and shelf.commit is not None:
-            shelf = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
-            world = self.put(world, i, world.members[i]._replace(shelf=shelf))
+            shelf = replace(shelf, commit=None, tried=max(shelf.tried, shelf.commit))
+            world = self.put(world, i, replace(world.members[i], shelf=shelf))
         for request in sorted(world.members[i].requests, key=order):
             if request not in world.members[i].requests or request[0] == "stopped":
                 continue
@@ -524,11 +525,11 @@ class Explorer:
         world = self.advance(world, i, "renewing")
         member = world.members[i]
         return self.put(
-            world, i, member._replace(requests=member.requests | {("renew", stay.locks)})
+            world, i, replace(member, requests=member.requests | {("renew", stay.locks)})
         )
 
     def restarted(self, world: World) -> World:
-        world = world._replace(run=None, tail=None)
+        world = replace(world, run=None, tail=None)
         for i in range(self.case.members):
             if world.alive[i]:
                 world = self.fenced(world, i)
@@ -544,13 +545,13 @@ class Explorer:
         known = max(shelf.start, shelf.committed, shelf.tried, shelf.barrier or 0)
         if world.stored > known:
             return self.advance(world, i, "answer", ev.Overtaken(QUEUE))
-        member = member._replace(shelf=shelf._replace(fenced=False))
+        member = replace(member, shelf=replace(shelf, fenced=False))
         return self.settled(self.put(world, i, member), i)
 
     def served(
         self, world: World, i: int, member: Member, request: tuple[Any, ...]
     ) -> Iterator[Move]:
-        asked = self.put(world, i, member._replace(requests=member.requests - {request}))
+        asked = self.put(world, i, replace(member, requests=member.requests - {request}))
         if request[0] == "stopped":
             event = ev.StartingStopped(QUEUE, request[1])
             yield (i, "stopped at", request[1]), self.advance(asked, i, "answer", event), True
@@ -566,12 +567,12 @@ class Explorer:
         spent = self.spend(done, "late")
         if spent is not None:
             waiting = done.members[i].requests | {("late", request, event)}
-            late = self.put(spent, i, done.members[i]._replace(requests=waiting))
+            late = self.put(spent, i, replace(done.members[i], requests=waiting))
             yield (i, ":", request, "done"), late, False
         spent = self.spend(world, "silence")
         if spent is not None:
             yield (i, ":", request, "without answer"), self.failed(spent, i, request), False
-            late = done._replace(left=spent.left)
+            late = replace(done, left=spent.left)
             late = self.put(late, i, spent.members[i])
             yield (i, ":", request, "done, no answer"), self.failed(late, i, request), False
 
@@ -595,16 +596,16 @@ class Explorer:
             case ("unlock", parts, owner):
                 j = self.owners.index(owner)
                 if ev.Part.RUN in parts and world.run == j:
-                    world = world._replace(run=None)
+                    world = replace(world, run=None)
                 if ev.Part.TAIL in parts and world.tail == j:
-                    world = world._replace(tail=None)
+                    world = replace(world, tail=None)
                 return world, ev.Unlocked(QUEUE, parts, owner, True)
             case ("read",):
                 if world.stored < 0:
                     return world, ev.OffsetRead(QUEUE, self.end(world), False)
                 return world, ev.OffsetRead(QUEUE, world.stored)
             case ("store", offset):
-                return world._replace(stored=offset), ev.OffsetStored(QUEUE, True)
+                return replace(world, stored=offset), ev.OffsetStored(QUEUE, True)
         raise AssertionError(request)
 
     def end(self, world: World) -> int:
@@ -615,15 +616,15 @@ class Explorer:
         granted = set()
         if ev.Part.RUN in parts and world.run in (None, i):
             granted.add(ev.Part.RUN)
-            world = world._replace(run=i)
+            world = replace(world, run=i)
         if ev.Part.TAIL in parts and world.tail in (None, i):
             granted.add(ev.Part.TAIL)
-            world = world._replace(tail=i)
+            world = replace(world, tail=i)
         return world, frozenset(granted)
 
     def failed(self, world: World, i: int, request: tuple[Any, ...]) -> World:
         member = world.members[i]
-        world = self.put(world, i, member._replace(requests=member.requests - {request}))
+        world = self.put(world, i, replace(member, requests=member.requests - {request}))
         match request:
             case ("late", asked, _):
                 return self.failed(world, i, asked)
@@ -651,10 +652,10 @@ class Explorer:
                 number = member.claims + 1
                 for j in range(self.case.members):
                     if j != i and world.listed[j]:
-                        claimed = self.put(world, i, member._replace(claims=number))
+                        claimed = self.put(world, i, replace(member, claims=number))
                         claimed = self.advance(claimed, i, "claim", j, number)
                         bus = claimed.bus | {("claim", i, j, number)}
-                        yield (i, "claims from", j), claimed._replace(bus=bus), True
+                        yield (i, "claims from", j), replace(claimed, bus=bus), True
             yield (i, "takes"), self.advance(world, i, "take", self.gone(world, i)), True
         if stay is None:
             return
@@ -680,29 +681,30 @@ class Explorer:
             and len(shelf.in_flight) < self.case.at_once
         ):
             offset = shelf.next
-            after = shelf._replace(next=offset + 1, in_flight=shelf.in_flight | {offset})
+            after = replace(shelf, next=offset + 1, in_flight=shelf.in_flight | {offset})
             started = self.counted(world.started, offset)
-            world2 = self.put(world, i, member._replace(shelf=after))
-            yield (i, "starts", offset), world2._replace(started=started), True
+            world2 = self.put(world, i, replace(member, shelf=after))
+            yield (i, "starts", offset), replace(world2, started=started), True
         for offset in sorted(shelf.in_flight | shelf.hole):
-            after = shelf._replace(in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset})
+            after = replace(shelf, in_flight=shelf.in_flight - {offset}, hole=shelf.hole - {offset})
             finished = (*world.finished[:offset], True, *world.finished[offset + 1 :])
-            world2 = self.put(world, i, member._replace(shelf=after))._replace(finished=finished)
+            world2 = self.put(world, i, replace(member, shelf=after))
+            world2 = replace(world2, finished=finished)
             if offset in shelf.hole:
-                world2 = world2._replace(started=self.counted(world.started, offset))
+                world2 = replace(world2, started=self.counted(world.started, offset))
             yield (i, "finishes", offset), self.settled(world2, i), True
         if shelf.commit is not None:
             committed = max(shelf.committed, shelf.commit)
-            done = shelf._replace(commit=None, committed=committed)
-            world2 = self.put(world, i, member._replace(shelf=done))
+            done = replace(shelf, commit=None, committed=committed)
+            world2 = self.put(world, i, replace(member, shelf=done))
             # An owner that had no answer looks first: the next one may have committed since.
             if not (shelf.stopped and shelf.tried >= shelf.commit <= world.stored):
-                world2 = world2._replace(stored=shelf.commit)
+                world2 = replace(world2, stored=shelf.commit)
             yield (i, "commits", shelf.commit), self.settled(world2, i), True
             yield from self.commit_unanswered(world, i, member, shelf)
         elif shelf.barrier is None and not shelf.fenced and shelf.low() > shelf.committed:
-            sent = shelf._replace(commit=shelf.low())
-            yield (i, "sends commit"), self.put(world, i, member._replace(shelf=sent)), True
+            sent = replace(shelf, commit=shelf.low())
+            yield (i, "sends commit"), self.put(world, i, replace(member, shelf=sent)), True
         if self.stays[member.stay] and shelf.commit is None and may_start and shelf.barrier is None:
             yield from self.rechecked(world, i, member, shelf)
 
@@ -712,19 +714,19 @@ class Explorer:
         spent = self.spend(world, "silence")
         if spent is None or shelf.commit is None:
             return
-        tried = shelf._replace(commit=None, tried=max(shelf.tried, shelf.commit))
+        tried = replace(shelf, commit=None, tried=max(shelf.tried, shelf.commit))
         last = shelf.draining and not shelf.in_flight and shelf.commit == shelf.next
         for stored in (world.stored, shelf.commit):
-            shelf2 = tried._replace(draining=False) if last else tried
-            after = self.put(spent._replace(stored=stored), i, member._replace(shelf=shelf2))
+            shelf2 = replace(tried, draining=False) if last else tried
+            after = self.put(replace(spent, stored=stored), i, replace(member, shelf=shelf2))
             if last:
                 after = self.advance(after, i, "answer", ev.Drained(QUEUE, False))
             yield (i, "commits", shelf.commit, "without answer", stored), after, False
 
     def rechecked(self, world: World, i: int, member: Member, shelf: Shelf) -> Iterator[Move]:
         if world.stored < shelf.committed:
-            sent = shelf._replace(commit=shelf.committed)
-            yield (i, "repairs"), self.put(world, i, member._replace(shelf=sent)), True
+            sent = replace(shelf, commit=shelf.committed)
+            yield (i, "repairs"), self.put(world, i, replace(member, shelf=sent)), True
         elif world.stored > max(shelf.start, shelf.committed, shelf.tried):
             event = ev.Overtaken(QUEUE)
             yield (i, "is overtaken"), self.advance(world, i, "answer", event), True
