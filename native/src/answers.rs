@@ -93,8 +93,7 @@ pub fn stored_answers<'py>(
         let mut usual = shape.as_ref().and_then(|shape| shape.read(cut.header));
         if usual.is_none() {
             spans.clear();
-            usual = answer(cut.header, &mut spans)
-                .filter(|(_, whole)| whole.3.batch_id.is_none());
+            usual = answer(cut.header, &mut spans).filter(|(_, whole)| whole.3.batch_id.is_none());
             shape = usual.and_then(|(_, whole)| Shape::new(cut.header, whole.3, &spans));
         }
         let Some((opaque, stored)) = usual else {

@@ -243,7 +243,9 @@ pub fn batch_frame<'py>(
         Some(whole)
     };
     let Some(whole) = finish() else {
-        let args = (head, middle, properties, messages, prefix, steps, born_ms, opaque);
+        let args = (
+            head, middle, properties, messages, prefix, steps, born_ms, opaque,
+        );
         return pure(py, "batch_frame")?.call1(args);
     };
     let ids = PyString::from_bytes(py, &whole.ids)?;
