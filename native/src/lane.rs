@@ -1,4 +1,4 @@
-//! A burst of plain sends, from the bytes of a read to records, index entries and answers.
+//! A burst of plain sends, or a batch, from the bytes of a read to records, index entries, answers.
 //!
 //! Only what the general path would take without a second look is taken here: known queues, no
 //! property that asks for more, nothing odd in the header. The first request that is not so ends the
@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::frames::frame_at;
 use crate::lane_records::{Burst, Forms, Place, Run};
-use crate::plain_send::{read_send, Send};
+use crate::plain_send::{read_send, Send, SEND_BATCH};
 
 const TOPIC_LIMIT: usize = 127;
 const QUEUES_LIMIT: i32 = 1 << 16;
@@ -77,7 +77,7 @@ impl SendLane {
         self.targets.clear();
     }
 
-    /// Take the plain sends that stand at a position of a read, as long as `room` bytes allow.
+    /// Take the plain sends, or the batch, at a position of a read, as long as the log has room.
     ///
     /// Returns None if there are none; else where they end, their records, their answers, for each
     /// queue what it gets, and how many answers are to requests of either code.
@@ -116,6 +116,10 @@ impl SendLane {
             let Some(send) = read_send(cut.header) else {
                 break;
             };
+            let batch = send.code == SEND_BATCH;
+            if batch && at != start {
+                break; // a batch is a burst of its own
+            }
             let Some(index) = self.target(&send, targets, version)? else {
                 break;
             };
@@ -124,11 +128,23 @@ impl SendLane {
                 break;
             };
             let queue = (&topic.field[..], self.targets[index].sys_flag);
-            let added = burst.add(&self.forms, run, queue, &send, cut.body, &mut place);
+            let add = if batch { Burst::add_batch } else { Burst::add };
+            let added = add(
+                &mut burst,
+                &self.forms,
+                run,
+                queue,
+                &send,
+                cut.body,
+                &mut place,
+            );
             if added.is_none() {
                 break;
             }
             at = cut.end;
+            if batch {
+                break;
+            }
         }
         if at == start {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! What a burst of plain sends becomes: records of the log, entries of queues, answers. No Python.
 
+use crate::batch_records::{pack_entries, Mould, Shared};
 use crate::plain_send::{look_at, unescape, Send, SEND};
 use crate::wire::{checksum, push_decimal, push_hex, BODY_AT, LARGEST_TEXT, MAGIC_V1, SECTOR};
 
@@ -135,7 +136,7 @@ impl Burst {
         run.size += size as u64;
         place.position = stop;
         if send.answered {
-            forms.answer(&mut self.answers, send, &text[key], position, offset);
+            forms.answer(&mut self.answers, send, &text[key], &[position], offset);
             if send.code == SEND {
                 self.answered += 1;
             } else {
@@ -144,10 +145,83 @@ impl Burst {
         }
         Some(())
     }
+
+    /// Add the messages of a batch to one of the runs; None as for `add`. The rest is as there.
+    pub fn add_batch(
+        &mut self,
+        forms: &Forms,
+        run: usize,
+        (topic, queue_flag): (&[u8], i32),
+        send: &Send<'_>,
+        body: &[u8],
+        place: &mut Place,
+    ) -> Option<()> {
+        let text = &mut self.text;
+        unescape(send.properties, text)?;
+        let (key, _) = look_at(text)?;
+        let run = self.runs.get_mut(run)?;
+        u64::try_from(place.position).ok()?;
+        let mould = Mould::new(&Shared {
+            topic: topic.get(1..)?,
+            queue_id: send.queue_id,
+            sys_flag: send.sys_flag | queue_flag,
+            born_timestamp_ms: send.born_ms,
+            born_host: &place.born_host,
+            store_timestamp_ms: place.now_ms,
+            store_host: &forms.store_host,
+            reconsume_times: send.reconsume_times,
+            prepared_transaction_offset: 0,
+        })?;
+        let before = run.positions.len();
+        let offset = run.first.checked_add(i64::try_from(before).ok()?)?;
+        let packed = pack_entries(body, &mould, offset, place.position)?;
+        let stop = place
+            .position
+            .checked_add(i64::try_from(packed.data.len()).ok()?)?;
+        if packed.looks_torn || packed.sizes.is_empty() || stop > place.end {
+            return None;
+        }
+        run.positions
+            .extend(numbers(&packed.positions, u64::from_ne_bytes));
+        run.tags.extend(numbers(&packed.tags, i64::from_ne_bytes));
+        run.sizes.extend(numbers(&packed.sizes, u32::from_ne_bytes));
+        run.size += packed.data.len() as u64;
+        place.position = stop;
+        if self.records.is_empty() {
+            self.records = packed.data;
+        } else {
+            self.records.extend_from_slice(&packed.data);
+        }
+        if send.answered {
+            let positions = &run.positions[before..];
+            forms.answer(&mut self.answers, send, &text[key], positions, offset);
+        }
+        Some(())
+    }
+}
+
+/// Read a column of numbers.
+fn numbers<const SIZE: usize, N>(
+    column: &[u8],
+    read: fn([u8; SIZE]) -> N,
+) -> impl Iterator<Item = N> + '_
+where
+    N: 'static,
+{
+    column
+        .chunks_exact(SIZE)
+        .filter_map(move |bytes| bytes.try_into().ok().map(read))
 }
 
 impl Forms {
-    fn answer(&self, out: &mut Vec<u8>, send: &Send<'_>, key: &[u8], position: u64, offset: i64) {
+    fn answer(
+        &self,
+        out: &mut Vec<u8>,
+        send: &Send<'_>,
+        key: &[u8],
+        positions: &[u64],
+        offset: i64,
+    ) {
         let [start, key_at, id_at, offset_at, opaque_at, end] = &self.answer;
         let begin = out.len();
         out.extend_from_slice(&[0; 8]);
@@ -155,14 +229,21 @@ impl Forms {
         push_decimal(out, send.queue_id.into());
         out.extend_from_slice(key_at);
         out.extend_from_slice(key);
-        out.extend_from_slice(id_at);
-        push_hex(out, &position.to_be_bytes());
+        out.extend_from_slice(id_at); // with the host of the first id
+        for (number, position) in positions.iter().enumerate() {
+            if number > 0 {
+                out.push(b',');
+                push_hex(out, &self.store_host);
+            }
+            push_hex(out, &position.to_be_bytes());
+        }
         out.extend_from_slice(offset_at);
         push_decimal(out, offset);
         out.extend_from_slice(opaque_at);
         push_decimal(out, send.opaque.into());
         out.extend_from_slice(end);
-        let size = (out.len() - begin - 8) as u32; // the parts are this broker's own, and short
+        // The parts are this broker's own and short, the ids fewer than bytes of the request.
+        let size = (out.len() - begin - 8) as u32;
         out[begin..begin + 4].copy_from_slice(&(size + 4).to_be_bytes());
         out[begin + 4..begin + 8].copy_from_slice(&size.to_be_bytes());
     }

@@ -11,12 +11,14 @@ use crate::wire::java_hash;
 pub const SEND: i32 = 10;
 /// The code of a send with short ones.
 pub const SEND_V2: i32 = 310;
+/// The code of a batch, with short ones, too.
+pub const SEND_BATCH: i32 = 320;
 const ONEWAY: i32 = 2;
 const NOT_PLAIN: i32 = 0x0C | 0x80; // transactions, and a batch within a message
 
 /// What a plain send's header says.
 pub struct Send<'a> {
-    /// `SEND` or `SEND_V2`.
+    /// `SEND`, `SEND_V2` or `SEND_BATCH`.
     pub code: i32,
     /// The number of the request.
     pub opaque: i32,
@@ -41,7 +43,7 @@ pub struct Send<'a> {
 /// Read the fields of a plain send; None for any other request.
 pub fn read_send(header: &[u8]) -> Option<Send<'_>> {
     let head = read_head(header)?;
-    if head.code != SEND && head.code != SEND_V2 || head.flag & !ONEWAY != 0 {
+    if !matches!(head.code, SEND | SEND_V2 | SEND_BATCH) || head.flag & !ONEWAY != 0 {
         return None;
     }
     if !header.is_ascii() && std::str::from_utf8(header).is_err() {
@@ -75,7 +77,13 @@ pub fn read_send(header: &[u8]) -> Option<Send<'_>> {
     fields[0]?; // the producer's group
     fields[2]?; // the topic to make a new one like
     number(3)?;
-    if fields[12].is_some_and(|batch| batch.raw != b"false") {
+    let batch = fields[12].map_or(&b"false"[..], |batch| batch.raw);
+    let right = if head.code == SEND_BATCH {
+        &b"true"[..]
+    } else {
+        b"false"
+    };
+    if batch != right {
         return None;
     }
     if fields[11].is_some() {

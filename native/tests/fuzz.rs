@@ -257,3 +257,61 @@ fn plain_sends_become_records_and_answers_or_are_left() {
         }
     });
 }
+
+#[test]
+fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
+    let forms = Forms {
+        stamp: b"CLUSTER\x01c\x02".to_vec(),
+        store_host: [9; 8],
+        answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
+    };
+    let whole = SEND
+        .replace("310", "320")
+        .replace(r#""m":"false""#, r#""m":"true""#);
+    repeatedly(|random| {
+        let mut header = whole.as_bytes().to_vec();
+        if random.below(2) == 0 {
+            random.damage(&mut header);
+        }
+        let mut body = batch(random);
+        if random.below(2) == 0 {
+            random.damage(&mut body);
+        }
+        let begin = [0, 1 << 40, i64::MAX - 100, -1][random.below(4)];
+        let mut place = Place {
+            position: begin,
+            end: i64::MAX,
+            now_ms: random.next() as i64,
+            born_host: [1; 8],
+        };
+        let mut burst = Burst::default();
+        burst.runs.push(Run::new(0, [7, i64::MAX][random.below(2)]));
+        let added = read_send(&header).and_then(|send| {
+            let queue = (&b"\x06orders"[..], 0);
+            burst.add_batch(&forms, 0, queue, &send, &body, &mut place)
+        });
+        let run = &burst.runs[0];
+        let count = run.positions.len();
+        assert_eq!((count, count), (run.tags.len(), run.sizes.len()));
+        if added.is_none() {
+            assert!(burst.records.is_empty() && burst.answers.is_empty());
+            assert!(count == 0 && place.position == begin);
+            return;
+        }
+        let sizes: u64 = run.sizes.iter().copied().map(u64::from).sum();
+        assert_eq!((sizes, run.size), (burst.records.len() as u64, sizes));
+        assert_eq!(place.position - begin, sizes as i64);
+        let mut at = begin as u64;
+        for (position, size) in run.positions.iter().zip(&run.sizes) {
+            assert_eq!(*position, at);
+            at += u64::from(*size);
+        }
+        assert_eq!((burst.answered, burst.answered_v2), (0, 0));
+        let answer = burst.answers.len();
+        if answer > 0 {
+            assert_eq!(be32(&burst.answers, 0), Some(answer as u32 - 4));
+            let commas = burst.answers[8..].iter().filter(|byte| **byte == b',');
+            assert_eq!(commas.count() + 1, count);
+        }
+    });
+}

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import struct
 from typing import Any
 
 import pytest
@@ -207,13 +208,33 @@ _ODD_NUMBERS = st.sampled_from(
 )
 
 
+def entry(body: bytes, properties: bytes, flag: int) -> bytes:
+    """Return an entry of a batch, as clients write it."""
+    size = 22 + len(body) + len(properties)
+    head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
+    return head + body + struct.pack(">h", len(properties)) + properties
+
+
+_ENTRIES = st.builds(
+    entry,
+    st.binary(max_size=9) | st.just(b"x" * 200),
+    st.sampled_from([b"", b"UNIQ_KEY\1A\2", b"TAGS\1paid\2UNIQ_KEY\1A\2", b"TAGS\1paid"])
+    | st.sampled_from([b"DELAY\0013\2", b"KEYS\1k\2", b"ab\0", b"\xff\1v\2", b"k\1" + b"v" * 600]),
+    st.sampled_from([0, 7, -1]),
+)
+
+
+_BATCHES = st.lists(_ENTRIES, min_size=1, max_size=4).map(b"".join)
+_BATCHES |= st.tuples(_BATCHES, st.integers(0, 99)).map(lambda cut: cut[0][: cut[1]])
+
+
 @st.composite
-def requests(draw: st.DrawFn) -> bytes:
+def requests(draw: st.DrawFn) -> bytes:  # noqa: C901 - a table of changes
     """A request, most often a plain send; or one that differs from it in a detail."""
     fields = send_fields("T", "UNIQ_KEY\1K\2TAGS\1paid\2")
     fields["e"] = str(draw(st.integers(0, 3)))
     code, flag, kind, body = 310, 0, 0, draw(st.binary(min_size=1, max_size=9))
-    for change in draw(st.lists(st.integers(0, 11), max_size=2)):
+    for change in draw(st.lists(st.integers(0, 13), max_size=2)):
         match change:
             case 0:
                 fields["i"] = draw(_PROPERTIES)
@@ -235,6 +256,8 @@ def requests(draw: st.DrawFn) -> bytes:
                 code = draw(st.sampled_from([10, 10, 320, 325, 34, 999]))
             case 9:
                 fields["f"] = draw(st.sampled_from(["1", "4", "8", "128", "32", "48", "256"]))
+            case 10 | 11:
+                code, fields["m"], body = 320, "true", draw(_BATCHES)
             case _:
                 pass
     if code == 10:

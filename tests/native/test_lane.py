@@ -25,7 +25,8 @@ from pocketmq.protocol import Command
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.appending import Run
-from tests.native.halves import HOST, Half, both, requests, send_request, split
+from tests.broker.running import send_fields
+from tests.native.halves import HOST, Half, both, entry, requests, send_request, split
 
 core = pytest.importorskip("pocketmq_core")
 
@@ -83,6 +84,33 @@ async def test_plain_sends_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> Non
     half.close()
 
 
+async def test_a_batch_takes_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    received = Dispatcher.requests_received
+
+    def spy(self: Dispatcher, connection: Connection, requests: list[Command]) -> None:
+        handed.extend(request.code for request in requests)
+        received(self, connection, requests)
+
+    monkeypatch.setattr(Dispatcher, "requests_received", spy)
+    fields = send_fields("T", "UNIQ_KEY\1K\2WAIT\1true\2", e="0", m="true")
+    entries = b"".join(entry(b"body %d" % number, b"TAGS\1paid\2", 0) for number in range(10))
+    batch = Command(320, 5, 0, ext_fields=fields, body=entries).encode()
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=False, segment=1 << 20)
+        for _ in range(2):
+            await half.read(send_request(0))
+        handed.clear()
+        await half.read(batch)  # alone in its read
+        await half.read(send_request(0) + batch + batch + send_request(0))
+        assert handed == ([] if lane else [320, 310, 320, 320, 310])
+        assert half.state.traffic.messages_in == 2 + 10 + 22
+        outcomes.append(half.outcome())
+        half.close()
+    assert outcomes[0] == outcomes[1]
+
+
 async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     half = Half(lane=True, metrics=False, segment=1 << 20)
     await half.read(send_request(0))
@@ -97,7 +125,7 @@ async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.Mo
     data = b"".join(send_request(0, number) for number in range(30))
     await half.read(data[:1000])
     await half.read(data[1000:])
-    assert counts == [1]  # the one that was cut
+    assert counts == []  # also the one that was cut
     assert half.state.traffic.messages_in == 31
     half.close()
 

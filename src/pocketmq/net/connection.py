@@ -199,10 +199,11 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
         lane = self.lane
         if lane is not None:
+            data = reader.joined(data)
             start = self._through_lane(lane, data)
         elif not reader.buffered:
             start = self._requests.answer_drafts(data, 0, self.limits.frame)
-        if start < nbytes:
+        if start < len(data):
             commands = reader.read(data, start)
             if commands:
                 self._take(commands)

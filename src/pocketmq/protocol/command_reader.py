@@ -16,6 +16,8 @@ from pocketmq.protocol.frame import (
     unpack_prefix,
 )
 
+_LARGEST_JOINED = 1024 * 1024
+
 
 @in_core
 def cut_commands(
@@ -65,6 +67,18 @@ class CommandReader(FrameReader):
             if position < len(data) and self._failure is None:
                 self._keep_rest(data[position:])
         return commands
+
+    def joined(self, data: bytes) -> bytes:
+        """Return the next bytes with the unfinished frame before them, if they complete it.
+
+        Then nothing is unfinished any more: the bytes are those of a read. A frame that is very
+        large, or not complete, is left as it is.
+        """
+        unfinished, wanted = self._unfinished, self._wanted
+        if not wanted or wanted > _LARGEST_JOINED or len(unfinished) + len(data) < wanted:
+            return data
+        self.clear()
+        return bytes(unfinished) + data
 
     def finish(self, data: bytes, start: int = 0) -> tuple[list[Command], int]:
         """Complete the unfinished frame; return its command, if it is whole, and where it ends."""

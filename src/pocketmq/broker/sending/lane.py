@@ -1,4 +1,4 @@
-"""The lane for plain sends: a burst of them goes from a read to the store in one native call.
+"""The lane for plain sends: a burst of them, or a batch, goes from a read to the store in one call.
 
 Owns when the lane may be used and how its outcome enters the store, the batch and the counters;
 what a plain send is, and its record and answer, is in the core. Without the core there is no lane.
@@ -26,8 +26,10 @@ from pocketmq.protocol.hosts import V4_SIZE
 from pocketmq.store.appending import Run
 
 _SEND, _SEND_V2 = int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_MESSAGE_V2)
-_PLAIN = (b'{"code":310,', b'{"code":10,')
-"""How headers of plain sends begin; for others the core is not even asked."""
+_SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
+_BATCH = b'{"code":320,'
+_PLAIN = (b'{"code":310,', b'{"code":10,', _BATCH)
+"""How headers of plain sends and batches begin; for others the core is not even asked."""
 
 Taken: TypeAlias = tuple[int, bytes, bytes, list[Run], int, int]
 """Where the burst ends in the read, records, answers, what each queue gets, answers by code."""
@@ -65,7 +67,17 @@ class PlainSends:
         return native.core is not None and len(self._state.send_answers.store_host) == V4_SIZE
 
     def take(self, connection: Connection, data: bytes, start: int) -> int:
-        """Carry out the plain sends at a position of a read; return where they end."""
+        """Carry out the plain sends and batches at a position of a read; return where they end."""
+        end = self._take_burst(connection, data, start)
+        while end > start and (  # each batch is a burst of its own
+            data.startswith(_BATCH, start + PREFIX_SIZE)
+            or data.startswith(_BATCH, end + PREFIX_SIZE)
+        ):
+            start, end = end, self._take_burst(connection, data, end)
+        return end
+
+    def _take_burst(self, connection: Connection, data: bytes, start: int) -> int:
+        """Carry out plain sends, or a batch."""
         if not data.startswith(_PLAIN, start + PREFIX_SIZE):
             return start
         state = self._state
@@ -94,18 +106,18 @@ class PlainSends:
             state.store.append_packed(records, runs)
         except StoreError:
             return start  # which of them can be stored is found out one by one
+        times = 1 if data.startswith(_BATCH, start + PREFIX_SIZE) else None
         if alone:
-            state.writer.write_alone(connection, runs, answers, now_ms)
+            state.writer.write_alone(connection, runs, answers, now_ms, times)
             return end
         for queue, _, count, size, *_ in runs:
-            batch.appended(queue, count, size, times=count)
+            batch.appended(queue, count, size, times=times or count)
         if state.measures is not None:
-            self._measure(state.measures, runs)
+            self._measure(state.measures, runs, whole=times is not None)
         if answers:
-            by_code = {_SEND_V2: new} if new else {}
-            if old:
-                by_code[_SEND] = old
-            batch.answer_stored(connection, SendBurst(by_code), answers)
+            by_code = {_SEND: old, _SEND_V2: new} if times is None else {_SEND_BATCH: 1}
+            asked = {code: count for code, count in by_code.items() if count}
+            batch.answer_stored(connection, SendBurst(asked), answers)
         return end
 
     def end(self, connection: Connection) -> None:
@@ -124,14 +136,18 @@ class PlainSends:
         )
         return lane
 
-    def _measure(self, measures: Measures, runs: Sequence[Run]) -> None:
+    def _measure(self, measures: Measures, runs: Sequence[Run], *, whole: bool) -> None:
+        """Count the sizes of messages; of a batch as a `whole`, their average."""
         batch = self._state.batch
         if not batch.began:
             batch.began = self._state.steady()
-        for queue, _, _, _, _, _, sizes in runs:
+        for queue, _, count, size, _, _, sizes in runs:
             key = (queue.topic,)
-            for size in (sizes,) if isinstance(sizes, int) else memoryview(sizes).cast("I"):
-                measures.size.add(key, size)
+            if whole:
+                measures.size.add(key, size // count)
+                continue
+            for each in (sizes,) if isinstance(sizes, int) else memoryview(sizes).cast("I"):
+                measures.size.add(key, each)
 
 
 def _admitted(gate: BrokerGate, connection: Connection, data: bytes, start: int, end: int) -> int:

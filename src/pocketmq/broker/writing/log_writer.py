@@ -112,9 +112,16 @@ class CommitLogWriter:
         )
 
     def write_alone(
-        self, connection: Connection, runs: Sequence[Run], answers: bytes, now_ms: int
+        self,
+        connection: Connection,
+        runs: Sequence[Run],
+        answers: bytes,
+        now_ms: int,
+        times: int | None = None,
     ) -> None:
         """Write a burst that was appended and answer it, without collecting it in the batch.
+
+        It came in so many requests; None: one for each message.
 
         Only if `takes_alone` says so. What `WriteBatch` and `_write` do for it, in one step.
         """
@@ -132,7 +139,7 @@ class CommitLogWriter:
         elapsed_ms = self._clock.now_ms() - now_ms
         for queue, _, count, size, *_ in runs:
             counters.traffic.took(count, size, elapsed_ms)
-            counters.stats.was_stored(queue.topic, count, size, count)
+            counters.stats.was_stored(queue.topic, count, size, times or count)
             if queue.waiting:
                 arrivals[queue] = queue.next_offset - count
         if arrivals:
