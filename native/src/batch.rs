@@ -124,7 +124,7 @@ fn write_before(
 
 /// Encode messages behind what is there already; `None` if the pure function must look at them.
 ///
-/// `alike`: all are of one topic and have a body.
+/// `alike`: all are of one topic, have a body and no priority.
 fn encode(
     messages: &Bound<'_, PyAny>,
     prefix: &Bound<'_, PyAny>,
@@ -162,7 +162,10 @@ fn encode(
             let own = field(0)?;
             let first = topic.get_or_insert_with(|| own.to_owned());
             let empty = body.cast::<PyBytes>().ok()?.as_bytes().is_empty();
-            if empty || !own.is(&*first) && text_of(&own)? != text_of(first)? {
+            if empty
+                || !field(6)?.is_none()
+                || !own.is(&*first) && text_of(&own)? != text_of(first)?
+            {
                 return None;
             }
         }

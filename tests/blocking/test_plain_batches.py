@@ -85,6 +85,7 @@ def test_both_ways_store_the_same(cluster: Cluster, topic: str) -> None:
         (lambda topic: [], "at least one message"),
         (lambda topic: [Message(topic, b"x"), Message("other", b"x")], "same topic"),
         (lambda topic: [Message(topic, b"x"), Message(topic, b"")], "no body"),
+        (lambda topic: [Message(topic, b"x"), Message(topic, b"x", priority=3)], "priorit"),
         (lambda topic: [Message(topic, b"x"), "text"], "a list of Message"),
         (lambda topic: [Message(topic, b"x" * 3_000_000)] * 2, "over the limit"),
     ],

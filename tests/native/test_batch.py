@@ -139,7 +139,8 @@ def test_usual_messages_need_no_help() -> None:
 def test_any_frames_of_batches(batch: list[Message], data: st.DataObject) -> None:
     numbers = data.draw(st.lists(steps, min_size=len(batch), max_size=len(batch)))
     if data.draw(st.booleans()):
-        batch, numbers = [*batch, Message("other", b"x")], [*numbers, 1]
+        last = data.draw(st.sampled_from([Message("other", b"x"), Message("T", b"x", priority=0)]))
+        batch, numbers = [*batch, last], [*numbers, 1]
     if batch:
         pieces = (b'{"code":320,"a":"', b'","k":"false"},"flag":', b"UNIQ_KEY")
         same("batch_frame", *pieces, batch, PREFIX, numbers, data.draw(steps) & 2**62, 77)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Self, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from pocketmq.errors import InvalidInput
 from pocketmq.model import Message, SendReceipt
 from pocketmq.protocol import ReceivedMessage
@@ -109,9 +111,7 @@ class SendCall(InterceptedCall):
         for values that are not text.
         """
         old = self.messages[at]
-        self.messages[at] = Message(
-            old.topic, old.body, old.tag, old.keys, {**old.properties, **properties}, old.flag
-        )
+        self.messages[at] = replace(old, properties={**old.properties, **properties})
 
     def succeed(self, result: object) -> None:
         """End the call with what the method returned."""

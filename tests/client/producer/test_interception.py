@@ -196,6 +196,13 @@ async def test_what_the_end_of_an_interceptor_raises_is_only_logged(
     assert "too late" in caplog.text
 
 
+def test_properties_are_added_to_all_else_that_a_message_has() -> None:
+    message = Message("t", b"x", "tag", ["key"], {"a": "1"}, 7, 3)
+    call = SendCall("shop", SendKind.SEND, [message])
+    call.add_properties({"b": "2"})
+    assert call.message == Message("t", b"x", "tag", ["key"], {"a": "1", "b": "2"}, 7, 3)
+
+
 async def test_an_interceptor_may_replace_the_message() -> None:
     def hide(call: SendCall) -> None:
         call.messages[0] = Message(call.message.topic, call.message.body[::-1])

@@ -43,11 +43,13 @@ def batch_frame(  # noqa: PLR0917 - as `plain_frame`
     """Write the whole frame of a batch; return the ids of its messages and its body's size, too.
 
     `head` and `middle` are its queue's template, `properties` those of the whole (see `json_text`);
-    the ids are as `encode_numbered` has them. None for messages of several topics, or without a
-    body. Raises as `encode_messages` does.
+    the ids are as `encode_numbered` has them. None for messages of several topics, without a
+    body, or with a priority. Raises as `encode_messages` does.
     """
     topic = messages[0].topic
-    if any(not each.body or each.topic != topic for each in messages):
+    if any(
+        not each.body or each.topic != topic or each.priority is not None for each in messages
+    ):
         return None
     body, ids = encode_numbered(messages, prefix, steps)
     header = b'%b0","g":"%d","h":"0","i":"%b","j":"0%b0,"language":"PYTHON","opaque":%d%b' % (
