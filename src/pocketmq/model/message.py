@@ -38,6 +38,7 @@ class Message(msgspec.Struct, frozen=True):
             and self.tag is None
             and self.keys is _NO_KEYS
             and not self.properties
+            and self.priority is None
         ):
             return
         # Types are checked here, where the mistake is made, and not only by type checkers.
