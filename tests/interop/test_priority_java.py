@@ -93,6 +93,7 @@ async def send_ours(address: str, topic: str) -> None:
         await producer.flush()
 
 
+@pytest.mark.usefixtures("jars")
 @pytest.mark.parametrize("broker", ["ours", "theirs"])
 def test_our_messages_are_popped_by_priority(broker: str, request: pytest.FixtureRequest) -> None:
     address: str = request.getfixturevalue(broker).address
@@ -104,6 +105,7 @@ def test_our_messages_are_popped_by_priority(broker: str, request: pytest.Fixtur
     asyncio.run(story())
 
 
+@pytest.mark.usefixtures("jars")
 @pytest.mark.parametrize("broker", ["ours", "theirs"])
 def test_a_message_that_is_ordered_or_delayed_loses_its_priority(
     broker: str, request: pytest.FixtureRequest

@@ -68,6 +68,19 @@ class Tools:
         assert (code, complaints(captured.err)) == (0, []), captured
         return comparable(captured.out)
 
+    def both(
+        self, capsys: pytest.CaptureFixture[str], command: str, old: str | None = None
+    ) -> tuple[list[str], list[str]]:
+        """Return what Java's tool says and what ours does; Java's may call the command otherwise.
+
+        What a topic got is counted over a minute until there is an hour to count over. Such counts
+        fall meanwhile, so both are asked again unless Java's tool says the same afterwards.
+        """
+        theirs, ours = self.theirs(old or command), self.ours(capsys, command)
+        while command.startswith("statsAll") and (later := self.theirs(old or command)) != theirs:
+            theirs, ours = later, self.ours(capsys, command)
+        return theirs, ours
+
     def theirs(self, command: str) -> list[str]:
         name, _, rest = command.format(**self.words).partition(" ")
         return comparable(self._admin.run(f"{name} -n {self.address} {rest}"))
