@@ -47,9 +47,7 @@ def batch_frame(  # noqa: PLR0917 - as `plain_frame`
     body, or with a priority. Raises as `encode_messages` does.
     """
     topic = messages[0].topic
-    if any(
-        not each.body or each.topic != topic or each.priority is not None for each in messages
-    ):
+    if any(not each.body or each.topic != topic or each.priority is not None for each in messages):
         return None
     body, ids = encode_numbered(messages, prefix, steps)
     header = b'%b0","g":"%d","h":"0","i":"%b","j":"0%b0,"language":"PYTHON","opaque":%d%b' % (
