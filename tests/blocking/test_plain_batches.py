@@ -1,5 +1,6 @@
 """Batches of a blocking producer: the short way stores and refuses what the ordinary one does."""
 
+from collections import UserDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -108,6 +109,33 @@ def test_a_batch_that_a_dead_broker_did_not_store_goes_to_another() -> None:
             receipts = [producer.send_batch(batch) for _ in range(4)]
             assert {receipt.queue.broker_name for receipt in receipts} == {"broker-0"}
             assert len({receipt.message_id for receipt in receipts}) == 4
+
+
+class Interrupting(UserDict[str, str]):
+    """Properties whose reading is interrupted, once that is wanted."""
+
+    armed = False
+
+    def __getitem__(self, name: str) -> str:
+        if self.armed:
+            raise KeyboardInterrupt
+        return super().__getitem__(name)
+
+
+def test_an_interrupt_while_a_batch_is_packed_costs_no_connection(
+    cluster: Cluster, topic: str
+) -> None:
+    properties = Interrupting(region="eu")
+    broken = [Message(topic, b"x"), Message(topic, b"x", properties=properties)]
+    with warm(cluster, topic) as producer:
+        pool = producer._running().sending.exchange.connections
+        for _ in range(2):
+            assert is_short(producer, [Message(topic, b"x")])
+            properties.armed = True
+            with pytest.raises(KeyboardInterrupt):
+                producer._running().sending.send_plain_batch(broken)
+            assert len(pool) == sum(map(len, pool._idle.values()))  # none is taken for ever
+            assert producer.send(Message(topic, b"x")).ok
 
 
 def test_signed_batches_take_the_ordinary_way(cluster: Cluster, topic: str) -> None:

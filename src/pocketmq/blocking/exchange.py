@@ -126,9 +126,9 @@ class ThreadExchange:
         if connection is None:
             return None
         now_ms, batches = self._now_ms(), self._batches
-        name = self._ids.next_id(now_ms)
-        numbers = self._ids.take(now_ms, len(messages))
         try:
+            name = self._ids.next_id(now_ms)
+            numbers = self._ids.take(now_ms, len(messages))
             opaque = connection.next_opaque()
             written = batch_frame(
                 template.head,
@@ -140,7 +140,10 @@ class ThreadExchange:
                 opaque,
             )
         except (InvalidInput, AttributeError, TypeError):
-            written = None
+            written = None  # the ordinary path has the words
+        except BaseException:  # an interrupt: the pool must not count on it any more
+            self.connections.drop(connection)
+            raise
         if written is None or written[2] > batches.limit:
             self.connections.give(connection)
             return None
