@@ -209,26 +209,36 @@ const SEND: &str = concat!(
     r#""serializeTypeCurrentRPC":"JSON","version":493}"#
 );
 
-#[test]
-fn plain_sends_become_records_and_answers_or_are_left() {
-    let forms = Forms {
+fn forms() -> Forms {
+    Forms {
         stamp: b"CLUSTER\x01c\x02".to_vec(),
         store_host: [9; 8],
         answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
+    }
+}
+
+/// Begin a burst for one queue, at some place of the log and some offset.
+fn begun(random: &mut Random) -> (Burst, Place) {
+    let place = Place {
+        position: [0, 1 << 40, i64::MAX - 100, -1][random.below(4)],
+        end: i64::MAX,
+        now_ms: random.next() as i64,
+        born_host: [1; 8],
     };
+    let mut burst = Burst::default();
+    burst.runs.push(Run::new(0, [7, i64::MAX][random.below(2)]));
+    (burst, place)
+}
+
+#[test]
+fn plain_sends_become_records_and_answers_or_are_left() {
+    let forms = forms();
     repeatedly(|random| {
         let mut header = SEND.as_bytes().to_vec();
         random.damage(&mut header);
         let body = random.bytes(200);
-        let begin = [0, 1 << 40, i64::MAX - 100, -1][random.below(4)];
-        let mut place = Place {
-            position: begin,
-            end: i64::MAX,
-            now_ms: random.next() as i64,
-            born_host: [1; 8],
-        };
-        let mut burst = Burst::default();
-        burst.runs.push(Run::new(0, [7, i64::MAX][random.below(2)]));
+        let (mut burst, mut place) = begun(random);
+        let begin = place.position;
         let added = read_send(&header).and_then(|send| {
             let queue = (&b"\x06orders"[..], 0);
             burst.add(&forms, 0, queue, &send, &body, &mut place)
@@ -260,11 +270,7 @@ fn plain_sends_become_records_and_answers_or_are_left() {
 
 #[test]
 fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
-    let forms = Forms {
-        stamp: b"CLUSTER\x01c\x02".to_vec(),
-        store_host: [9; 8],
-        answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
-    };
+    let forms = forms();
     let whole = SEND
         .replace("310", "320")
         .replace(r#""m":"false""#, r#""m":"true""#);
@@ -277,15 +283,8 @@ fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
         if random.below(2) == 0 {
             random.damage(&mut body);
         }
-        let begin = [0, 1 << 40, i64::MAX - 100, -1][random.below(4)];
-        let mut place = Place {
-            position: begin,
-            end: i64::MAX,
-            now_ms: random.next() as i64,
-            born_host: [1; 8],
-        };
-        let mut burst = Burst::default();
-        burst.runs.push(Run::new(0, [7, i64::MAX][random.below(2)]));
+        let (mut burst, mut place) = begun(random);
+        let begin = place.position;
         let added = read_send(&header).and_then(|send| {
             let queue = (&b"\x06orders"[..], 0);
             burst.add_batch(&forms, 0, queue, &send, &body, &mut place)
