@@ -6,7 +6,6 @@ from pocketmq.nameserver.access_control import NeededRight, right_for
 from pocketmq.nameserver.departures import KEPT, Departures
 from pocketmq.nameserver.handlers.routes import delete_topic
 from pocketmq.nameserver.handlers.settings import get
-from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.key_values import DEPARTED_NAMESPACE
@@ -41,10 +40,10 @@ def test_topics_that_are_deleted_or_unreadable_are_not_missed() -> None:
     table.connection_lost("b-0:1")
     for topic in ("hidden", "none", "never"):
         assert table.departures.of(topic, 0.0) is None
-    table.remove_topic("t")
+    table.departures.forget("t")
     assert table.departures.of("t", 0.0) is None
     assert table.departures.of("u", 0.0) == "b:4"
-    table.departures.forget("u", ["other"])
+    table.departures.forget("u", "other")
     assert table.departures.of("u", 0.0) == "b:4"
 
 
@@ -56,12 +55,12 @@ def test_nothing_is_kept_for_ever_or_without_limit() -> None:
     few = Departures(most=3)
     held = [(name, QueueData(broker_name="b", read_queue_nums=1, perm=6)) for name in "tuvw"]
     for name in "abc":
-        few.leave(name, held[:2], 0.0)
+        few.leave(name, ["c"], held[:2], 0.0)
     assert few.of("t", 0.0) == "c:1"
-    few.leave("c", held[:1], 0.0)
-    few.leave("d", held[:2], 0.0)
+    few.leave("c", ["c"], held[:1], 0.0)
+    few.leave("d", ["c"], held[:2], 0.0)
     assert few.of("t", 0.0) == "c:1;d:1"
-    few.leave("e", held, 0.0)  # alone too many
+    few.leave("e", ["c"], held, 0.0)  # alone too many
     assert few.of("t", 0.0) == "c:1;d:1"
 
 
@@ -72,12 +71,27 @@ def asked(state: NameServerState, topic: str) -> str | None:
     return get(state, None, request).ext.get("value")
 
 
+def deleted(state: NameServerState, topic: str, cluster: str = "") -> None:
+    fields = {"topic": topic} | ({"clusterName": cluster} if cluster else {})
+    delete_topic(state, None, Command.request(RequestCode.DELETE_TOPIC_IN_NAMESRV, 2, fields))
+
+
 def test_clients_ask_for_it_like_any_value_and_deleting_a_topic_forgets_it() -> None:
     state = NameServerState(NameServerConfig(), clock=lambda: 5.0)
     state.table = table_with(broker("b"), broker("d", cluster="other"))
     state.table.connection_lost("b-0:1")
     assert asked(state, "t") == "b:4"
-    fields = {"topic": "t", "clusterName": "other"}
-    delete_topic(state, None, Command.request(RequestCode.DELETE_TOPIC_IN_NAMESRV, 2, fields))
+    deleted(state, "t")
     assert state.table.departures.of("t", 5.0) is None
-    assert isinstance(state.table, RouteRegistry)
+
+
+def test_deleting_a_topic_in_one_cluster_forgets_it_on_brokers_of_that_cluster_alone() -> None:
+    state = NameServerState(NameServerConfig(), clock=lambda: 5.0)
+    state.table = table_with(broker("b"), broker("d", cluster="other"))
+    for connection in ("b-0:1", "d-0:1"):
+        state.table.connection_lost(connection)
+    assert asked(state, "t") == "b:4;d:4"
+    deleted(state, "t", "other")
+    assert asked(state, "t") == "b:4"
+    deleted(state, "t", "nowhere")
+    assert asked(state, "t") == "b:4"

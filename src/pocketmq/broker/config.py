@@ -43,7 +43,6 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     force_register: bool = True
     compressed_register: bool = False
     enable_single_topic_register: bool = False
-    enable_split_registration: bool = False
 
     # Topics and groups
     default_topic_queue_nums: int = 8

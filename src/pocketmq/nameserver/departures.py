@@ -19,6 +19,7 @@ MAX_ENTRIES = 200_000
 
 class _Left(msgspec.Struct):
     heard: float
+    clusters: frozenset[str]
     queues: dict[str, int]
 
 
@@ -30,8 +31,14 @@ class Departures:
         self._entries = 0
         self._brokers: dict[str, _Left] = {}  # the first to leave is the first
 
-    def leave(self, broker: str, datas: Iterable[tuple[str, QueueData]], heard: float) -> None:
-        """Note what a broker held that was last heard at a time."""
+    def leave(
+        self,
+        broker: str,
+        clusters: Iterable[str],
+        datas: Iterable[tuple[str, QueueData]],
+        heard: float,
+    ) -> None:
+        """Note what a broker of these clusters held that was last heard at a time."""
         queues = {
             topic: data.read_queue_nums
             for topic, data in datas
@@ -40,7 +47,7 @@ class Departures:
         self.come_back(broker)
         if not 0 < len(queues) <= self._most:
             return
-        self._brokers[broker] = _Left(heard, queues)
+        self._brokers[broker] = _Left(heard, frozenset(clusters), queues)
         self._entries += len(queues)
         while self._entries > self._most:
             self.come_back(next(iter(self._brokers)))
@@ -51,11 +58,12 @@ class Departures:
         if left is not None:
             self._entries -= len(left.queues)
 
-    def forget(self, topic: str, brokers: Iterable[str] | None = None) -> None:
-        """Forget a topic that was deleted, everywhere or on these brokers."""
-        for broker in list(self._brokers if brokers is None else brokers):
-            left = self._brokers.get(broker)
-            if left is not None and left.queues.pop(topic, None) is not None:
+    def forget(self, topic: str, cluster: str | None = None) -> None:
+        """Forget a topic that was deleted, everywhere or in one cluster."""
+        for broker, left in list(self._brokers.items()):
+            if cluster and cluster not in left.clusters:
+                continue
+            if left.queues.pop(topic, None) is not None:
                 self._entries -= 1
                 if not left.queues:
                     del self._brokers[broker]

@@ -306,7 +306,8 @@ class RouteRegistry:
         self.brokers.leave(known, key.address)
         if not known.addresses:
             if live is not None:
-                self.departures.leave(name, self.routes.queues.held_by(name), live.heard)
+                held = self.routes.queues.held_by(name)
+                self.departures.leave(name, known.clusters, held, live.heard)
             self.routes.remove_broker(name)
             return None
         self.routes.touch_broker(name)
@@ -337,9 +338,8 @@ class RouteRegistry:
                 self._live.forget_digests(data.broker_name)
 
     def remove_topic(self, topic: str, brokers: list[str] | None = None) -> None:
-        """Remove a topic, everywhere or on these brokers."""
+        """Remove a topic from the routes, everywhere or on these brokers."""
         names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
-        self.departures.forget(topic, brokers)
         for name in self.routes.remove(topic, names):
             self._live.forget_digests(name)
 

@@ -154,7 +154,7 @@ def delete_topic(state: NameServerState, _: Hashable, request: Command) -> Comma
     if header.cluster_name:
         brokers = state.table.brokers.in_cluster(header.cluster_name)
     state.table.remove_topic(header.topic, brokers)
-    state.table.departures.forget(header.topic)  # their clusters are unknown
+    state.table.departures.forget(header.topic, header.cluster_name)
     return request.reply(SUCCESS)
 
 
