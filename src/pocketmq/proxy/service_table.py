@@ -1,6 +1,6 @@
 """The service's methods: which function serves each, and how its errors become responses.
 
-Bridges gRPC and the calls; the only file besides `server` that uses grpcio.
+Bridges gRPC and the calls; with `grpc_port` and `health` all that uses grpcio.
 """
 
 import logging
@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from pocketmq.errors import MQError
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
 from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.translation.caller import Caller, read_caller
+from pocketmq.proxy.translation.caller import Caller, peer_address, read_caller
 from pocketmq.proxy.translation.refusals import CallRefused, status, status_of
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
@@ -157,5 +157,8 @@ class _Calls:
         return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
 
     def _caller(self, context: _Context) -> Caller:
-        address = self._state.address_of(context.peer())
+        address = self._state.address_of(peer_address(context.peer()))
+        if address is None:
+            text = "the connection was not made to the proxy's own port"
+            raise CallRefused(d.Code.FORBIDDEN, text)
         return read_caller(context.invocation_metadata() or (), address)

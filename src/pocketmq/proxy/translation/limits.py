@@ -3,6 +3,13 @@
 import msgspec
 
 
+class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What a proxy demands of its clients; the cluster's own set-up should be the same."""
+
+    authenticate: bool = False
+    authorize: bool = False
+
+
 class ProxyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one proxy, by Apache's names where they have one. Times are seconds."""
 
