@@ -54,7 +54,7 @@ class Service:
             address_of=address_of,
         )
         handler = generic_handler(state, AccessGate(session, access).admit)
-        self._grpc = GrpcPort(handler, limits.largest_request)
+        self._grpc = GrpcPort(handler, limits)
 
     async def open(self, address: Address, moved: Callable[[int], None]) -> int:
         """Serve, and return the port; `moved` is called with it now and each time it changes.

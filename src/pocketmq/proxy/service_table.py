@@ -79,6 +79,14 @@ async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
     )
 
 
+def _grpc_code(code: "d.Code") -> grpc.StatusCode:
+    """Return gRPC's own code of a stream that ends with an error."""
+    if code == d.Code.TOO_MANY_REQUESTS:
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    refused = code < d.Code.INTERNAL_ERROR
+    return grpc.StatusCode.INVALID_ARGUMENT if refused else grpc.StatusCode.INTERNAL
+
+
 class _Calls:
     """The calls of one method, from bytes to responses."""
 
@@ -118,9 +126,11 @@ class _Calls:
     async def telemetry(self, commands: AsyncIterator[bytes], context: _Context) -> None:
         try:
             caller = self._caller(context)
-            await clients.telemetry(
-                self._state, caller, self._admitted(caller, commands), context.write
-            )
+            most = self._state.limits.telemetry_per_client
+            with self._state.clients.streaming(caller.client_id, most):
+                await clients.telemetry(
+                    self._state, caller, self._admitted(caller, commands), context.write
+                )
         except (CallRefused, MQError) as error:
             code = error.code if isinstance(error, CallRefused) else d.Code.INTERNAL_ERROR
             if code in (d.Code.UNAUTHORIZED, d.Code.CLIENT_ID_REQUIRED):
@@ -128,11 +138,7 @@ class _Calls:
                 return
             text = error.message if isinstance(error, CallRefused) else str(error)
             # Not `abort`, whose exception and call would keep each other until a collection.
-            context.set_code(
-                grpc.StatusCode.INVALID_ARGUMENT
-                if code < d.Code.INTERNAL_ERROR
-                else grpc.StatusCode.INTERNAL
-            )
+            context.set_code(_grpc_code(code))
             context.set_details(f"process client telemetryCommand failed. {text}")
 
     async def _admitted(
