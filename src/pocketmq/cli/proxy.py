@@ -111,7 +111,7 @@ def command(
         self_signed=Path(tls.kept) if tls.kept else None,
     )
     inherited = [socket.socket(fileno=int(each)) for each in sockets.split(",") if each]
-    loops.run(_serve(proxy, log, 0 if with_parent else None, inherited), "asyncio")
+    loops.run(_serve(proxy, log, 0 if with_parent else None, inherited))
 
 
 def _tls(entry: Entry, mode: TlsMode, cert: str, key: str, *, inherited: bool) -> ProxyTls:
