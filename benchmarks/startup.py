@@ -65,6 +65,7 @@ def main() -> None:
     with TemporaryDirectory() as directory:
         for title, options in (
             ("1 broker, in memory", ()),
+            ("1 broker, gRPC port", ("--grpc", "0")),
             ("1 broker, on disk", ("--data", directory)),
             ("4 brokers, in memory", ("--brokers", "4")),
         ):

@@ -1,4 +1,4 @@
-"""Apache's gRPC clients for Go and Node: fetched once into a cache, with our programs that use them.
+"""Apache's gRPC clients for Go, Node and Rust: fetched once into a cache, with our programs for them.
 
 A directory of the cache has the contents of its files in its name, and gets it when it is whole, so
 a run that was cut short leaves none.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
-GO, NODE = HERE / "go_grpc", HERE / "node_grpc"
+GO, NODE, RUST = HERE / "go_grpc", HERE / "node_grpc", HERE / "rust_grpc"
 
 
 def go_program() -> list[str]:
@@ -36,9 +36,23 @@ def node_program() -> list[str]:
     return ["node", str(_made("node", NODE, install) / "client.js")]
 
 
+def rust_program() -> list[str]:
+    """Return the command that runs the Rust program, built now if it is not there.
+
+    The packages are compiled once for all versions of the program: that takes minutes.
+    """
+
+    def build(place: Path) -> None:
+        target = place.parents[1] / "target"
+        _run(["cargo", "build", "--locked", "--quiet", "--target-dir", str(target)], RUST)
+        shutil.copy(target / "debug" / "official-client", place)
+
+    return [str(_made("rust", RUST, build) / "official-client")]
+
+
 def _made(kind: str, source: Path, make: Callable[[Path], None]) -> Path:
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketmq" / kind
-    files = sorted(each for each in source.iterdir() if each.is_file())
+    files = sorted(each for each in source.rglob("*") if each.is_file())
     content = hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
     place = caches / f"grpc-{content}"
     if place.is_dir():

@@ -257,7 +257,7 @@ async def test_a_server_closes_while_somebody_is_at_the_door(made: Certificates)
     async with serving(owner, tls=made.serving()) as (server, address):
         async with Raw(address) as silent, Raw(address) as hesitating:
             await hesitating.send(b"\x16\x03\x01\x02\x00\x01")
-            await until(lambda: len(server._arriving) == 2, "both to arrive")
+            await until(lambda: len(server._arrivals) == 2, "both to arrive")
             await server.close(0.2)
             assert await silent.read() == b""
             # What it said was not read, on some loops: closing a socket resets it then.

@@ -14,9 +14,8 @@ from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.protocol.requests.pop import POLLING_INFO
-from pocketmq.proxy.access import ProxyAccess
 from pocketmq.proxy.server import Proxy
-from pocketmq.proxy.translation.limits import ProxyLimits
+from pocketmq.proxy.translation.limits import ProxyAccess, ProxyLimits
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import POOL, SERVICE

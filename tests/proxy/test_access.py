@@ -20,8 +20,8 @@ from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.errors import CannotStart, InvalidInput
 from pocketmq.net import ServerTls, TlsMode
 from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
-from pocketmq.proxy.access import ProxyAccess
 from pocketmq.proxy.server import Proxy
+from pocketmq.proxy.translation.limits import ProxyAccess
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import SERVICE
@@ -208,6 +208,7 @@ async def test_disabled_tls_leaves_the_port_to_grpc() -> None:
 async def test_calls_on_the_port_inside_are_refused() -> None:
     """It is on loopback, where any process of this machine finds it."""
     async with serving() as served:
+        assert code(await served.peer.send("normal", b"x")) == "OK"
         front = served.proxy._front
         assert front is not None
         address = str(front._inside)

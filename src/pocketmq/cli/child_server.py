@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import os
+import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pocketmq.errors import CannotStart
 
@@ -29,11 +30,19 @@ class ChildServer:
         self._secrets = dict(secrets or {})
         self._process: Process | None = None
         self._watching: asyncio.Task[None] | None = None
+        self.on_exit: Callable[[], None] = lambda: None
+        """Called when it has exited without being stopped."""
 
-    async def start(self, namesrv: str) -> str:
-        """Start it and return its address. Raises `CannotStart`; the child logs the reason."""
+    async def start(self, namesrv: str, sockets: Sequence[socket.socket] = ()) -> str:
+        """Start it and return its address; it may inherit sockets that listen.
+
+        Raises `CannotStart`; the child logs the reason.
+        """
+        numbers = [each.fileno() for each in sockets]
+        inherited = ("--sockets", ",".join(map(str, numbers))) if numbers else ()
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pocketmq.cli", *self._arguments, "-n", namesrv),
+            *(sys.executable, "-m", "pocketmq.cli", *self._arguments, "-n", namesrv, *inherited),
+            pass_fds=numbers,
             stdin=PIPE,
             stdout=PIPE,
             start_new_session=True,  # Ctrl-C goes to the parent alone; uvloop knows no groups
@@ -43,6 +52,7 @@ class ChildServer:
         try:
             line = await asyncio.wait_for(self._process.stdout.readline(), _PATIENCE)
         except TimeoutError:
+            self.kill_now()
             raise CannotStart(f"the {self._part}", f"not ready after {_PATIENCE:.0f} s") from None
         word, _, address = line.decode().strip().partition(" ")
         if word != "ready":
@@ -73,3 +83,4 @@ class ChildServer:
     async def _watch(self, process: Process) -> None:
         code = await process.wait()
         logger.warning("%s process exited unexpectedly: code=%d", self._part, code)
+        self.on_exit()

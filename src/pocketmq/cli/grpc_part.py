@@ -1,12 +1,18 @@
-"""The gRPC service of `pocketmq up`: a proxy in a process of its own, as the cluster's client."""
+"""The gRPC service of `pocketmq up`: a proxy in a process of its own, as the cluster's client.
+
+The process starts with the first client. Without TLS gRPC's library has the port itself, cannot
+inherit one, and starts with the cluster.
+"""
 
 import logging
 import socket
+from functools import partial
 from typing import Self
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.child_server import ChildServer
 from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
+from pocketmq.cli.waiting_port import WaitingPort
 from pocketmq.embedded.grpc_service import (
     MISSING,
     grpc_installed,
@@ -16,6 +22,7 @@ from pocketmq.embedded.grpc_service import (
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart
+from pocketmq.net import TlsMode
 from pocketmq.net.address import Address, parse_address
 
 logger = logging.getLogger("pocketmq.cluster")
@@ -29,6 +36,7 @@ class GrpcPart:
         self._port = port
         self._settings = settings
         self._child: ChildServer | None = None
+        self._waiting: WaitingPort | None = None
 
     @classmethod
     def chosen(cls, host: str, port: int | None, settings: ClusterSettings) -> Self | None:
@@ -46,7 +54,10 @@ class GrpcPart:
         return cls(host, port, settings)
 
     async def start(self, supervisor: Supervisor) -> str:
-        """Start it in front of a cluster that serves, and return its address."""
+        """Listen in front of a cluster that serves, and return the address.
+
+        Raises `ListenFailed`, `CannotStart`.
+        """
         options = supervisor.own_options
         assert options is not None
         config = BrokerConfig.from_properties(self._settings.config)
@@ -62,13 +73,22 @@ class GrpcPart:
         if options.credentials is not None:
             secrets["POCKETMQ_ACCESS_KEY"] = options.credentials.access_key
             secrets["POCKETMQ_SECRET_KEY"] = options.credentials.secret_key
-        self._child = ChildServer("proxy", "proxy", *arguments, secrets=secrets)
-        listening = parse_address(await self._child.start(options.name_servers))
+        self._child = child = ChildServer("proxy", "proxy", *arguments, secrets=secrets)
+        if tls.serve is not None and tls.serve.mode is TlsMode.DISABLED:
+            listening = parse_address(await child.start(options.name_servers))
+        else:
+            self._waiting = waiting = WaitingPort(
+                "proxy", partial(child.start, options.name_servers)
+            )
+            child.on_exit = waiting.wait
+            listening = await waiting.open(self._host, self._port)
         # What clients can connect to, where it listens on every interface.
         return str(Address(parse_address(supervisor.address).host, listening.port))
 
     async def stop(self) -> None:
         """Stop it; does nothing before `start` or a second time."""
+        if self._waiting is not None:
+            await self._waiting.close()
         if self._child is not None:
             await self._child.stop()
 

@@ -1,6 +1,7 @@
 """`pocketmq proxy`: RocketMQ 5's gRPC service; alone, or as a child of `pocketmq up`."""
 
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,9 @@ from pocketmq.cli import server_options as servers
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.embedded.child import die_with_parent
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.grpc_service import MISSING, grpc_installed
+from pocketmq.embedded.process_traits import die_with_parent
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 from pocketmq.net import ServerTls, Tls, TlsMode, loops
@@ -65,6 +66,7 @@ class ProxyTls(msgspec.Struct, frozen=True, kw_only=True):
     help="Whether clients may or must use TLS; enforcing needs --serve-cert.",
 )
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
+@click.option("--sockets", default="", hidden=True, help="Sockets of the parent that listen.")
 @entry_options
 @servers.logging_options
 def command(
@@ -77,6 +79,7 @@ def command(
     serve_key: str,
     serve_tls: str,
     with_parent: bool,
+    sockets: str,
     **given: Any,
 ) -> None:
     """Serve RocketMQ 5's gRPC clients in front of a cluster, PocketMQ's or Apache's.
@@ -88,8 +91,8 @@ def command(
     if not grpc_installed():
         raise CannotStart("the proxy", MISSING)
     from pocketmq.client.options import ClientOptions
-    from pocketmq.proxy.access import ProxyAccess
     from pocketmq.proxy.server import Proxy
+    from pocketmq.proxy.translation.limits import ProxyAccess
 
     log = set_up_logging(servers.log_settings(given))
     if with_parent:
@@ -107,7 +110,8 @@ def command(
         tls=tls.serve,
         self_signed=Path(tls.kept) if tls.kept else None,
     )
-    loops.run(_serve(proxy, log, 0 if with_parent else None), "asyncio")
+    inherited = [socket.socket(fileno=int(each)) for each in sockets.split(",") if each]
+    loops.run(_serve(proxy, log, 0 if with_parent else None, inherited))
 
 
 def _tls(entry: Entry, mode: TlsMode, cert: str, key: str, *, inherited: bool) -> ProxyTls:
@@ -122,11 +126,13 @@ def _tls(entry: Entry, mode: TlsMode, cert: str, key: str, *, inherited: bool) -
     return ProxyTls(serve=serve, reach=entry.tls)
 
 
-async def _serve(proxy: "Proxy", log: StderrLines, lifeline: int | None) -> None:
+async def _serve(
+    proxy: "Proxy", log: StderrLines, lifeline: int | None, sockets: list[socket.socket]
+) -> None:
     from pocketmq.embedded.stopping import serve_until_asked
 
     async def start() -> str:
-        return (await proxy.start()).address
+        return (await proxy.start(sockets)).address
 
     await serve_until_asked(
         start,

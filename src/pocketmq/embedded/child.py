@@ -9,42 +9,19 @@ everywhere the child's standard input, which only the parent holds open, reaches
 """
 
 import os
-import signal
 import sys
 from pathlib import Path
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded import broker_runner
+from pocketmq.embedded.process_traits import die_with_parent, name_process
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
 from pocketmq.net import loops
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15
 _STDIN, _STDOUT = 0, 1
-
-
-def die_with_parent() -> None:
-    """Ask Linux for SIGTERM once the thread that started this process has ended."""
-    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
-
-
-def name_process(name: str) -> None:
-    """Show a name, of which 15 bytes count, in Linux's list of processes."""
-    _prctl(_PR_SET_NAME, name.encode())
-
-
-def _prctl(option: int, value: int | bytes) -> None:
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    try:
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (OSError, AttributeError):  # a C library without it: nothing depends on it alone
-        return
 
 
 def run() -> int:

@@ -34,8 +34,8 @@ class GrpcService:
         """Listen on a port, 0 for any free one. Raises `CannotStart`."""
         if not grpc_installed():
             raise CannotStart("the proxy", MISSING)
-        from pocketmq.proxy.access import ProxyAccess
         from pocketmq.proxy.server import Proxy
+        from pocketmq.proxy.translation.limits import ProxyAccess
 
         options = self._supervisor.own_options
         assert options is not None

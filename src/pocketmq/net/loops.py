@@ -2,9 +2,8 @@
 
 Servers on the command line and brokers in their own processes use uvloop by default, so does
 `pocketmq bench`. Blocking clients use asyncio's loop: they may end with connections open, which
-uvloop reports; so do the parts that other libraries serve (the dashboard, the gRPC proxy). An
-application's own loop is its own choice. `POCKETMQ_LOOP` in the environment chooses for all:
-`asyncio` or `uvloop`.
+uvloop reports; so does the dashboard, which another library serves. An application's own loop is
+its own choice. `POCKETMQ_LOOP` in the environment chooses for all: `asyncio` or `uvloop`.
 """
 
 import asyncio

@@ -8,11 +8,12 @@ from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
+from pocketmq.net.arrivals import Arrivals
 from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.connection import Connection
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.inbox import Owner
-from pocketmq.net.limits import Limits, for_connections
+from pocketmq.net.limits import Limits
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.shared import OpenConnections, Shared
@@ -32,10 +33,11 @@ class Server:
             self.limits, MemoryBudget(self.limits.memory, self.limits.frame_stall)
         )
         self._listeners: list[Listener] = []
-        self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet open
         self._handshake: Handshake | None = None
         self._closed = False
-        self._full = False
+        self._arrivals = Arrivals(
+            self._welcome, self.connections.__len__, self.limits.connections, logger
+        )
 
     def guard(self, handshake: Handshake | None) -> None:
         """Let new connections pass a handshake first: TLS, load balancers."""
@@ -61,7 +63,7 @@ class Server:
             sockets = await bind(host, port, self.limits.backlog)
         except (OSError, UnicodeError) as error:
             raise ListenFailed(str(Address(host, port)), reason_of(error)) from error
-        listener = Listener(sockets, self._take, loop)
+        listener = Listener(sockets, self._arrivals.take, loop)
         self._listeners.append(listener)
         return listener.address
 
@@ -75,29 +77,10 @@ class Server:
         """Stop listening and close everything; queued answers may leave for `grace` seconds."""
         self._closed = True
         self.stop_listening()
-        if arriving := set(self._arriving):
-            if self._handshake is not None:  # it waits long for the first byte of a silent peer
-                await asyncio.sleep(0)  # one that has not begun could not close its socket
-                for task in arriving:
-                    task.cancel()
-            await asyncio.wait(arriving)
+        # A handshake waits long for the first byte of a silent peer.
+        await self._arrivals.end(cancel=self._handshake is not None)
         await self.connections.close(grace)
         self._shared.close()
-
-    def _take(self, peer: socket.socket) -> None:
-        """Accept a socket, or close it when there are too many."""
-        allowed = for_connections(self.limits.connections)
-        if len(self.connections) + len(self._arriving) >= allowed:
-            if not self._full:  # one line, not one for each connection
-                logger.warning(
-                    "connection limit reached: %d open; closing further connections", allowed
-                )
-            self._full = True
-            peer.close()
-            return
-        task = asyncio.create_task(self._welcome(peer))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, peer: socket.socket) -> None:
         """Make a connection of a socket."""
@@ -148,7 +131,7 @@ class Server:
         """Remove a connection."""
         if connection in self.connections:
             self.connections.discard(connection)
-            self._full = False
+            self._arrivals.one_left()
             self._owner.connection_closed(connection, cause)
 
 

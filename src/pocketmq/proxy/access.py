@@ -5,8 +5,6 @@ The proxy itself talks to the brokers as a super user, so nothing may pass that 
 
 from typing import Any
 
-import msgspec
-
 from pocketmq.broker.access.needs import Need
 from pocketmq.broker.access.rules import SubjectRules, decide
 from pocketmq.broker.access.users import UserStatus, UserType, compiled, subject_of
@@ -17,6 +15,7 @@ from pocketmq.protocol.requests.access import AUTH_GET_ACL, AUTH_GET_USER, Acl, 
 from pocketmq.proxy.cached_cluster import Cached
 from pocketmq.proxy.translation.authorization import needs_of, read_signature, unauthorized
 from pocketmq.proxy.translation.caller import Caller
+from pocketmq.proxy.translation.limits import ProxyAccess
 
 _NONE_SUCH = frozenset(
     {
@@ -25,13 +24,6 @@ _NONE_SUCH = frozenset(
         int(ResponseCode.POLICY_NOT_EXIST),
     }
 )
-
-
-class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """What a proxy demands of its clients; the cluster's own set-up should be the same."""
-
-    authenticate: bool = False
-    authorize: bool = False
 
 
 class AccessGate:

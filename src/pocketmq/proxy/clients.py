@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 
 from pocketmq.client.calls import ClientKind
@@ -13,6 +15,7 @@ from pocketmq.errors import MQError
 from pocketmq.model import ConsumeType, Subscription
 from pocketmq.proxy.members import GrpcConsumer, GrpcProducer, PendingAnswers
 from pocketmq.proxy.telemetry_stream import TelemetryStream
+from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
@@ -111,6 +114,7 @@ class Clients:
         self._random = random
         self._by_id: dict[str, GrpcClient] = {}
         self._starting: dict[str, asyncio.Lock] = {}
+        self._streams: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -125,6 +129,20 @@ class Clients:
         if client is not None:
             client.last_seen = asyncio.get_running_loop().time()
         return client
+
+    @contextmanager
+    def streaming(self, client_id: str, most: int) -> Iterator[None]:
+        """Count a Telemetry stream of a client while it is open; raises `CallRefused`."""
+        if self._streams[client_id] >= most:
+            text = f"the client has {most} Telemetry streams; close one first"
+            raise CallRefused(d.Code.TOO_MANY_REQUESTS, text)
+        self._streams[client_id] += 1
+        try:
+            yield
+        finally:
+            self._streams[client_id] -= 1
+            if not self._streams[client_id]:
+                del self._streams[client_id]
 
     async def join(self, client_id: str, kind: ClientKind) -> GrpcClient:
         """Return a client, made if it is new; brokers list it as one of this kind.

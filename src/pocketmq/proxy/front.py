@@ -4,24 +4,26 @@ A port of gRPC's own is either TLS or plain. So gRPC listens inside, on loopback
 are relayed to it. It sees all of them come from this machine; `address_of` names the client behind
 each, from a table that no peer can write to. A call that did not come through the front has no
 address and is refused: the port inside is no way around TLS and client certificates.
+
+gRPC's library is large, so it is loaded for the first client: one that has sent a byte, not a
+probe of the port. Clients wait meanwhile. This file must not import it.
 """
 
 import asyncio
 import logging
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address, socket_name
+from pocketmq.net.arrivals import Arrivals
 from pocketmq.net.handshake import Handshake
-from pocketmq.net.limits import Limits, for_connections
+from pocketmq.net.limits import Limits
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.proxy.relay import RelaySide, join
-from pocketmq.proxy.translation.caller import peer_address
-from pocketmq.proxy.translation.refusals import CallRefused
-from pocketmq.proxy.wire import definition as d
 
 logger = logging.getLogger("pocketmq.proxy")
 
@@ -35,15 +37,20 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 class Front:
     """Accepts clients and relays them. Belongs to one event loop."""
 
-    def __init__(self, handshake: Handshake, limits: Limits) -> None:
+    def __init__(
+        self, handshake: Handshake, limits: Limits, started: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """Ask `started` before each client is relayed: it starts gRPC, or returns False."""
         self._handshake = handshake
         self._limits = limits
+        self._started = started
         self._inside = Address(INSIDE, 0)
         self._listener: Listener | None = None
-        self._arriving: set[asyncio.Task[None]] = set()
         self._open: set[RelaySide] = set()
         self._clients: dict[str, tuple[RelaySide, str]] = {}  # by the address that gRPC sees
-        self._full = False
+        self._arrivals = Arrivals(
+            self._welcome, self._clients.__len__, limits.connections, logger, files=_FILES
+        )
 
     def lead_to(self, inside: int) -> None:
         """Relay clients to a port inside from now on."""
@@ -58,19 +65,21 @@ class Front:
             sockets = await bind(host, port, self._limits.backlog)
         except (OSError, UnicodeError) as error:
             raise ListenFailed(str(Address(host, port)), reason_of(error)) from error
-        self._listener = Listener(sockets, self._take, asyncio.get_running_loop())
+        return self.listen_on(sockets)
+
+    def listen_on(self, sockets: list[socket.socket]) -> Address:
+        """Accept clients of sockets that listen already."""
+        loop = asyncio.get_running_loop()
+        self._listener = Listener(sockets, self._arrivals.take, loop)
         return self._listener.address
 
-    def address_of(self, peer: str) -> str:
-        """Return the address of the client behind a peer, which is named as gRPC does.
+    def address_of(self, peer: str) -> str | None:
+        """Return the address of the client behind a peer, `host:port` as gRPC sees it.
 
-        Raises `CallRefused` for one that did not come through the front.
+        None for one that did not come through the front.
         """
-        found = self._clients.get(peer_address(peer))
-        if found is None:
-            text = "the connection was not made to the proxy's own port"
-            raise CallRefused(d.Code.FORBIDDEN, text)
-        return found[1]
+        found = self._clients.get(peer)
+        return None if found is None else found[1]
 
     def stop_listening(self) -> None:
         """Accept no new clients; those that are there stay."""
@@ -81,10 +90,7 @@ class Front:
     async def close(self) -> None:
         """Close everything; what was to be written may leave for a short time."""
         self.stop_listening()
-        for task in self._arriving:
-            task.cancel()
-        if self._arriving:
-            await asyncio.wait(self._arriving)
+        await self._arrivals.end(cancel=True)
         leaving = list(self._open)
         for side in leaving:
             side.finish()
@@ -92,20 +98,6 @@ class Front:
             await asyncio.wait([side.gone for side in leaving], timeout=2 * self._limits.linger)
         for side in leaving:
             side.abort()
-
-    def _take(self, peer: socket.socket) -> None:
-        """Accept a socket, or close it when there are too many."""
-        allowed = for_connections(_FILES * self._limits.connections) // _FILES
-        if len(self._clients) + len(self._arriving) >= allowed:
-            if not self._full:  # one line, not one for each connection
-                text = "connection limit reached: %d open; closing further connections"
-                logger.warning(text, allowed)
-            self._full = True
-            peer.close()
-            return
-        task = asyncio.create_task(self._welcome(peer))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, peer: socket.socket) -> None:
         """Relay a client, once it has shown what it speaks."""
@@ -120,6 +112,9 @@ class Front:
                 tls = {"ssl": context, "ssl_handshake_timeout": self._limits.handshake}
                 tls["ssl_shutdown_timeout"] = self._limits.linger
             await loop.connect_accepted_socket(lambda: outer, peer, **tls)
+            if not await self._started():
+                _drop(peer, outer)
+                return
             async with asyncio.timeout(self._limits.connect):
                 await loop.create_connection(lambda: inner, *self._inside)
         except (OSError, ConnectionLost) as error:  # closed by the peer, or refused
@@ -138,7 +133,7 @@ class Front:
         outer.gone.add_done_callback(lambda _: self._open.discard(outer))
 
         def forget(_: object) -> None:
-            self._full = False
+            self._arrivals.one_left()
             self._open.discard(inner)
             if self._clients.get(seen) == (inner, address):  # else the port is in use again
                 del self._clients[seen]

@@ -13,6 +13,7 @@ import grpc.aio
 
 from pocketmq.net.address import Address
 from pocketmq.proxy.health import ProxyHealth, add_health
+from pocketmq.proxy.translation.limits import ProxyLimits
 
 logger = logging.getLogger("pocketmq.proxy")
 
@@ -22,10 +23,11 @@ _RETRY = 1.0
 class GrpcPort:
     """A gRPC server on one address. Belongs to one event loop."""
 
-    def __init__(self, handler: grpc.GenericRpcHandler, largest_request: int) -> None:
+    def __init__(self, handler: grpc.GenericRpcHandler, limits: ProxyLimits) -> None:
         self._handler = handler
         self._options = [
-            ("grpc.max_receive_message_length", largest_request),
+            ("grpc.max_receive_message_length", limits.largest_request),
+            ("grpc.max_concurrent_streams", limits.streams_per_connection),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
         ]

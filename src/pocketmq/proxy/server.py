@@ -1,38 +1,36 @@
-"""A running proxy: its ports, its client session, its timers."""
+"""A running proxy: its port and its client session; the service behind it starts with a client.
 
+Must not import gRPC's library: `service` does, when it is needed.
+"""
+
+import asyncio
 import logging
+import socket
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from pocketmq.client.clock import Clock, SystemClock, new_random
+from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.client.tasks import Tasks
 from pocketmq.errors import CannotStart, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
 from pocketmq.net.self_signed import SelfSigned
 from pocketmq.net.tls import ServerTls
-from pocketmq.proxy.access import AccessGate, ProxyAccess
-from pocketmq.proxy.cached_cluster import CachedCluster
-from pocketmq.proxy.clients import Clients
 from pocketmq.proxy.front import INSIDE, Front
-from pocketmq.proxy.grpc_port import GrpcPort
+from pocketmq.proxy.late_start import LateStart
 from pocketmq.proxy.port_tls import port_tls
-from pocketmq.proxy.renewals import Renewals
-from pocketmq.proxy.service_table import generic_handler
-from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.target_queues import TargetQueues
-from pocketmq.proxy.translation.caller import peer_address
-from pocketmq.proxy.translation.limits import ProxyLimits
+from pocketmq.proxy.translation.limits import ProxyAccess, ProxyLimits
+
+if TYPE_CHECKING:
+    from pocketmq.proxy.service import Service
 
 logger = logging.getLogger("pocketmq.proxy")
 
 DEFAULT_PORT = 8081
 _ANY_INSIDE = Address(INSIDE, 0)
-_STOP_GRACE = 1.0
-_SWEEP = 5.0
 
 
 class Proxy:
@@ -41,6 +39,9 @@ class Proxy:
     `options` say how to reach the cluster; with access control, as which super user. Port 0 is any
     free one. Clients may use TLS or not, unless `tls` says otherwise; without it the certificate is
     self-signed, and kept in the file `self_signed` if there is one.
+
+    gRPC's library is loaded with the first client. If TLS is disabled, that library has the port
+    itself and is loaded at the start.
     """
 
     def __init__(
@@ -66,30 +67,33 @@ class Proxy:
         self._clock = clock or SystemClock()
         self._lease: Lease | None = None
         self._front: Front | None = None
-        self._grpc: GrpcPort | None = None
-        self._clients: Clients | None = None
-        self._tasks: Tasks | None = None
-        self._renewals: Renewals | None = None
+        self._service: Service | None = None
+        self._late: LateStart | None = None
         self.address = ""
         """Where it listens, once it is started."""
 
-    async def start(self) -> Self:
-        """Reach the cluster and listen. Raises `CannotStart`, `NameServersUnreachable`."""
+    async def start(self, sockets: list[socket.socket] | None = None) -> Self:
+        """Reach the cluster and listen, on sockets of another process if there are any.
+
+        Raises `CannotStart`, `NameServersUnreachable`.
+        """
         self._lease = await lease_session(self._options)
+        wanted = Address(self._host, self._port)
         try:
-            state = self._assemble(self._lease)
-            await self._listen(state)
+            if self._tls is None:
+                port = await self._serve(wanted, str, _nothing)
+            else:
+                port = (await self._listen(self._tls, wanted, sockets)).port
+        except (RuntimeError, ListenFailed) as error:
+            await self.stop()
+            reason = error.reason if isinstance(error, ListenFailed) else error
+            text = f"it cannot listen on {wanted}: {reason}"
+            raise CannotStart("the proxy", text) from error
         except BaseException:
             await self.stop()
             raise
-        tasks, limits = state.tasks, self._limits
-        period = limits.renew_interval
-        tasks.every(period, state.renewals.renew_due, "renewals", first_after=period)
-
-        async def sweep() -> None:
-            await state.clients.drop_expired(limits.client_expiry)
-
-        tasks.every(_SWEEP, sweep, "expiry of clients", first_after=_SWEEP)
+        self.address = str(Address(self._host, port))
+        logger.info("proxy listens: address=%s %s", self.address, _shown(self._tls))
         return self
 
     async def stop(self) -> None:
@@ -97,60 +101,56 @@ class Proxy:
         front, self._front = self._front, None
         if front is not None:
             front.stop_listening()
-        grpc, self._grpc = self._grpc, None
-        if grpc is not None:
-            await grpc.leave()
-            await grpc.close(_STOP_GRACE)
+        if self._late is not None:
+            await self._late.close()
+        service, self._service = self._service, None
+        if service is not None:
+            await service.end_calls()
         if front is not None:
             await front.close()
-        clients, self._clients = self._clients, None
-        if clients is not None:
-            await clients.close()
-        if self._renewals is not None:
-            await self._renewals.released()
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None:
-            await tasks.stop()
+        if service is not None:
+            await service.close()
         lease, self._lease = self._lease, None
         if lease is not None:
             await lease.release()
 
-    def _assemble(self, lease: Lease) -> ProxyState:
-        session, random = lease.session, new_random()
-        self._tasks = tasks = Tasks(f"{session.client_id}: proxy")
-        self._clients = clients = Clients(self._options, self._clock, random)
-        self._renewals = renewals = Renewals(session, tasks, self._limits, self._clock)
-        clients.on_gone = renewals.release
-        if self._tls is not None:
-            self._front = Front(Handshake(self._tls, (), self._network), self._network)
-        return ProxyState(
-            cluster=CachedCluster(session),
-            clients=clients,
-            renewals=renewals,
-            choice=TargetQueues(random),
-            tasks=tasks,
-            limits=self._limits,
-            clock=self._clock,
-            address_of=peer_address if self._front is None else self._front.address_of,
-        )
+    async def _listen(
+        self, tls: ServerTls | SelfSigned, wanted: Address, sockets: list[socket.socket] | None
+    ) -> Address:
+        """Accept clients; the first of them starts the service."""
 
-    async def _listen(self, state: ProxyState) -> None:
-        gate = AccessGate(state.cluster.session, self._access)
-        handler = generic_handler(state, gate.admit)
-        self._grpc = grpc = GrpcPort(handler, self._limits.largest_request)
-        wanted, front = Address(self._host, self._port), self._front
+        async def serve() -> None:
+            await self._serve(_ANY_INSIDE, front.address_of, front.lead_to)
+
+        self._late = LateStart(serve)
+        handshake = Handshake(tls, (), self._network)
+        self._front = front = Front(handshake, self._network, self._late.done)
+        return front.listen_on(sockets) if sockets else await front.listen(*wanted)
+
+    async def _serve(
+        self,
+        address: Address,
+        address_of: Callable[[str], str | None],
+        moved: Callable[[int], None],
+    ) -> int:
+        """Load gRPC's library, in a thread, and serve on an address of its own."""
+        assert self._lease is not None
+        session, kind = self._lease.session, await asyncio.to_thread(_service_class)
+        service = kind(session, self._limits, self._access, self._clock, address_of)
         try:
-            if front is None:
-                port = await grpc.open(wanted, _nothing)
-            else:
-                await grpc.open(_ANY_INSIDE, front.lead_to)
-                port = (await front.listen(*wanted)).port
-        except (RuntimeError, ListenFailed) as error:
-            reason = error.reason if isinstance(error, ListenFailed) else error
-            text = f"it cannot listen on {wanted}: {reason}"
-            raise CannotStart("the proxy", text) from error
-        self.address = str(Address(self._host, port))
-        logger.info("proxy listens: address=%s %s", self.address, _shown(self._tls))
+            port = await service.open(address, moved)
+        except BaseException:
+            await service.end_calls()
+            await service.close()
+            raise
+        self._service = service
+        return port
+
+
+def _service_class() -> "type[Service]":
+    from pocketmq.proxy.service import Service
+
+    return Service
 
 
 def _nothing(_: int) -> None:

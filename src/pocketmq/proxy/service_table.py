@@ -1,6 +1,6 @@
 """The service's methods: which function serves each, and how its errors become responses.
 
-Bridges gRPC and the calls; the only file besides `server` that uses grpcio.
+Bridges gRPC and the calls; with `grpc_port` and `health` all that uses grpcio.
 """
 
 import logging
@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from pocketmq.errors import MQError
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
 from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.translation.caller import Caller, read_caller
+from pocketmq.proxy.translation.caller import Caller, peer_address, read_caller
 from pocketmq.proxy.translation.refusals import CallRefused, status, status_of
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
@@ -79,6 +79,14 @@ async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
     )
 
 
+def _grpc_code(code: "d.Code") -> grpc.StatusCode:
+    """Return gRPC's own code of a stream that ends with an error."""
+    if code == d.Code.TOO_MANY_REQUESTS:
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    refused = code < d.Code.INTERNAL_ERROR
+    return grpc.StatusCode.INVALID_ARGUMENT if refused else grpc.StatusCode.INTERNAL
+
+
 class _Calls:
     """The calls of one method, from bytes to responses."""
 
@@ -118,9 +126,11 @@ class _Calls:
     async def telemetry(self, commands: AsyncIterator[bytes], context: _Context) -> None:
         try:
             caller = self._caller(context)
-            await clients.telemetry(
-                self._state, caller, self._admitted(caller, commands), context.write
-            )
+            most = self._state.limits.telemetry_per_client
+            with self._state.clients.streaming(caller.client_id, most):
+                await clients.telemetry(
+                    self._state, caller, self._admitted(caller, commands), context.write
+                )
         except (CallRefused, MQError) as error:
             code = error.code if isinstance(error, CallRefused) else d.Code.INTERNAL_ERROR
             if code in (d.Code.UNAUTHORIZED, d.Code.CLIENT_ID_REQUIRED):
@@ -128,11 +138,7 @@ class _Calls:
                 return
             text = error.message if isinstance(error, CallRefused) else str(error)
             # Not `abort`, whose exception and call would keep each other until a collection.
-            context.set_code(
-                grpc.StatusCode.INVALID_ARGUMENT
-                if code < d.Code.INTERNAL_ERROR
-                else grpc.StatusCode.INTERNAL
-            )
+            context.set_code(_grpc_code(code))
             context.set_details(f"process client telemetryCommand failed. {text}")
 
     async def _admitted(
@@ -157,5 +163,8 @@ class _Calls:
         return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
 
     def _caller(self, context: _Context) -> Caller:
-        address = self._state.address_of(context.peer())
+        address = self._state.address_of(peer_address(context.peer()))
+        if address is None:
+            text = "the connection was not made to the proxy's own port"
+            raise CallRefused(d.Code.FORBIDDEN, text)
         return read_caller(context.invocation_metadata() or (), address)

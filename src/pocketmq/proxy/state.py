@@ -23,5 +23,5 @@ class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Tasks
     limits: ProxyLimits
     clock: Clock
-    address_of: Callable[[str], str]
-    """Returns the address of a call's client, by gRPC's name of the peer; raises `CallRefused`."""
+    address_of: Callable[[str], str | None]
+    """Returns the address of a call's client, by that of its connection; None if it has none."""

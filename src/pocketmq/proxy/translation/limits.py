@@ -3,6 +3,13 @@
 import msgspec
 
 
+class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What a proxy demands of its clients; the cluster's own set-up should be the same."""
+
+    authenticate: bool = False
+    authorize: bool = False
+
+
 class ProxyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one proxy, by Apache's names where they have one. Times are seconds."""
 
@@ -26,6 +33,11 @@ class ProxyLimits(msgspec.Struct, frozen=True, kw_only=True):
     check_message_types: bool = True
     largest_request: int = 130 * 1024 * 1024
     """Bytes of one gRPC message."""
+    streams_per_connection: int = 1024
+    """Calls that one connection may have open; Apache's proxy has no such limit. A consumer has a
+    few for each topic and broker. gRPC clients let further calls wait; others are refused them."""
+    telemetry_per_client: int = 16
+    """Telemetry streams of one client id; Apache's clients open one for each address."""
     client_expiry: float = 120.0
     """Seconds without a heartbeat until a client counts as gone."""
     renew_ahead: float = 10.0
