@@ -170,13 +170,26 @@ pub fn unescape(from: Text<'_>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Return where the unique key stands in properties, and the code of the tag; None if they ask for
-/// more than to be stored, or have no key that can stand in an answer as it is.
-pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
-    let (mut key, mut tags) = (None, None);
+/// What the properties of a plain send say.
+pub struct Asked {
+    /// Where the unique key stands.
+    pub key: Range<usize>,
+    /// The code of the tag.
+    pub tag: i64,
+    /// The delay level, 0 for none.
+    pub level: usize,
+}
+
+/// Read what properties say; None if they ask for more than to be stored or to wait at one of so
+/// many delay levels, or have no key that can stand in an answer as it is.
+pub fn look_at(text: &[u8], levels: usize) -> Option<Asked> {
+    let (mut key, mut tags, mut delay) = (None, None, None);
     for (at, byte) in text.iter().enumerate() {
         let rest = &text[at..];
         match byte {
+            b'D' if rest.starts_with(b"DELAY\x01") && delay.is_none() => {
+                delay = Some((at, at + 6));
+            }
             b'D' if rest.starts_with(b"DEL") => return None,
             b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
             b'P' if rest.starts_with(b"POP_CK\x01") => return None,
@@ -201,7 +214,51 @@ pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
             java_hash(value.as_bytes()).into()
         }
     };
-    Some((key, tag))
+    let level = match delay {
+        None => 0,
+        Some(found) => {
+            let level = level_of(&text[value_at(text, found)?])?;
+            (level <= levels && comes_back(text)).then_some(level)?
+        }
+    };
+    Some(Asked { key, tag, level })
+}
+
+/// Read a delay level as it is usually written: digits, and no zero before them.
+fn level_of(value: &[u8]) -> Option<usize> {
+    match value {
+        [b'1'..=b'9'] => Some(usize::from(value[0] - b'0')),
+        [b'1'..=b'9', b'0'..=b'9'] => {
+            Some(usize::from(value[0] - b'0') * 10 + usize::from(value[1] - b'0'))
+        }
+        _ => None,
+    }
+}
+
+/// Properties that are compared with each other; more are left to the general path.
+const MOST_NAMES: usize = 32;
+
+/// Return whether properties that are read and written again stay the same: each has a name and a
+/// value, and no name comes twice. Neither must they have what a delayed message gets.
+pub fn comes_back(text: &[u8]) -> bool {
+    let Some(text) = text.strip_suffix(b"\x02") else {
+        return false;
+    };
+    let names = |text| {
+        <[u8]>::split(text, |byte| *byte == 2).map(|piece| {
+            let mut parts = piece.split(|byte| *byte == 1);
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some(name), Some(value), None) if !value.is_empty() => name,
+                _ => b"",
+            }
+        })
+    };
+    names(text).enumerate().all(|(at, name)| {
+        at < MOST_NAMES
+            && !name.is_empty()
+            && !matches!(name, b"REAL_TOPIC" | b"REAL_QID")
+            && !names(text).take(at).any(|before| before == name)
+    })
 }
 
 /// Return where the value of a property stands; None if the name is the end of another one.

@@ -26,7 +26,17 @@ from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.appending import Run
 from tests.broker.running import send_fields
-from tests.native.halves import HOST, Half, both, entry, requests, send_request, split
+from tests.native.halves import (
+    HOST,
+    Half,
+    Still,
+    both,
+    delayed_request,
+    entry,
+    requests,
+    send_request,
+    split,
+)
 
 core = pytest.importorskip("pocketmq_core")
 
@@ -42,6 +52,7 @@ def test_any_requests_have_the_same_outcome(
     frames: list[bytes], cuts: list[int], metrics: bool, segment: int
 ) -> None:
     warm = [send_request(queue) for queue in range(4)]
+    warm += [delayed_request(level) for level in ("1", "9", "18")]
     reads = [*warm, *split(b"".join(frames), cuts)]
     asyncio.run(
         both(reads, metrics=metrics, segment=segment, ordered=len(frames) <= 8 and not cuts)
@@ -106,6 +117,38 @@ async def test_a_batch_takes_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
         await half.read(send_request(0) + batch + batch + send_request(0))
         assert handed == ([] if lane else [320, 310, 320, 320, 310])
         assert half.state.traffic.messages_in == 2 + 10 + 22
+        outcomes.append(half.outcome())
+        half.close()
+    assert outcomes[0] == outcomes[1]
+
+
+async def test_delayed_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    received = Dispatcher.requests_received
+
+    def spy(self: Dispatcher, connection: Connection, requests: list[Command]) -> None:
+        handed.extend(request.opaque for request in requests)
+        received(self, connection, requests)
+
+    monkeypatch.setattr(Dispatcher, "requests_received", spy)
+    levels = ["3", "1", "18", "3", "19", "03"]
+    frames = [delayed_request(level, number) for number, level in enumerate(levels)]
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=False, segment=1 << 20)
+        await half.read(send_request(0, 9))
+        for frame in frames[:3]:  # the queues of these levels are not there yet
+            await half.read(frame)
+        handed.clear()
+        await half.read(frames[0])
+        await half.read(b"".join(frames[:4]) + send_request(0, 9))
+        for frame in frames[4:]:  # a level that there is not, one that is written in an odd way
+            await half.read(frame)
+        assert handed == ([4, 5] if lane else [0, 0, 1, 2, 3, 9, 4, 5])
+        queue = half.state.store.queue("SCHEDULE_TOPIC_XXXX", 2)
+        assert queue is not None
+        assert queue.tags(0, 9) == [Still().now_ms() + 10_000] * 5
+        assert half.delays._alarm.is_set
         outcomes.append(half.outcome())
         half.close()
     assert outcomes[0] == outcomes[1]
