@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::frames::frame_at;
 use crate::lane_records::{Burst, Forms, Place, Queue, Run};
-use crate::plain_send::{comes_back, read_send, Send, SEND_BATCH};
+use crate::plain_send::{comes_back, read_send, Send, Way, SEND_BATCH};
 
 const TOPIC_LIMIT: usize = 127;
 const QUEUES_LIMIT: i32 = 1 << 16;
@@ -34,8 +34,9 @@ struct Topic {
     targets: Vec<Option<usize>>,
 }
 
-/// The delay levels of a broker: how long each is, and what returns the queue of one.
-type Delays = (Vec<i64>, Py<PyAny>);
+/// Where messages may go first: how long each delay level is, whether to the half messages, and what
+/// returns the queue of a level, or that of the half messages for 0.
+type Elsewhere = (Vec<i64>, bool, Py<PyAny>);
 
 /// Takes bursts of plain sends for one broker; it forgets its queues when topics change.
 #[pyclass(module = "pocketmq_core")]
@@ -44,33 +45,32 @@ pub(crate) struct SendLane {
     max_body: usize,
     topics: HashMap<Box<[u8]>, Topic>,
     targets: Vec<Target>,
-    /// The queues of delay levels, from the first on, as they are used.
-    delayed: Vec<Option<usize>>,
-    delay_queue: Option<Py<PyAny>>,
+    /// The queue of half messages, and those of delay levels from the first on, as they are used.
+    elsewhere: Vec<Option<usize>>,
+    find_elsewhere: Option<Py<PyAny>>,
     burst: u64,
 }
 
 #[pymethods]
 impl SendLane {
-    /// Take what all messages get, an answer's text around its five values, and the delay levels:
-    /// how long messages wait at each, and what returns its queue or None. Without them, or if what
-    /// all messages get is unusual, delayed messages are not taken.
+    /// Take what all messages get, an answer's text around its five values, and where messages may
+    /// go first. Without that, or if what all messages get is unusual, such messages are not taken.
     #[new]
-    #[pyo3(signature = (stamp, store_host, answer, max_body, delays=None))]
+    #[pyo3(signature = (stamp, store_host, answer, max_body, elsewhere=None))]
     fn new(
         stamp: &[u8],
         store_host: &[u8],
         answer: Vec<Vec<u8>>,
         max_body: usize,
-        delays: Option<Delays>,
+        elsewhere: Option<Elsewhere>,
     ) -> PyResult<Self> {
         let store_host = store_host.try_into().map_err(refuse)?;
         let answer = answer
             .try_into()
             .map_err(|_| PyValueError::new_err("an answer has six parts"))?;
-        let (delays_ms, delay_queue) = match delays {
-            Some((delays_ms, queue)) if comes_back(stamp) => (delays_ms, Some(queue)),
-            _ => (Vec::new(), None),
+        let (delays_ms, halves, find_elsewhere) = match elsewhere {
+            Some((delays_ms, halves, find)) if comes_back(stamp) => (delays_ms, halves, Some(find)),
+            _ => (Vec::new(), false, None),
         };
         Ok(Self {
             forms: Forms {
@@ -78,12 +78,13 @@ impl SendLane {
                 store_host,
                 answer,
                 delays_ms,
+                halves,
             },
             max_body,
             topics: HashMap::new(),
             targets: Vec::new(),
-            delayed: Vec::new(),
-            delay_queue,
+            elsewhere: Vec::new(),
+            find_elsewhere,
             burst: 0,
         })
     }
@@ -92,7 +93,7 @@ impl SendLane {
     fn clear(&mut self) {
         self.topics.clear();
         self.targets.clear();
-        self.delayed.clear();
+        self.elsewhere.clear();
     }
 
     /// Take the plain sends, or the batch, at a position of a read, as long as the log has room.
@@ -142,12 +143,11 @@ impl SendLane {
             let Some(index) = self.target(&send, targets, version)? else {
                 break;
             };
-            let Some(level) = burst.read(&self.forms, &send) else {
-                break;
-            };
-            let goes_to = match level {
-                0 => Some(index),
-                _ => self.delayed(py, level)?,
+            let goes_to = match burst.read(&self.forms, &send) {
+                None => None,
+                Some(Way::Plain) => Some(index),
+                Some(Way::Half) => self.elsewhere(py, 0)?,
+                Some(Way::Delayed(level)) => self.elsewhere(py, level)?,
             };
             let Some(goes_to) = goes_to else {
                 break;
@@ -236,21 +236,22 @@ impl SendLane {
         Ok(Some(index))
     }
 
-    /// Return the queue of a delay level, if there is one; it is looked up again in each burst.
-    fn delayed(&mut self, py: Python<'_>, level: usize) -> PyResult<Option<usize>> {
-        if self.delayed.len() < level {
-            self.delayed.resize(level, None);
+    /// Return the queue of a delay level, or of half messages for 0, if there is one; it is looked up
+    /// again in each burst.
+    fn elsewhere(&mut self, py: Python<'_>, level: usize) -> PyResult<Option<usize>> {
+        if self.elsewhere.len() <= level {
+            self.elsewhere.resize(level + 1, None);
         }
-        let known = self.delayed[level - 1];
+        let known = self.elsewhere[level];
         if let Some(index) = known {
             if self.targets[index].burst == self.burst {
                 return Ok(Some(index));
             }
         }
-        let Some(queue) = &self.delay_queue else {
+        let Some(find) = &self.find_elsewhere else {
             return Ok(None);
         };
-        let queue = queue.call1(py, (level,))?;
+        let queue = find.call1(py, (level,))?;
         if queue.is_none(py) {
             return Ok(None);
         }
@@ -265,7 +266,7 @@ impl SendLane {
             burst: 0,
             run: 0,
         });
-        self.delayed[level - 1] = Some(index);
+        self.elsewhere[level] = Some(index);
         Ok(Some(index))
     }
 

@@ -1,7 +1,7 @@
 //! What a burst of plain sends becomes: records of the log, entries of queues, answers. No Python.
 
 use crate::batch_records::{pack_entries, Mould, Shared};
-use crate::plain_send::{comes_back, look_at, unescape, Asked, Send, SEND};
+use crate::plain_send::{comes_back, look_at, unescape, Asked, Send, Way, SEND};
 use crate::wire::{checksum, push_decimal, push_hex, BODY_AT, LARGEST_TEXT, MAGIC_V1, SECTOR};
 
 const HOST_BITS: i32 = 0x30;
@@ -14,8 +14,10 @@ pub struct Forms {
     pub store_host: [u8; 8],
     /// What stands before, between and after the values of an answer.
     pub answer: [Vec<u8>; 6],
-    /// How long messages wait at each delay level, in milliseconds; empty if they take another way.
+    /// How long messages wait at each delay level, in milliseconds; empty if they are left.
     pub delays_ms: Vec<i64>,
+    /// Whether half messages are taken.
+    pub halves: bool,
 }
 
 /// The queue that a message goes to.
@@ -27,7 +29,9 @@ pub struct Queue<'a> {
 }
 
 /// The topic in which messages wait for their delay, with the length before it.
-pub const SCHEDULE: &[u8] = b"\x13SCHEDULE_TOPIC_XXXX";
+const SCHEDULE: &[u8] = b"\x13SCHEDULE_TOPIC_XXXX";
+/// The topic in which they wait for the end of their transaction.
+const HALF: &[u8] = b"\x18RMQ_SYS_TRANS_HALF_TOPIC";
 
 /// Where the log goes on, and what all records of a burst have in common.
 pub struct Place {
@@ -91,27 +95,32 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Read the properties of the message that is added next; return the delay level it asks for,
-    /// 0 for none. None if it needs more care.
-    pub fn read(&mut self, forms: &Forms, send: &Send<'_>) -> Option<usize> {
+    /// Read the properties of the message that is added next; return where it goes. None if it needs
+    /// more care.
+    pub fn read(&mut self, forms: &Forms, send: &Send<'_>) -> Option<Way> {
         unescape(send.properties, &mut self.text)?;
-        let asked = look_at(&self.text, forms.delays_ms.len())?;
-        let level = asked.level;
-        self.asked = Some(asked);
-        if level > 0 {
-            // What the broker adds must not be there yet: it would replace it in its place.
-            self.text.extend_from_slice(&forms.stamp);
-            if !comes_back(&self.text) {
-                return None;
-            }
-            let sent = self.text.len() - forms.stamp.len();
-            self.text.truncate(sent);
+        let asked = look_at(&self.text)?;
+        let way = asked.way;
+        let taken = match way {
+            Way::Plain => !send.prepared,
+            Way::Half => send.prepared && forms.halves,
+            Way::Delayed(level) => !send.prepared && level <= forms.delays_ms.len(),
+        };
+        let size = self.text.len();
+        if !taken || size > LARGEST_TEXT {
+            return None;
         }
-        Some(level)
+        self.asked = Some(asked);
+        self.text.extend_from_slice(&forms.stamp);
+        // What the broker adds must not be there yet: it would take the place of it.
+        if way != Way::Plain && !comes_back(&self.text) {
+            return None;
+        }
+        Some(way)
     }
 
-    /// Add the message that was read to one of the runs, that of its level if it asks for one; None
-    /// if it needs more care: then nothing has changed.
+    /// Add the message that was read to one of the runs, that of where it goes; None if it needs
+    /// more care: then nothing has changed.
     pub fn add(
         &mut self,
         forms: &Forms,
@@ -121,19 +130,22 @@ impl Burst {
         body: &[u8],
         place: &mut Place,
     ) -> Option<()> {
-        let Asked { key, tag, level } = self.asked.take()?;
+        let Asked { key, tag, way } = self.asked.take()?;
         let text = &mut self.text;
-        text.extend_from_slice(&forms.stamp);
-        let (topic, queue_id, tag) = match level {
-            0 => (queue.topic, send.queue_id, tag),
-            _ => {
-                text.extend_from_slice(b"REAL_TOPIC\x01");
-                text.extend_from_slice(queue.topic.get(1..)?);
-                text.extend_from_slice(b"\x02REAL_QID\x01");
-                push_decimal(text, send.queue_id.into());
+        let (topic, queue_id, tag) = match way {
+            Way::Plain => (queue.topic, send.queue_id, tag),
+            Way::Half => {
+                text.extend_from_slice(b"__transactionId__\x01");
+                text.extend_from_within(key.clone());
                 text.push(2);
-                let due_ms = place.now_ms.checked_add(*forms.delays_ms.get(level - 1)?)?;
-                (SCHEDULE, i32::try_from(level - 1).ok()?, due_ms)
+                add_origin(text, queue.topic.get(1..)?, send.queue_id);
+                (HALF, 0, send.born_ms.min(place.now_ms).max(0))
+            }
+            Way::Delayed(level) => {
+                add_origin(text, queue.topic.get(1..)?, send.queue_id);
+                let index = level.checked_sub(1)?;
+                let due_ms = place.now_ms.checked_add(*forms.delays_ms.get(index)?)?;
+                (SCHEDULE, i32::try_from(index).ok()?, due_ms)
             }
         };
         let torn = *text.last()? == 0 || (text.len() > SECTOR && text.contains(&0));
@@ -180,7 +192,7 @@ impl Burst {
         run.sizes.push(size32);
         run.size += size as u64;
         place.position = stop;
-        if level > 0 && (self.due_ms == 0 || tag < self.due_ms) {
+        if matches!(way, Way::Delayed(_)) && (self.due_ms == 0 || tag < self.due_ms) {
             self.due_ms = tag;
         }
         if send.answered {
@@ -204,8 +216,8 @@ impl Burst {
         body: &[u8],
         place: &mut Place,
     ) -> Option<()> {
-        let Asked { key, level, .. } = self.asked.take()?;
-        if level > 0 {
+        let Asked { key, way, .. } = self.asked.take()?;
+        if way != Way::Plain {
             return None; // is refused
         }
         let text = &self.text;
@@ -248,6 +260,15 @@ impl Burst {
         }
         Some(())
     }
+}
+
+/// Add where a message belongs that goes elsewhere first.
+fn add_origin(text: &mut Vec<u8>, topic: &[u8], queue_id: i32) {
+    text.extend_from_slice(b"REAL_TOPIC\x01");
+    text.extend_from_slice(topic);
+    text.extend_from_slice(b"\x02REAL_QID\x01");
+    push_decimal(text, queue_id.into());
+    text.push(2);
 }
 
 /// Read a column of numbers.

@@ -215,6 +215,7 @@ fn forms() -> Forms {
         store_host: [9; 8],
         answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
         delays_ms: vec![1000, 5000, i64::MAX],
+        halves: true,
     }
 }
 
@@ -242,8 +243,11 @@ fn begun(random: &mut Random) -> (Burst, Place) {
 fn plain_sends_become_records_and_answers_or_are_left() {
     let forms = forms();
     let delayed = SEND.replace(r#""i":""#, r#""i":"DELAY\u00012\u0002"#);
+    let half = SEND
+        .replace(r#""i":""#, r#""i":"TRAN_MSG\u0001true\u0002"#)
+        .replace(r#""f":"0""#, r#""f":"4""#);
     repeatedly(|random| {
-        let whole = [SEND, &delayed][random.below(2)].as_bytes();
+        let whole = [SEND, &delayed, &half][random.below(3)].as_bytes();
         let mut header = whole.to_vec();
         random.damage(&mut header);
         let body = random.bytes(200);

@@ -9,6 +9,7 @@ import errno
 from array import array
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ from tests.native.halves import (
     both,
     delayed_request,
     entry,
+    half_request,
     requests,
     send_request,
     split,
@@ -52,7 +54,7 @@ def test_any_requests_have_the_same_outcome(
     frames: list[bytes], cuts: list[int], metrics: bool, segment: int
 ) -> None:
     warm = [send_request(queue) for queue in range(4)]
-    warm += [delayed_request(level) for level in ("1", "9", "18")]
+    warm += [delayed_request(level) for level in ("1", "9", "18")] + [half_request()]
     reads = [*warm, *split(b"".join(frames), cuts)]
     asyncio.run(
         both(reads, metrics=metrics, segment=segment, ordered=len(frames) <= 8 and not cuts)
@@ -152,6 +154,38 @@ async def test_delayed_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -
         outcomes.append(half.outcome())
         half.close()
     assert outcomes[0] == outcomes[1]
+
+
+async def test_half_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    received = Dispatcher.requests_received
+
+    def spy(self: Dispatcher, connection: Connection, requests: list[Command]) -> None:
+        handed.extend(request.opaque for request in requests)
+        received(self, connection, requests)
+
+    monkeypatch.setattr(Dispatcher, "requests_received", spy)
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=True, segment=1 << 20)
+        await half.read(send_request(0, 9))
+        await half.read(half_request(9))  # the queue of half messages is not there yet
+        handed.clear()
+        await half.read(half_request(1))
+        await half.read(half_request(2) + send_request(0, 3) + half_request(4, "KEYS\1k\2", "5"))
+        await half.read(half_request(5, "CHECK_IMMUNITY_TIME_IN_SECONDS\0019\2"))
+        await half.read(half_request(6, flag="0"))  # its flags do not say so
+        await half.read(half_request(7, flag="12"))  # nor do these
+        assert handed == ([5, 6, 7] if lane else [1, 2, 3, 4, 5, 6, 7])
+        outcomes.append(half.outcome())
+        half.state.apply(msgspec.structs.replace(half.state.config, reject_transaction_message=True))
+        half.wire.written.clear()
+        await half.read(send_request(0, 9) + half_request(8))
+        assert b"sending transaction message is forbidden" in half.wire.written
+        half.close()
+    assert outcomes[0] == outcomes[1]
+    queue = next(each for each in outcomes[1]["queues"] if each[0] == "RMQ_SYS_TRANS_HALF_TOPIC")
+    assert queue[2] == 7
 
 
 async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The lane for plain sends: a burst of them, or a batch, goes from a read to the store in one call.
 
-Messages that wait at a delay level take it, too, into the queue of their level.
+Messages that go elsewhere first take it, too: to the queue of a delay level, to half messages.
 
 Owns when the lane may be used and how its outcome enters the store, the batch and the counters;
 what a plain send is, and its record and answer, is in the core. Without the core there is no lane.
@@ -20,7 +20,7 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import StoreError
 from pocketmq.model import DataVersion
-from pocketmq.model.names import SCHEDULE_TOPIC
+from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.command_reader import cut_commands
@@ -135,19 +135,20 @@ class PlainSends:
     def _make(self) -> _NativeLane:
         state, store = self._state, self._state.store
         assert native.core is not None
-        delays = None
-        if state.delayed is not None:
+        delays_ms = () if state.delayed is None else state.delayed.delays_ms
+        halves = state.halves is not None and not state.config.reject_transaction_message
 
-            def queue_of(level: int) -> QueueIndex | None:
+        def queue_elsewhere(level: int) -> QueueIndex | None:
+            if level:
                 return store.queue(SCHEDULE_TOPIC, level - 1)
+            return store.queue(HALF_TOPIC, 0)
 
-            delays = state.delayed.delays_ms, queue_of
         lane: _NativeLane = native.core.SendLane(
             state.stamp.encode(),
             state.send_answers.store_host,
             state.send_answers.pieces,
             state.config.max_message_size,
-            delays,
+            (delays_ms, halves, queue_elsewhere),
         )
         return lane
 
