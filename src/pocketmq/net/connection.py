@@ -27,7 +27,7 @@ from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG
 from pocketmq.protocol.command_reader import CommandReader
-from pocketmq.protocol.frame import Buffer
+from pocketmq.protocol.frame import PREFIX_SIZE, Buffer
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -235,7 +235,12 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
             commands, start = reader.finish(data)
             if commands:
                 self._take(commands)
-        if start < len(data) and not reader.buffered and inbox.is_free and not self.closed:
+        if (
+            data.startswith(lane.starts, start + PREFIX_SIZE)
+            and not reader.buffered
+            and inbox.is_free
+            and not self.closed
+        ):
             return inbox.pass_by(self, lane, data, start)
         return start
 

@@ -60,6 +60,8 @@ class _NativeLane(Protocol):
 class PlainSends:
     """The lane of one broker. Belongs to its loop."""
 
+    starts = _PLAIN
+
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._lane: _NativeLane | None = None
