@@ -178,7 +178,9 @@ async def test_half_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> N
         await half.read(half_request(7, flag="12"))  # nor do these
         assert handed == ([5, 6, 7] if lane else [1, 2, 3, 4, 5, 6, 7])
         outcomes.append(half.outcome())
-        half.state.apply(msgspec.structs.replace(half.state.config, reject_transaction_message=True))
+        half.state.apply(
+            msgspec.structs.replace(half.state.config, reject_transaction_message=True)
+        )
         half.wire.written.clear()
         await half.read(send_request(0, 9) + half_request(8))
         assert b"sending transaction message is forbidden" in half.wire.written

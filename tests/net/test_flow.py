@@ -146,7 +146,7 @@ async def test_one_flooding_client_does_not_keep_the_others_waiting() -> None:
 class Iterations:
     """A lane that answers all, and notes in which event-loop iteration each read was made."""
 
-    starts = (b"{",)
+    starts: tuple[bytes, ...] = (b"{",)
 
     def __init__(self) -> None:
         self.now = 0

@@ -60,7 +60,7 @@ class _NativeLane(Protocol):
 class PlainSends:
     """The lane of one broker. Belongs to its loop."""
 
-    starts = _PLAIN
+    starts: tuple[bytes, ...] = _PLAIN
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
