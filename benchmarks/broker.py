@@ -36,12 +36,13 @@ FIELDS = {
 }  # fmt: skip
 
 
-def send_frames(batch: int = 0) -> list[bytes]:
-    """Give one request for each queue."""
+def send_frames(batch: int = 0, more: str = "") -> list[bytes]:
+    """Give one request for each queue; `more` is behind the usual properties."""
+    fields = FIELDS | {"i": PROPERTIES + more}
     body = encode_batch([BatchEntry(BODY, PROPERTIES.encode())] * batch) if batch else BODY
     code, flag = (320, "true") if batch else (310, "false")
     return [
-        Command.request(code, queue, FIELDS | {"e": str(queue), "m": flag}, body).encode()
+        Command.request(code, queue, fields | {"e": str(queue), "m": flag}, body).encode()
         for queue in range(QUEUES)
     ]
 
@@ -227,6 +228,10 @@ def main() -> None:
         for size, depth, target in ((32, 16, 3.0), (256, 4, 1.5)):
             rate, cost = measure(process, send_frames(size), depth, size)
             table.row(f"send, batches of {size}", rate, cost, target, 0)
+    with broker() as process:
+        for depth, target in ((1, 60.0), (64, 13.0)):
+            rate, cost = measure(process, send_frames(more="DELAY\00118\2"), depth)
+            table.row(f"delayed send, {depth} under way", rate, cost, target, plain[depth])
     with broker("flushDiskType=SYNC_FLUSH") as process:
         rate, cost = measure(process, send_frames(), 64)
         table.row("send, 64 under way, synced", rate, cost, 25.0, plain[64])

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::frames::frame_at;
-use crate::lane_records::{Burst, Forms, Place, Run};
-use crate::plain_send::{read_send, Send, SEND_BATCH};
+use crate::lane_records::{Burst, Forms, Place, Queue, Run};
+use crate::plain_send::{comes_back, read_send, Send, Way, SEND_BATCH};
 
 const TOPIC_LIMIT: usize = 127;
 const QUEUES_LIMIT: i32 = 1 << 16;
@@ -34,6 +34,10 @@ struct Topic {
     targets: Vec<Option<usize>>,
 }
 
+/// Where messages may go first: how long each delay level is, whether to the half messages, and what
+/// returns the queue of a level, or that of the half messages for 0.
+type Elsewhere = (Vec<i64>, bool, Py<PyAny>);
+
 /// Takes bursts of plain sends for one broker; it forgets its queues when topics change.
 #[pyclass(module = "pocketmq_core")]
 pub(crate) struct SendLane {
@@ -41,32 +45,46 @@ pub(crate) struct SendLane {
     max_body: usize,
     topics: HashMap<Box<[u8]>, Topic>,
     targets: Vec<Target>,
+    /// The queue of half messages, and those of delay levels from the first on, as they are used.
+    elsewhere: Vec<Option<usize>>,
+    find_elsewhere: Option<Py<PyAny>>,
     burst: u64,
 }
 
 #[pymethods]
 impl SendLane {
-    /// Take what all messages get, and an answer's text around its five values.
+    /// Take what all messages get, an answer's text around its five values, and where messages may
+    /// go first. Without that, or if what all messages get is unusual, such messages are not taken.
     #[new]
+    #[pyo3(signature = (stamp, store_host, answer, max_body, elsewhere=None))]
     fn new(
         stamp: &[u8],
         store_host: &[u8],
         answer: Vec<Vec<u8>>,
         max_body: usize,
+        elsewhere: Option<Elsewhere>,
     ) -> PyResult<Self> {
         let store_host = store_host.try_into().map_err(refuse)?;
         let answer = answer
             .try_into()
             .map_err(|_| PyValueError::new_err("an answer has six parts"))?;
+        let (delays_ms, halves, find_elsewhere) = match elsewhere {
+            Some((delays_ms, halves, find)) if comes_back(stamp) => (delays_ms, halves, Some(find)),
+            _ => (Vec::new(), false, None),
+        };
         Ok(Self {
             forms: Forms {
                 stamp: stamp.to_vec(),
                 store_host,
                 answer,
+                delays_ms,
+                halves,
             },
             max_body,
             topics: HashMap::new(),
             targets: Vec::new(),
+            elsewhere: Vec::new(),
+            find_elsewhere,
             burst: 0,
         })
     }
@@ -75,12 +93,14 @@ impl SendLane {
     fn clear(&mut self) {
         self.topics.clear();
         self.targets.clear();
+        self.elsewhere.clear();
     }
 
     /// Take the plain sends, or the batch, at a position of a read, as long as the log has room.
     ///
     /// Returns None if there are none; else where they end, their records, their answers, for each
-    /// queue what it gets, and how many answers are to requests of either code.
+    /// queue what it gets, how many answers are to requests of either code, and when the first
+    /// delayed message is due, 0 without one.
     #[pyo3(signature = (data, start, frame_limit, log, born_host, targets, version))]
     #[allow(clippy::too_many_arguments)] // the state of the store, which is Python's
     fn take<'py>(
@@ -123,11 +143,23 @@ impl SendLane {
             let Some(index) = self.target(&send, targets, version)? else {
                 break;
             };
-            let run = self.run(py, index, &mut burst)?;
+            let goes_to = match burst.read(&self.forms, &send) {
+                None => None,
+                Some(Way::Plain) => Some(index),
+                Some(Way::Half) => self.elsewhere(py, 0)?,
+                Some(Way::Delayed(level)) => self.elsewhere(py, level)?,
+            };
+            let Some(goes_to) = goes_to else {
+                break;
+            };
+            let run = self.run(py, goes_to, &mut burst)?;
             let Some(topic) = self.topics.get(send.topic) else {
                 break;
             };
-            let queue = (&topic.field[..], self.targets[index].sys_flag);
+            let queue = Queue {
+                topic: &topic.field,
+                flag: self.targets[index].sys_flag,
+            };
             let add = if batch { Burst::add_batch } else { Burst::add };
             let added = add(
                 &mut burst,
@@ -204,6 +236,40 @@ impl SendLane {
         Ok(Some(index))
     }
 
+    /// Return the queue of a delay level, or of half messages for 0, if there is one; it is looked up
+    /// again in each burst.
+    fn elsewhere(&mut self, py: Python<'_>, level: usize) -> PyResult<Option<usize>> {
+        if self.elsewhere.len() <= level {
+            self.elsewhere.resize(level + 1, None);
+        }
+        let known = self.elsewhere[level];
+        if let Some(index) = known {
+            if self.targets[index].burst == self.burst {
+                return Ok(Some(index));
+            }
+        }
+        let Some(find) = &self.find_elsewhere else {
+            return Ok(None);
+        };
+        let queue = find.call1(py, (level,))?;
+        if queue.is_none(py) {
+            return Ok(None);
+        }
+        if let Some(index) = known {
+            self.targets[index].queue = queue;
+            return Ok(Some(index));
+        }
+        let index = self.targets.len();
+        self.targets.push(Target {
+            queue,
+            sys_flag: 0,
+            burst: 0,
+            run: 0,
+        });
+        self.elsewhere[level] = Some(index);
+        Ok(Some(index))
+    }
+
     /// Return what this burst adds to a queue so far.
     fn run(&mut self, py: Python<'_>, index: usize, burst: &mut Burst) -> PyResult<usize> {
         let target = &mut self.targets[index];
@@ -247,6 +313,7 @@ impl SendLane {
             runs,
             burst.answered,
             burst.answered_v2,
+            burst.due_ms,
         )
             .into_pyobject(py)
     }

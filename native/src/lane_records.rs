@@ -1,7 +1,7 @@
 //! What a burst of plain sends becomes: records of the log, entries of queues, answers. No Python.
 
 use crate::batch_records::{pack_entries, Mould, Shared};
-use crate::plain_send::{look_at, unescape, Send, SEND};
+use crate::plain_send::{comes_back, look_at, unescape, Asked, Send, Way, SEND};
 use crate::wire::{checksum, push_decimal, push_hex, BODY_AT, LARGEST_TEXT, MAGIC_V1, SECTOR};
 
 const HOST_BITS: i32 = 0x30;
@@ -14,7 +14,24 @@ pub struct Forms {
     pub store_host: [u8; 8],
     /// What stands before, between and after the values of an answer.
     pub answer: [Vec<u8>; 6],
+    /// How long messages wait at each delay level, in milliseconds; empty if they are left.
+    pub delays_ms: Vec<i64>,
+    /// Whether half messages are taken.
+    pub halves: bool,
 }
+
+/// The queue that a message goes to.
+pub struct Queue<'a> {
+    /// The name of its topic with its length before it.
+    pub topic: &'a [u8],
+    /// What its topic adds to a message's flags.
+    pub flag: i32,
+}
+
+/// The topic in which messages wait for their delay, with the length before it.
+const SCHEDULE: &[u8] = b"\x13SCHEDULE_TOPIC_XXXX";
+/// The topic in which they wait for the end of their transaction.
+const HALF: &[u8] = b"\x18RMQ_SYS_TRANS_HALF_TOPIC";
 
 /// Where the log goes on, and what all records of a burst have in common.
 pub struct Place {
@@ -71,26 +88,66 @@ pub struct Burst {
     pub answered: u32,
     /// Answers to sends with short ones.
     pub answered_v2: u32,
+    /// When the first of its delayed messages is due; 0 if it has none.
+    pub due_ms: i64,
     text: Vec<u8>,
+    asked: Option<Asked>,
 }
 
 impl Burst {
-    /// Add a message to one of the runs; None if it needs more care: then nothing has changed.
-    ///
-    /// `topic` is the name with its length before it, `queue_flag` what the queue's topic adds.
+    /// Read the properties of the message that is added next; return where it goes. None if it needs
+    /// more care.
+    pub fn read(&mut self, forms: &Forms, send: &Send<'_>) -> Option<Way> {
+        unescape(send.properties, &mut self.text)?;
+        let asked = look_at(&self.text)?;
+        let way = asked.way;
+        let taken = match way {
+            Way::Plain => !send.prepared,
+            Way::Half => send.prepared && forms.halves,
+            Way::Delayed(level) => !send.prepared && level <= forms.delays_ms.len(),
+        };
+        let size = self.text.len();
+        if !taken || size > LARGEST_TEXT {
+            return None;
+        }
+        self.asked = Some(asked);
+        self.text.extend_from_slice(&forms.stamp);
+        // What the broker adds must not be there yet: it would take the place of it.
+        if way != Way::Plain && !comes_back(&self.text) {
+            return None;
+        }
+        Some(way)
+    }
+
+    /// Add the message that was read to one of the runs, that of where it goes; None if it needs
+    /// more care: then nothing has changed.
     pub fn add(
         &mut self,
         forms: &Forms,
         run: usize,
-        (topic, queue_flag): (&[u8], i32),
+        queue: Queue<'_>,
         send: &Send<'_>,
         body: &[u8],
         place: &mut Place,
     ) -> Option<()> {
+        let Asked { key, tag, way } = self.asked.take()?;
         let text = &mut self.text;
-        unescape(send.properties, text)?;
-        let (key, tag) = look_at(text)?;
-        text.extend_from_slice(&forms.stamp);
+        let (topic, queue_id, tag) = match way {
+            Way::Plain => (queue.topic, send.queue_id, tag),
+            Way::Half => {
+                text.extend_from_slice(b"__transactionId__\x01");
+                text.extend_from_within(key.clone());
+                text.push(2);
+                add_origin(text, queue.topic.get(1..)?, send.queue_id);
+                (HALF, 0, send.born_ms.min(place.now_ms).max(0))
+            }
+            Way::Delayed(level) => {
+                add_origin(text, queue.topic.get(1..)?, send.queue_id);
+                let index = level.checked_sub(1)?;
+                let due_ms = place.now_ms.checked_add(*forms.delays_ms.get(index)?)?;
+                (SCHEDULE, i32::try_from(index).ok()?, due_ms)
+            }
+        };
         let torn = *text.last()? == 0 || (text.len() > SECTOR && text.contains(&0));
         if torn || text.len() > LARGEST_TEXT {
             return None;
@@ -106,14 +163,14 @@ impl Burst {
             .checked_add(i64::try_from(run.positions.len()).ok()?)?;
         let size32 = u32::try_from(size).ok()?;
         let position = u64::try_from(place.position).ok()?;
-        let sys_flag = (send.sys_flag | queue_flag) & !HOST_BITS;
+        let sys_flag = (send.sys_flag | queue.flag) & !HOST_BITS;
 
         let out = &mut self.records;
         out.reserve(size);
         out.extend_from_slice(&size32.to_be_bytes());
         out.extend_from_slice(&MAGIC_V1.to_be_bytes());
         out.extend_from_slice(&checksum(body).to_be_bytes());
-        out.extend_from_slice(&send.queue_id.to_be_bytes());
+        out.extend_from_slice(&queue_id.to_be_bytes());
         out.extend_from_slice(&send.flag.to_be_bytes());
         out.extend_from_slice(&offset.to_be_bytes());
         out.extend_from_slice(&position.to_be_bytes());
@@ -135,6 +192,9 @@ impl Burst {
         run.sizes.push(size32);
         run.size += size as u64;
         place.position = stop;
+        if matches!(way, Way::Delayed(_)) && (self.due_ms == 0 || tag < self.due_ms) {
+            self.due_ms = tag;
+        }
         if send.answered {
             forms.answer(&mut self.answers, send, &text[key], &[position], offset);
             if send.code == SEND {
@@ -146,25 +206,27 @@ impl Burst {
         Some(())
     }
 
-    /// Add the messages of a batch to one of the runs; None as for `add`. The rest is as there.
+    /// Add the messages of the batch that was read to one of the runs; None as for `add`.
     pub fn add_batch(
         &mut self,
         forms: &Forms,
         run: usize,
-        (topic, queue_flag): (&[u8], i32),
+        queue: Queue<'_>,
         send: &Send<'_>,
         body: &[u8],
         place: &mut Place,
     ) -> Option<()> {
-        let text = &mut self.text;
-        unescape(send.properties, text)?;
-        let (key, _) = look_at(text)?;
+        let Asked { key, way, .. } = self.asked.take()?;
+        if way != Way::Plain {
+            return None; // is refused
+        }
+        let text = &self.text;
         let run = self.runs.get_mut(run)?;
         u64::try_from(place.position).ok()?;
         let mould = Mould::new(&Shared {
-            topic: topic.get(1..)?,
+            topic: queue.topic.get(1..)?,
             queue_id: send.queue_id,
-            sys_flag: send.sys_flag | queue_flag,
+            sys_flag: send.sys_flag | queue.flag,
             born_timestamp_ms: send.born_ms,
             born_host: &place.born_host,
             store_timestamp_ms: place.now_ms,
@@ -198,6 +260,15 @@ impl Burst {
         }
         Some(())
     }
+}
+
+/// Add where a message belongs that goes elsewhere first.
+fn add_origin(text: &mut Vec<u8>, topic: &[u8], queue_id: i32) {
+    text.extend_from_slice(b"REAL_TOPIC\x01");
+    text.extend_from_slice(topic);
+    text.extend_from_slice(b"\x02REAL_QID\x01");
+    push_decimal(text, queue_id.into());
+    text.push(2);
 }
 
 /// Read a column of numbers.

@@ -23,7 +23,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 2;
+const API: u32 = 3;
 
 /// The module `pocketmq_core`.
 #[pymodule]

@@ -14,7 +14,9 @@ pub const SEND_V2: i32 = 310;
 /// The code of a batch, with short ones, too.
 pub const SEND_BATCH: i32 = 320;
 const ONEWAY: i32 = 2;
-const NOT_PLAIN: i32 = 0x0C | 0x80; // transactions, and a batch within a message
+const TRANSACTION: i32 = 0x0C;
+const PREPARED: i32 = 4;
+const INNER_BATCH: i32 = 0x80;
 
 /// What a plain send's header says.
 pub struct Send<'a> {
@@ -28,8 +30,10 @@ pub struct Send<'a> {
     pub topic: &'a [u8],
     /// The queue, as the client wants it.
     pub queue_id: i32,
-    /// Flags of the system.
+    /// Flags of the system; those of transactions are in `prepared`.
     pub sys_flag: i32,
+    /// Whether the flags say that it is a half message.
+    pub prepared: bool,
     /// When the client made the message.
     pub born_ms: i64,
     /// The application's flag.
@@ -91,7 +95,8 @@ pub fn read_send(header: &[u8]) -> Option<Send<'_>> {
     }
     let topic = fields[1]?;
     let sys_flag = number(5)?;
-    if topic.escaped || sys_flag & NOT_PLAIN != 0 {
+    let transaction = sys_flag & TRANSACTION;
+    if topic.escaped || sys_flag & INNER_BATCH != 0 || !matches!(transaction, 0 | PREPARED) {
         return None;
     }
     Some(Send {
@@ -100,7 +105,8 @@ pub fn read_send(header: &[u8]) -> Option<Send<'_>> {
         answered: head.flag & ONEWAY == 0,
         topic: topic.raw,
         queue_id: number(4)?,
-        sys_flag,
+        sys_flag: sys_flag & !TRANSACTION,
+        prepared: transaction == PREPARED,
         born_ms: decimal(fields[6]?.raw)?,
         flag: number(7)?,
         reconsume_times: match fields[9] {
@@ -170,18 +176,47 @@ pub fn unescape(from: Text<'_>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Return where the unique key stands in properties, and the code of the tag; None if they ask for
-/// more than to be stored, or have no key that can stand in an answer as it is.
-pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
-    let (mut key, mut tags) = (None, None);
+/// What the properties of a plain send say.
+pub struct Asked {
+    /// Where the unique key stands.
+    pub key: Range<usize>,
+    /// The code of the tag.
+    pub tag: i64,
+    /// Where the message goes.
+    pub way: Way,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To its queue.
+    Plain,
+    /// To the half messages, until its transaction ends.
+    Half,
+    /// To the queue of a delay level, from 1 on.
+    Delayed(usize),
+}
+
+/// Read what properties say; None if they ask for more than there are ways, or have no key that can
+/// stand in an answer as it is.
+pub fn look_at(text: &[u8]) -> Option<Asked> {
+    let (mut key, mut tags, mut delay, mut half) = (None, None, None, None);
+    let mut special = false; // for half messages
     for (at, byte) in text.iter().enumerate() {
         let rest = &text[at..];
         match byte {
+            b'D' if rest.starts_with(b"DELAY\x01") && delay.is_none() => {
+                delay = Some((at, at + 6));
+            }
             b'D' if rest.starts_with(b"DEL") => return None,
             b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
             b'P' if rest.starts_with(b"POP_CK\x01") => return None,
             b'_' if rest.starts_with(b"_SYS_MSG_PRIORITY_\x01") => return None,
             b'_' if rest.starts_with(b"__LITE_TOPIC\x01") => return None,
+            b'C' if rest.starts_with(b"CHECK_IMMUNITY_TIME_IN_SECONDS\x01") => special = true,
+            b'T' if rest.starts_with(b"TRANSACTION_CHECK_TIMES\x01") => special = true,
+            b'T' if rest.starts_with(b"TRAN_PREPARED_QUEUE_OFFSET\x01") => special = true,
+            b'T' if rest.starts_with(b"TRAN_MSG\x01true\x02") && half.is_none() => half = Some(at),
             b'T' if rest.starts_with(b"TRAN_MSG\x01") => return None,
             b'T' if rest.starts_with(b"TRACE_ON\x01") => return None,
             b'W' if rest.starts_with(b"WAIT\x01false") => return None,
@@ -201,7 +236,57 @@ pub fn look_at(text: &[u8]) -> Option<(Range<usize>, i64)> {
             java_hash(value.as_bytes()).into()
         }
     };
-    Some((key, tag))
+    let way = match (delay, half) {
+        (None, None) => {
+            return Some(Asked {
+                key,
+                tag,
+                way: Way::Plain,
+            })
+        }
+        (Some(found), None) => Way::Delayed(level_of(&text[value_at(text, found)?])?),
+        (None, Some(at)) if !special && (at == 0 || text[at - 1] == 2) => Way::Half,
+        _ => return None,
+    };
+    Some(Asked { key, tag, way })
+}
+
+/// Read a delay level as it is usually written: digits, and no zero before them.
+fn level_of(value: &[u8]) -> Option<usize> {
+    match value {
+        [b'1'..=b'9'] => Some(usize::from(value[0] - b'0')),
+        [b'1'..=b'9', b'0'..=b'9'] => {
+            Some(usize::from(value[0] - b'0') * 10 + usize::from(value[1] - b'0'))
+        }
+        _ => None,
+    }
+}
+
+/// Properties that are compared with each other; more are left to the general path.
+const MOST_NAMES: usize = 32;
+
+/// Return whether properties that are read and written again stay the same: each has a name and a
+/// value, and no name comes twice. Neither must they have what a message gets that goes elsewhere
+/// first.
+pub fn comes_back(text: &[u8]) -> bool {
+    let Some(text) = text.strip_suffix(b"\x02") else {
+        return false;
+    };
+    let names = |text| {
+        <[u8]>::split(text, |byte| *byte == 2).map(|piece| {
+            let mut parts = piece.split(|byte| *byte == 1);
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some(name), Some(value), None) if !value.is_empty() => name,
+                _ => b"",
+            }
+        })
+    };
+    names(text).enumerate().all(|(at, name)| {
+        at < MOST_NAMES
+            && !name.is_empty()
+            && !matches!(name, b"REAL_TOPIC" | b"REAL_QID" | b"__transactionId__")
+            && !names(text).take(at).any(|before| before == name)
+    })
 }
 
 /// Return where the value of a property stands; None if the name is the end of another one.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
-use pocketmq_core::lane_records::{Burst, Forms, Place, Run};
+use pocketmq_core::lane_records::{Burst, Forms, Place, Queue, Run};
 use pocketmq_core::plain_send::read_send;
 use pocketmq_core::pulled::plain_record;
 use pocketmq_core::tags::{looks_torn, tags_code};
@@ -214,6 +214,15 @@ fn forms() -> Forms {
         stamp: b"CLUSTER\x01c\x02".to_vec(),
         store_host: [9; 8],
         answer: [b"a", b"b", b"c", b"d", b"e", b"f"].map(|text| text.to_vec()),
+        delays_ms: vec![1000, 5000, i64::MAX],
+        halves: true,
+    }
+}
+
+fn orders() -> Queue<'static> {
+    Queue {
+        topic: b"\x06orders",
+        flag: 0,
     }
 }
 
@@ -233,19 +242,25 @@ fn begun(random: &mut Random) -> (Burst, Place) {
 #[test]
 fn plain_sends_become_records_and_answers_or_are_left() {
     let forms = forms();
+    let delayed = SEND.replace(r#""i":""#, r#""i":"DELAY\u00012\u0002"#);
+    let half = SEND
+        .replace(r#""i":""#, r#""i":"TRAN_MSG\u0001true\u0002"#)
+        .replace(r#""f":"0""#, r#""f":"4""#);
     repeatedly(|random| {
-        let mut header = SEND.as_bytes().to_vec();
+        let whole = [SEND, &delayed, &half][random.below(3)].as_bytes();
+        let mut header = whole.to_vec();
         random.damage(&mut header);
         let body = random.bytes(200);
         let (mut burst, mut place) = begun(random);
         let begin = place.position;
         let added = read_send(&header).and_then(|send| {
-            let queue = (&b"\x06orders"[..], 0);
+            let queue = orders();
+            burst.read(&forms, &send)?;
             burst.add(&forms, 0, queue, &send, &body, &mut place)
         });
         let run = &burst.runs[0];
         if added.is_none() {
-            let sound = header == SEND.as_bytes() && (0..1 << 41).contains(&begin);
+            let sound = header == whole && (0..1 << 41).contains(&begin);
             assert!(!sound, "left: {header:?}");
             assert!(burst.records.is_empty() && burst.answers.is_empty());
             assert!(run.positions.is_empty() && place.position == begin);
@@ -259,6 +274,7 @@ fn plain_sends_become_records_and_answers_or_are_left() {
             (size as u64, &[size as u32][..])
         );
         assert_eq!(place.position - begin, size as i64);
+        assert!(burst.due_ms == 0 || run.tags == [burst.due_ms]);
         let answer = burst.answers.len();
         assert_eq!(answer > 0, burst.answered + burst.answered_v2 == 1);
         if answer > 0 {
@@ -286,7 +302,8 @@ fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
         let (mut burst, mut place) = begun(random);
         let begin = place.position;
         let added = read_send(&header).and_then(|send| {
-            let queue = (&b"\x06orders"[..], 0);
+            let queue = orders();
+            burst.read(&forms, &send)?;
             burst.add_batch(&forms, 0, queue, &send, &body, &mut place)
         });
         let run = &burst.runs[0];

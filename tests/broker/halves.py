@@ -66,7 +66,7 @@ class Transacting:
         """End a transaction in one of its ways; nothing is written yet."""
         checks = self.halves.state(half.queue_offset) or 0
         ending = {
-            COMMITTED: committed(half, checks),
+            COMMITTED: committed(half, half.property_bytes, checks),
             DISCARDED: discarded(half, checks),
             ROLLED_BACK: None,
         }[state]

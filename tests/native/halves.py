@@ -13,8 +13,10 @@ from pocketmq.broker.access.opening import AccessControl
 from pocketmq.broker.assembly import make_state
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.delay.delays import Delays
 from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.serving.dispatch import Dispatcher
+from pocketmq.broker.transactions.checks import TransactionChecks
 from pocketmq.model import TopicConfig
 from pocketmq.net import Connection, Limits
 from pocketmq.net.shared import Shared
@@ -95,6 +97,10 @@ class Half:
             state.users.create(User(username="clerk", password="clerk-secret"), 0)
             rule = PolicyEntry(resource="Topic:T", actions=["Pub"], decision="Allow")
             state.acls.merge("User:clerk", Acl(policies=[Policy(entries=[rule])]), 0)
+        self.delays = Delays(state, loop)
+        self.delays.start()
+        self.checks = TransactionChecks(state, loop)
+        self.checks.start()
         self.state = state
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
         shared = Shared(Limits())
@@ -137,12 +143,15 @@ class Half:
                 topic: (flow.messages, flow.size, flow.times)
                 for topic, flow in state.stats.stored.items()
             },
+            "alarm": self.delays._alarm.is_set,
             "rpc": measures and {key: sum(row) for key, row in measures.rpc.counts.items()},
             "sizes": measures and (measures.size.counts, measures.size.sums),
         }  # fmt: skip
 
     def close(self) -> None:
         self.connection.connection_lost(None)
+        self.delays._alarm.stop()
+        self.checks._alarm.stop()
         self.state.store.close()
 
 
@@ -188,12 +197,21 @@ def apart(frames: bytes) -> list[bytes]:
 _NAMES = st.sampled_from(
     ["UNIQ_KEY", "TAGS", "KEYS", "WAIT", "DELAY", "TRAN_MSG", "TRACE_ON", "POP_CK", "INNER_NUM",
      "_SYS_MSG_PRIORITY_", "__LITE_TOPIC",
-     "XTAGS", "MODEL", "TIMER_DELAY_SEC", "MSG_REGION", "W", ""]
+     "XTAGS", "MODEL", "TIMER_DELAY_SEC", "MSG_REGION", "W", "", "DELAY", "REAL_TOPIC",
+     "REAL_QID", "TRAN_MSG", "__transactionId__", "CHECK_IMMUNITY_TIME_IN_SECONDS",
+     "TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET", "PGROUP"]
 )  # fmt: skip
 _SOME = st.sampled_from(
     ["", "2", "A1", "ab c", "é", "😀", "true", "false", "\0", "x" * 300, '"', "\\"]
 )
+_LEVELS = st.sampled_from(["1", "9", "18", "19", "0", "-1", "03", "+3", "2147483648", "x", ""])
 _PROPERTIES = st.one_of(
+    st.tuples(_LEVELS, st.lists(st.tuples(_NAMES, _SOME), max_size=2)).map(
+        lambda asked: (
+            f"UNIQ_KEY\1K\2DELAY\1{asked[0]}\2"
+            + "".join(f"{name}\1{value}\2" for name, value in asked[1])
+        )
+    ),
     st.sampled_from(["UNIQ_KEY\1K1\2TAGS\1paid\2", "UNIQ_KEY\1K2\2TAGS\1é😀\2WAIT\1true\2"]),
     st.lists(st.tuples(_NAMES, _SOME), max_size=4).map(
         lambda pairs: "".join(f"{name}\1{value}\2" for name, value in pairs)
@@ -256,6 +274,12 @@ def requests(draw: st.DrawFn) -> bytes:  # noqa: C901 - a table of changes
                 code = draw(st.sampled_from([10, 10, 320, 325, 34, 999]))
             case 9:
                 fields["f"] = draw(st.sampled_from(["1", "4", "8", "128", "32", "48", "256"]))
+            case 12:
+                pairs = draw(st.lists(st.tuples(_NAMES, _SOME), max_size=2))
+                texts = [f"{name}\1{value}\2" for name, value in pairs]
+                texts += ["UNIQ_KEY\1K\2", "TRAN_MSG\1true\2"]
+                fields["i"] = "".join(draw(st.permutations(texts)))
+                fields["f"] = draw(st.sampled_from(["4", "4", "5", "0", "12"]))
             case 10 | 11:
                 code, fields["m"], body = 320, "true", draw(_BATCHES)
             case _:
@@ -281,6 +305,18 @@ def requests(draw: st.DrawFn) -> bytes:  # noqa: C901 - a table of changes
 def send_request(queue: int, opaque: int = 1, body: bytes = b"hello", flag: int = 0) -> bytes:
     fields = send_fields("T", "UNIQ_KEY\1K\2TAGS\1paid\2", e=str(queue))
     return Command(310, opaque, flag, ext_fields=fields, body=body).encode()
+
+
+def delayed_request(level: str, opaque: int = 1) -> bytes:
+    properties = f"UNIQ_KEY\1K{opaque}\2DELAY\1{level}\2TAGS\1a\2"
+    fields = send_fields("T", properties, e="0")
+    return Command(310, opaque, ext_fields=fields, body=b"later").encode()
+
+
+def half_request(opaque: int = 1, properties: str = "", flag: str = "4") -> bytes:
+    text = f"UNIQ_KEY\1K{opaque}\2TRAN_MSG\1true\2PGROUP\1PG\2{properties}"
+    fields = send_fields("T", text, e="0", f=flag)
+    return Command(310, opaque, ext_fields=fields, body=b"half").encode()
 
 
 def split(data: bytes, sizes: list[int]) -> list[bytes]:

@@ -9,6 +9,7 @@ import errno
 from array import array
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +27,18 @@ from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.appending import Run
 from tests.broker.running import send_fields
-from tests.native.halves import HOST, Half, both, entry, requests, send_request, split
+from tests.native.halves import (
+    HOST,
+    Half,
+    Still,
+    both,
+    delayed_request,
+    entry,
+    half_request,
+    requests,
+    send_request,
+    split,
+)
 
 core = pytest.importorskip("pocketmq_core")
 
@@ -42,6 +54,7 @@ def test_any_requests_have_the_same_outcome(
     frames: list[bytes], cuts: list[int], metrics: bool, segment: int
 ) -> None:
     warm = [send_request(queue) for queue in range(4)]
+    warm += [delayed_request(level) for level in ("1", "9", "18")] + [half_request()]
     reads = [*warm, *split(b"".join(frames), cuts)]
     asyncio.run(
         both(reads, metrics=metrics, segment=segment, ordered=len(frames) <= 8 and not cuts)
@@ -109,6 +122,72 @@ async def test_a_batch_takes_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
         outcomes.append(half.outcome())
         half.close()
     assert outcomes[0] == outcomes[1]
+
+
+async def test_delayed_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    received = Dispatcher.requests_received
+
+    def spy(self: Dispatcher, connection: Connection, requests: list[Command]) -> None:
+        handed.extend(request.opaque for request in requests)
+        received(self, connection, requests)
+
+    monkeypatch.setattr(Dispatcher, "requests_received", spy)
+    levels = ["3", "1", "18", "3", "19", "03"]
+    frames = [delayed_request(level, number) for number, level in enumerate(levels)]
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=False, segment=1 << 20)
+        await half.read(send_request(0, 9))
+        for frame in frames[:3]:  # the queues of these levels are not there yet
+            await half.read(frame)
+        handed.clear()
+        await half.read(frames[0])
+        await half.read(b"".join(frames[:4]) + send_request(0, 9))
+        for frame in frames[4:]:  # a level that there is not, one that is written in an odd way
+            await half.read(frame)
+        assert handed == ([4, 5] if lane else [0, 0, 1, 2, 3, 9, 4, 5])
+        queue = half.state.store.queue("SCHEDULE_TOPIC_XXXX", 2)
+        assert queue is not None
+        assert queue.tags(0, 9) == [Still().now_ms() + 10_000] * 5
+        assert half.delays._alarm.is_set
+        outcomes.append(half.outcome())
+        half.close()
+    assert outcomes[0] == outcomes[1]
+
+
+async def test_half_messages_take_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    received = Dispatcher.requests_received
+
+    def spy(self: Dispatcher, connection: Connection, requests: list[Command]) -> None:
+        handed.extend(request.opaque for request in requests)
+        received(self, connection, requests)
+
+    monkeypatch.setattr(Dispatcher, "requests_received", spy)
+    outcomes = []
+    for lane in (False, True):
+        half = Half(lane=lane, metrics=True, segment=1 << 20)
+        await half.read(send_request(0, 9))
+        await half.read(half_request(9))  # the queue of half messages is not there yet
+        handed.clear()
+        await half.read(half_request(1))
+        await half.read(half_request(2) + send_request(0, 3) + half_request(4, "KEYS\1k\2", "5"))
+        await half.read(half_request(5, "CHECK_IMMUNITY_TIME_IN_SECONDS\0019\2"))
+        await half.read(half_request(6, flag="0"))  # its flags do not say so
+        await half.read(half_request(7, flag="12"))  # nor do these
+        assert handed == ([5, 6, 7] if lane else [1, 2, 3, 4, 5, 6, 7])
+        outcomes.append(half.outcome())
+        half.state.apply(
+            msgspec.structs.replace(half.state.config, reject_transaction_message=True)
+        )
+        half.wire.written.clear()
+        await half.read(send_request(0, 9) + half_request(8))
+        assert b"sending transaction message is forbidden" in half.wire.written
+        half.close()
+    assert outcomes[0] == outcomes[1]
+    queue = next(each for each in outcomes[1]["queues"] if each[0] == "RMQ_SYS_TRANS_HALF_TOPIC")
+    assert queue[2] == 7
 
 
 async def test_a_frame_in_two_reads_does_not_end_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:

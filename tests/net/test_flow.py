@@ -9,6 +9,7 @@ import pytest
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestNotSent, RequestTimedOut
 from pocketmq.net import Connection, Limits
 from pocketmq.net.address import socket_name
+from pocketmq.net.lane_reads import LANE_READ, next_read
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.command_reader import cut_commands
@@ -144,6 +145,8 @@ async def test_one_flooding_client_does_not_keep_the_others_waiting() -> None:
 
 class Iterations:
     """A lane that answers all, and notes in which event-loop iteration each read was made."""
+
+    starts: tuple[bytes, ...] = (b"{",)
 
     def __init__(self) -> None:
         self.now = 0
@@ -312,3 +315,26 @@ async def test_requests_that_wait_for_room_arrive_in_order_once_there_is_some() 
         answers = await asyncio.gather(*asked)
         assert [answer.body for answer in answers] == bodies
         assert [request.body for request in owner.requests] == bodies
+
+
+async def test_a_lane_gets_a_large_frame_in_one_read_after_another_one() -> None:
+    owner, lane = Recorder(echo), Iterations()
+    async with serving(owner) as (_, address), Raw(address) as peer:
+        await until(lambda: owner.opened, "the connection")
+        connection = owner.opened[0]
+        connection.lane = lane
+        assert len(connection.get_buffer(-1)) == LANE_READ
+        await peer.send(ask(bytes(50_000)).encode())
+        await peer.commands(1)
+        assert len(connection.get_buffer(-1)) == 65_536
+        connection.get_buffer(-1)[:] = (ask(bytes(100)).encode() * 400)[:65_536]
+        connection.buffer_updated(65_536)  # small ones are read a little at a time
+        assert len(connection.get_buffer(-1)) == LANE_READ
+
+
+@pytest.mark.parametrize(
+    ("size", "read"),
+    [(100, 32_768), (32_767, 32_768), (32_768, 49_152), (60_000, 65_536), (1 << 31, 131_072)],
+)
+def test_the_next_read_of_a_lane_fits_a_frame_as_large_as_the_last(size: int, read: int) -> None:
+    assert next_read((size - 4).to_bytes(4, "big") + bytes(9)) == read

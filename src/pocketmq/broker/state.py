@@ -32,7 +32,7 @@ from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.topics.table import TopicConfigTable
 from pocketmq.broker.transactions.half_messages import HalfMessages
-from pocketmq.broker.writing.drafts import Redirect, SendTarget
+from pocketmq.broker.writing.drafts import DelayedSends, Redirect, SendTarget
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
 from pocketmq.net.clock import WallClock
@@ -134,6 +134,8 @@ class BrokerState:
     measures: Measures | None = None
     """Figures for Prometheus, on a broker that exports them."""
     # Opened by the features they belong to, when these start:
+    delayed: DelayedSends | None = None
+    """Delay levels, for sends that take the lane."""
     halves: HalfMessages | None = None
     """Open transactions."""
     timed: TimerQueue | None = None

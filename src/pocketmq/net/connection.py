@@ -19,6 +19,7 @@ from pocketmq.net.connection_end import ConnectionEnd
 from pocketmq.net.connection_load import ConnectionLoad
 from pocketmq.net.held_memory import HeldMemory
 from pocketmq.net.inbox import Inbox, Lane, Owner
+from pocketmq.net.lane_reads import LANE_READ, next_read
 from pocketmq.net.open_requests import AnswerSink, OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
@@ -27,22 +28,19 @@ from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG
 from pocketmq.protocol.command_reader import CommandReader
-from pocketmq.protocol.frame import Buffer
+from pocketmq.protocol.frame import PREFIX_SIZE, Buffer
 
 logger = logging.getLogger("pocketmq.net")
-
-LANE_READ = 32 * 1024
-"""Bytes of one read for a lane: fewer than 256 of the smallest sends."""
 
 
 class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
-        "__weakref__", "_inbox", "_loop", "_memory", "_outbox", "_owner", "_read_buffer",
-        "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport", "_watch",
-        "accepted", "context", "lane", "limits", "local_address", "received", "remote_address",
-        "requests",
+        "__weakref__", "_inbox", "_lane_read", "_loop", "_memory", "_outbox", "_owner",
+        "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport",
+        "_watch", "accepted", "context", "lane", "limits", "local_address", "received",
+        "remote_address", "requests",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +63,7 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         self._shared = shared
         self._loop = loop
         self._read_buffer = shared.read_buffer
+        self._lane_read = LANE_READ
         self._reader = CommandReader(limits.frame)
         self._outbox = outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._requests = OpenRequests(
@@ -181,13 +180,9 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
             self.blame_owner(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Return the buffer to read into.
-
-        What one read brings a lane, other connections wait for: so it is little, unless the rest
-        of a large frame comes.
-        """
-        if self.lane is not None and self._reader.missing <= LANE_READ:
-            return self._read_buffer[:LANE_READ]
+        """Return the buffer to read into: a part for a lane, all for the rest of a large frame."""
+        if self.lane is not None and self._reader.missing <= self._lane_read:
+            return self._read_buffer[: self._lane_read]
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -198,8 +193,11 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         self.received += nbytes
         reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
         lane = self.lane
+        lane_read = self._lane_read
         if lane is not None:
             data = reader.joined(data)
+            if len(data) >= LANE_READ and not reader.buffered:
+                self._lane_read = min(next_read(data), len(self._read_buffer))
             start = self._through_lane(lane, data)
         elif not reader.buffered:
             start = self._requests.answer_drafts(data, 0, self.limits.frame)
@@ -216,7 +214,7 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
             self.abort(untraced(failure))
         elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
             memory.update(finished=start > 0)
-        if self._reads_on and nbytes in (LANE_READ, len(self._read_buffer)):
+        if self._reads_on and nbytes in (lane_read, len(self._read_buffer)):
             self._let_others_read()
 
     def _let_others_read(self) -> None:
@@ -235,7 +233,8 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
             commands, start = reader.finish(data)
             if commands:
                 self._take(commands)
-        if start < len(data) and not reader.buffered and inbox.is_free and not self.closed:
+        known = data.startswith(lane.starts, start + PREFIX_SIZE)
+        if known and not reader.buffered and inbox.is_free and not self.closed:
             return inbox.pass_by(self, lane, data, start)
         return start
 

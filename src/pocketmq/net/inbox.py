@@ -42,6 +42,9 @@ class Owner(Protocol):
 class Lane(Protocol):
     """What may carry out requests straight from a read, without a command for each."""
 
+    starts: tuple[bytes, ...]
+    """How headers begin of requests that it may take; it is not asked about others."""
+
     def take(self, connection: "Connection", data: bytes, start: int) -> int:
         """Carry out requests that stand in a read from a position on; return where they end.
 

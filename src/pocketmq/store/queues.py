@@ -4,7 +4,7 @@ Those of an earlier run are loaded when their topic is first asked for, so that 
 depend on how many there are. Belongs to the writer's thread.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pocketmq.store.extents import Extent, ExtentFiles
 from pocketmq.store.metadata import Metadata
@@ -39,6 +39,13 @@ class Queues:
                 return None
             queues = self._load_topic(topic)
         return queues.get(queue_id)
+
+    def by_id(self, topic: str) -> Mapping[int, QueueIndex]:
+        """Return the queues of a topic that have or had messages, by their ids; not to be kept."""
+        queues = self._loaded.get(topic)
+        if queues is None:
+            queues = self._load_topic(topic) if topic in self._stored else {}
+        return queues
 
     def make(self, topic: str, queue_id: int) -> QueueIndex:
         """Return a queue, making it if it is new."""

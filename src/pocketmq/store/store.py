@@ -142,6 +142,10 @@ class MessageStore:
         """Return a queue that has or had messages."""
         return self.queues.get(topic, queue_id)
 
+    def queues_of(self, topic: str) -> Mapping[int, QueueIndex]:
+        """Return the queues of a topic that have or had messages, by their ids."""
+        return self.queues.by_id(topic)
+
     def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
         """Return a queue, making it if it is new. The caller has checked that the topic has it.
 

@@ -155,6 +155,21 @@ class SendAnswers:
         return request.reply(ResponseCode.SUCCESS, None, header).encode()
 
 
+_DONE = (
+    f'{{"code":0,"flag":1,"language":"{_LANGUAGE}","opaque":%d,'
+    f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
+).encode()
+
+
+def success(request: Command) -> bytes:
+    """Return the frame that says that something was done, and no more."""
+    if request.serialize != _JSON:
+        return request.reply(ResponseCode.SUCCESS).encode()
+    header = _DONE % request.opaque
+    size = len(header)
+    return _PREFIX(size + 4, size) + header
+
+
 def answer_code(answer: Command | bytes) -> int:
     """Return the code of an answer, whole frame or not."""
     if isinstance(answer, Command):

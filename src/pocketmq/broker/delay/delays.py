@@ -15,7 +15,7 @@ from pocketmq.broker.delay.delivery import DelayQueues, DeliveryBudget
 from pocketmq.broker.delay.progress import SavedProgress, encode_progress, recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.writing.drafts import Draft
+from pocketmq.broker.writing.drafts import DelayedSends, Draft
 from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.property_names import DELAY_LEVEL
@@ -63,6 +63,7 @@ class Delays:
         progress.load(state.store.metadata.documents(progress.kind), now_ms)
         recover_progress(state.store, progress, self._queues.levels, now_ms)
         state.redirects[DELAY_LEVEL] = self._hold_back
+        state.delayed = DelayedSends(self._levels.delays_ms, self._alarm.wake_at)
         self._set_alarm()
 
     async def stop(self) -> None:

@@ -98,6 +98,10 @@ class ConsumerOffsetTable:
         """Return whether a reset of this queue waits to be carried out."""
         return bool(self._resets) and queue_id in self._resets.get((topic, group), _NONE)
 
+    def resets_of(self, group: str, topic: str) -> Mapping[int, int]:
+        """Return the targets of the resets that wait to be carried out, by queue id."""
+        return self._resets.get((topic, group), _NONE) if self._resets else _NONE
+
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the target of a waiting reset, and forget it."""
         if not self._resets:

@@ -13,7 +13,7 @@ from pocketmq.broker.pop.table import PopTable
 from pocketmq.errors import ResponseCode
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command
-from pocketmq.protocol.frame import Buffer, SerializeType, encode_frame
+from pocketmq.protocol.frame import Buffer, SerializeType
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.requests import pop
@@ -35,10 +35,6 @@ _END = (
     f'"}},"flag":1,"language":"{Language.PYTHON.name}","opaque":%d,"remark":"{FOUND}",'
     f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
 )
-_DONE = (
-    f'{{"code":0,"flag":1,"language":"{Language.PYTHON.name}","opaque":%d,'
-    f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
-).encode()
 
 
 def pop_answer(
@@ -64,13 +60,6 @@ def nothing_popped(
     batch = taking.PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
-
-
-def done(request: Command) -> bytes:
-    """Return the frame that says that something was done, and no more."""
-    if request.serialize != _JSON:
-        return request.reply(ResponseCode.SUCCESS).encode()
-    return encode_frame(_JSON, _DONE % request.opaque)
 
 
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:

@@ -7,7 +7,7 @@ cannot be read is skipped: at worst a message is delivered again. Belongs to the
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -115,6 +115,7 @@ class Journal:
     def __init__(self, store: MessageStore, cluster: str) -> None:
         self._store = store
         self._topic = REVIVE_TOPIC_PREFIX + cluster
+        self._topic_bytes = self._topic.encode()
         self._pending: list[Entry] = []
 
     @property
@@ -165,7 +166,7 @@ class Journal:
         limit = min(_RECORD, self._store.options.segment_size // 4)
         for body in _bodies(pending, limit):
             record = Record(
-                topic=self._topic.encode(),
+                topic=self._topic_bytes,
                 body=body,
                 property_bytes=b"",
                 queue_id=0,
@@ -203,8 +204,14 @@ class Journal:
             offset = max(read.next_offset, offset + 1)
 
 
-def _bodies(entries: list[Entry], limit: int) -> Iterator[bytes]:
+def _bodies(entries: list[Entry], limit: int) -> Iterable[bytes]:
     """Write entries as few records, each small enough for the smallest file of a log."""
+    if len(entries) == 1:
+        return (_encode(entries),)
+    return _several(entries, limit)
+
+
+def _several(entries: list[Entry], limit: int) -> Iterator[bytes]:
     for start in range(0, len(entries), _ENTRIES):
         some = entries[start : start + _ENTRIES]
         body = _encode(some)
@@ -212,5 +219,5 @@ def _bodies(entries: list[Entry], limit: int) -> Iterator[bytes]:
             yield body
         else:
             half = len(some) // 2
-            yield from _bodies(some[:half], limit)
-            yield from _bodies(some[half:], limit)
+            yield from _several(some[:half], limit)
+            yield from _several(some[half:], limit)

@@ -16,7 +16,9 @@ _ALWAYS = 100
 
 def priority_factor(topic: TopicConfig | None, group: GroupConfig | None) -> int:
     """Return the percentage of pops that go by priority; 0 if the topic's type is another."""
-    if topic is None or TopicKind.read(topic.attributes) is not TopicKind.PRIORITY:
+    if topic is None or not topic.attributes:  # as most are
+        return 0
+    if TopicKind.read(topic.attributes) is not TopicKind.PRIORITY:
         return 0
     text = None if group is None else group.attributes.get(_FACTOR)
     factor = None if text is None else read_int64(text)

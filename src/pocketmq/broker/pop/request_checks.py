@@ -13,6 +13,7 @@ from pocketmq.protocol.requests import pop
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
+_READ = int(Permission.READ)
 LATE_MS = 500
 """Milliseconds past its deadline in which a pop is still accepted."""
 
@@ -24,7 +25,7 @@ def checked(
 ) -> TopicConfig:
     """Return the topic that messages are wanted of. Raises `ServerError`."""
     popping = isinstance(header, pop.PopRequest)
-    if not state.config.broker_permission & Permission.READ:
+    if not state.config.broker_permission & _READ:
         verb = "pop" if popping else "peeking"
         raise _forbidden(f"the broker[{_host(state)}] {verb} message is forbidden")
     if isinstance(header, pop.PopRequest) and header.max_msg_nums > MOST_MESSAGES:
@@ -33,7 +34,7 @@ def checked(
             f"the broker[{_host(state)}] pop message's num is greater than {MOST_MESSAGES}",
         )
     topic = existing_topic(state, header.topic)
-    if not topic.perm & Permission.READ:
+    if not topic.perm & _READ:
         raise _forbidden(f"the topic[{header.topic}] peeking message is forbidden")
     if header.queue_id >= topic.read_queue_nums:
         raise server_error(

@@ -4,6 +4,7 @@ With Java's checks, codes and texts (5.x). A pop that finds nothing may wait, an
 notification (200054). Acknowledgements are answered once they are written to the journal.
 """
 
+from pocketmq.broker.core.answers import success
 from pocketmq.broker.pop import answers
 from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedAckRefusal
@@ -247,7 +248,7 @@ def _answered_later(
 ) -> bytes | None:
     """Answer once what was noted is written; at once if nothing was."""
     if header is None:
-        frame = answers.done(request)
+        frame = success(request)
     else:
         frame = request.reply(ResponseCode.SUCCESS, answers.UNSET, header).encode()
     if not state.batch.notes:

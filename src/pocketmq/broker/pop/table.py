@@ -4,7 +4,7 @@ Each change is made in `all_in_flight` and noted in the journal, from which `rec
 after a crash. Times are the caller's. Belongs to the broker's loop.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
@@ -48,28 +48,29 @@ class PopTable:
             return committed
         return in_flight.next if committed is None else max(in_flight.next, committed)
 
-    def left_of(self, topic: str, group: str) -> Callable[[QueueIndex], int | None]:
-        """Return a function that counts what is left in a queue; None where one has to read.
+    def left_in(
+        self, topic: str, group: str, queues: Iterable[QueueIndex]
+    ) -> list[tuple[QueueIndex, int | None]]:
+        """Return what is left in each of some queues of a topic; None where one has to read.
 
-        Pops check all queues of a topic, most of them in vain.
+        Pops check all queues of a topic, most of them in vain: so it is one call for all of them.
         """
-        offsets = self.all_in_flight.offsets
-        committed = offsets.committed.get((topic, group), _NONE)
-        by_queue = self.all_in_flight.by_group.get((topic, group), _NONE_IN_FLIGHT)
-
-        def left(queue: QueueIndex) -> int | None:
-            queue_id = queue.queue_id
+        pair, offsets = (topic, group), self.all_in_flight.offsets
+        committed = offsets.committed.get(pair, _NONE)
+        by_queue = self.all_in_flight.by_group.get(pair, _NONE_IN_FLIGHT)
+        resets = offsets.resets_of(group, topic)
+        found: list[tuple[QueueIndex, int | None]] = []
+        for queue in queues:
+            queue_id, end = queue.queue_id, queue.next_offset
             start = committed.get(queue_id)
             in_flight = by_queue.get(queue_id)
-            if in_flight is not None:
-                if offsets.has_reset(group, topic, queue_id):
-                    return None
-                start = in_flight.next if start is None else max(in_flight.next, start)
-            if start is None or start < 0 or start > queue.next_offset:
-                return None
-            return queue.next_offset - start
-
-        return left
+            if in_flight is not None and (start is None or start < in_flight.next):
+                start = in_flight.next
+            sure = start is not None and 0 <= start <= end
+            if in_flight is not None and queue_id in resets:
+                sure = False
+            found.append((queue, end - start if sure and start is not None else None))
+        return found
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return the number of messages a group has in flight of a queue."""

@@ -75,7 +75,7 @@ class Taking:
     def run(self) -> PopBatch:
         """Take what there is, up to what was asked for."""
         header, config, batch = self._header, self._state.config, self._batch
-        chance = random.randrange(100)  # noqa: S311 - where to begin is no secret
+        chance = int(random.random() * 100)  # noqa: S311 - where to begin is no secret
         if header.order:
             self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
             return batch
@@ -103,29 +103,26 @@ class Taking:
 
     def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int | None) -> None:
         """Take from one queue, or from all; `chance` is where to begin, None for by priority."""
+        state, batch, most = self._state, self._batch, self._most
         if queue_id >= 0:
-            self._from_queue(topic, mark, queue_id)
-            return
-        config = self._state.topics.get(topic)
-        count = 0 if config is None else config.read_queue_nums
-        left = self._table.left_of(topic, self._header.consumer_group)
-        find, batch, most = self._state.store.queue, self._batch, self._most
-        ascending = self._state.config.priority_order_asc
-        for each in queue_order(count, chance, ascending=ascending):
-            queue = find(topic, each)
+            queue = state.store.queue(topic, queue_id)
             if queue is not None:
-                rest = left(queue)
-                if rest is None or (rest and batch.count < most):
-                    self._from_queue(topic, mark, each)
-                else:
-                    batch.rest += rest
-
-    def _from_queue(self, topic: str, mark: TopicMark, queue_id: int) -> None:
-        state, header, batch = self._state, self._header, self._batch
-        queue = state.store.queue(topic, queue_id)
-        if queue is None:
+                self._from_queue(topic, mark, queue)
             return
-        group = header.consumer_group
+        config = state.topics.get(topic)
+        count = 0 if config is None else config.read_queue_nums
+        order = queue_order(count, chance, ascending=state.config.priority_order_asc)
+        by_id = state.store.queues_of(topic)
+        queues = [by_id[each] for each in order if each in by_id]
+        for queue, rest in self._table.left_in(topic, self._header.consumer_group, queues):
+            if rest is None or (rest and batch.count < most):
+                self._from_queue(topic, mark, queue)
+            else:
+                batch.rest += rest
+
+    def _from_queue(self, topic: str, mark: TopicMark, queue: QueueIndex) -> None:
+        state, header, batch = self._state, self._header, self._batch
+        group, queue_id = header.consumer_group, queue.queue_id
         start = self._start(topic, queue)
         if header.order:
             locked = self._table.locked(topic, group, queue_id)
@@ -218,8 +215,9 @@ class Taking:
 
     def _add(self, read: QueueRead, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
         batch, start = self._batch, offsets[0]
-        batch.starts.append(f"{mark.value} {queue_id} {start}")
-        batch.places.append(f"{mark.value} {queue_id} {','.join(map(str, offsets))}")
+        place = f"{mark.value} {queue_id} "
+        batch.starts.append(f"{place}{start}")
+        batch.places.append(place + ",".join(map(str, offsets)))
         batch.count += len(read.pieces)
         actual = self._state.config.pop_response_return_actual_retry_topic
         if mark is TopicMark.NORMAL or actual:
@@ -245,14 +243,17 @@ class Taking:
 
 def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
     """Return the retry topics of a topic and a group that there are, each with its mark."""
-    config = state.config
-    marks = []
+    config, existing = state.config, state.topics.entries
+    found = []
     if config.enable_retry_topic_v2:
-        marks.append(TopicMark.RETRY_V2)
+        name = TopicMark.RETRY_V2.real_topic(topic, group)
+        if name in existing:
+            found.append((TopicMark.RETRY_V2, name))
     if not config.enable_retry_topic_v2 or config.retrieve_message_from_pop_retry_topic_v1:
-        marks.append(TopicMark.RETRY)
-    pairs = [(mark, mark.real_topic(topic, group)) for mark in marks]
-    return [(mark, name) for mark, name in pairs if name in state.topics.entries]
+        name = TopicMark.RETRY.real_topic(topic, group)
+        if name in existing:
+            found.append((TopicMark.RETRY, name))
+    return found
 
 
 def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:

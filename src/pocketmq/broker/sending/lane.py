@@ -1,5 +1,7 @@
 """The lane for plain sends: a burst of them, or a batch, goes from a read to the store in one call.
 
+Messages that go elsewhere first take it, too: to the queue of a delay level, to half messages.
+
 Owns when the lane may be used and how its outcome enters the store, the batch and the counters;
 what a plain send is, and its record and answer, is in the core. Without the core there is no lane.
 Access control is not: each request passes the broker's gate before anything is stored. Whatever the
@@ -18,11 +20,13 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import StoreError
 from pocketmq.model import DataVersion
+from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.command_reader import cut_commands
 from pocketmq.protocol.frame import PREFIX_SIZE, unpack_prefix
 from pocketmq.protocol.hosts import V4_SIZE
+from pocketmq.store import QueueIndex
 from pocketmq.store.appending import Run
 
 _SEND, _SEND_V2 = int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_MESSAGE_V2)
@@ -31,8 +35,9 @@ _BATCH = b'{"code":320,'
 _PLAIN = (b'{"code":310,', b'{"code":10,', _BATCH)
 """How headers of plain sends and batches begin; for others the core is not even asked."""
 
-Taken: TypeAlias = tuple[int, bytes, bytes, list[Run], int, int]
-"""Where the burst ends in the read, records, answers, what each queue gets, answers by code."""
+Taken: TypeAlias = tuple[int, bytes, bytes, list[Run], int, int, int]
+"""Where the burst ends in the read, records, answers, what each queue gets, answers by code, and
+when the first delayed message is due, 0 without one."""
 
 
 class _NativeLane(Protocol):
@@ -54,6 +59,8 @@ class _NativeLane(Protocol):
 
 class PlainSends:
     """The lane of one broker. Belongs to its loop."""
+
+    starts: tuple[bytes, ...] = _PLAIN
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -99,13 +106,15 @@ class PlainSends:
                 taken = self._lane.take(data[:stop], start, *more)
         if taken is None:
             return start
-        end, records, answers, runs, old, new = taken
+        end, records, answers, runs, old, new, due_ms = taken
         alone = end == len(data) and state.writer.takes_alone(connection)
         batch.now_ms = now_ms
         try:
             state.store.append_packed(records, runs)
         except StoreError:
             return start  # which of them can be stored is found out one by one
+        if due_ms and state.delayed is not None:
+            state.delayed.wake_at(due_ms, now_ms)
         times = 1 if data.startswith(_BATCH, start + PREFIX_SIZE) else None
         if alone:
             state.writer.write_alone(connection, runs, answers, now_ms, times)
@@ -126,13 +135,22 @@ class PlainSends:
             self._state.writer.schedule(connection)
 
     def _make(self) -> _NativeLane:
-        state = self._state
+        state, store = self._state, self._state.store
         assert native.core is not None
+        delays_ms = () if state.delayed is None else state.delayed.delays_ms
+        halves = state.halves is not None and not state.config.reject_transaction_message
+
+        def queue_elsewhere(level: int) -> QueueIndex | None:
+            if level:
+                return store.queue(SCHEDULE_TOPIC, level - 1)
+            return store.queue(HALF_TOPIC, 0)
+
         lane: _NativeLane = native.core.SendLane(
             state.stamp.encode(),
             state.send_answers.store_host,
             state.send_answers.pieces,
             state.config.max_message_size,
+            (delays_ms, halves, queue_elsewhere),
         )
         return lane
 

@@ -3,6 +3,7 @@
 Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks back later.
 """
 
+from pocketmq.broker.core.answers import success
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
@@ -20,6 +21,7 @@ from pocketmq.protocol.property_text import decode_properties, find_property
 from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
+_GROUP = property_names.PRODUCER_GROUP.encode()
 _NOT_FOUND = "Find prepared transaction message failed"
 _OTHER_OUTCOME = "the transaction already ended with another outcome"
 
@@ -35,19 +37,19 @@ def end(
     half = None if halves is None else halves.at(header.commit_log_offset)
     if halves is None or half is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
-    now_ms = state.batch.now_ms
+    now_ms, text, offset = state.batch.now_ms, half.property_bytes, half.queue_offset
     if not header.from_transaction_check and comes_too_late(
-        half, now_ms, state.config.transaction_time_out
+        half, text, now_ms, state.config.transaction_time_out
     ):
         return request.reply(ResponseCode.ILLEGAL_OPERATION)
-    _check(half, header)
-    known = halves.state(half.queue_offset)
+    _check(text, offset, header)
+    known = halves.state(offset)
     if known is None or known > MOST_CHECKS:
         if known != wanted:
             raise server_error(ResponseCode.SYSTEM_ERROR, _OTHER_OUTCOME)
         return request.reply(ResponseCode.SUCCESS)  # ended twice alike: idempotent
     if wanted == COMMITTED:
-        message = committed(half, known)
+        message = committed(half, text, known)
         if message is None:
             raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         queue = halves.end(half, wanted, message, now_ms)
@@ -58,8 +60,7 @@ def end(
     if state.measures is not None:
         _measure(state.measures, half, now_ms, committed=wanted == COMMITTED)
     if not request.flag & ONEWAY_FLAG:
-        frame = request.reply(ResponseCode.SUCCESS).encode()
-        state.batch.answer_stored(connection, request, frame, wait=False)
+        state.batch.answer_stored(connection, request, success(request), wait=False)
     return None
 
 
@@ -73,11 +74,11 @@ def _measure(measures: Measures, half: RecordView, now_ms: int, *, committed: bo
         measures.rolled_back.add(topic)
 
 
-def _check(half: RecordView, header: EndTransactionRequest) -> None:
-    group = find_property(half.property_bytes, property_names.PRODUCER_GROUP.encode())
+def _check(text: bytes, offset: int, header: EndTransactionRequest) -> None:
+    group = find_property(text, _GROUP)
     if group != header.producer_group.encode("utf-8", "replace"):
         raise server_error(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
-    if half.queue_offset != header.tran_state_table_offset:
+    if offset != header.tran_state_table_offset:
         raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
 
 

@@ -35,6 +35,7 @@ _STATE = b"TRAN_STATE"
 _OP_TEXT = {
     state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, DISCARDED)
 }
+_IMMUNITY = property_names.CHECK_IMMUNITY_SECONDS.encode()
 _LATEST = 1 << 62
 
 
@@ -74,9 +75,7 @@ def prepare(draft: Draft, now_ms: int) -> None:
 
 def half_tag(half: RecordView) -> int:
     """Return what the queue keeps beside a half message, as recovery finds it."""
-    asked = property_text.find_property(
-        half.property_bytes, property_names.CHECK_IMMUNITY_SECONDS.encode()
-    )
+    asked = property_text.find_property(half.property_bytes, _IMMUNITY)
     text = None if asked is None else asked.decode("utf-8", "replace")
     return _tag(half.born_timestamp_ms, half.store_timestamp_ms, text)
 
@@ -108,11 +107,12 @@ def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
     return tag > now_ms or check_due_ms(tag, timeout_ms) < now_ms
 
 
-def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
-    """Return whether a producer that set its own check time may no longer end it before a check."""
-    asked = property_text.find_property(
-        half.property_bytes, property_names.CHECK_IMMUNITY_SECONDS.encode()
-    )
+def comes_too_late(half: RecordView, text: bytes, now_ms: int, timeout_ms: int) -> bool:
+    """Return whether a producer that set its own check time may no longer end it before a check.
+
+    `text` is the half message's properties.
+    """
+    asked = property_text.find_property(text, _IMMUNITY)
     if asked is None:
         return False
     immunity_ms = custom_immunity_ms(asked.decode("utf-8", "replace"))
@@ -120,9 +120,11 @@ def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
     return now_ms - half.born_timestamp_ms > allowed_ms
 
 
-def committed(half: RecordView, checks: int) -> HalfEnding | None:
-    """Return the message that consumers see; None for a half message without a topic to go to."""
-    text = half.property_bytes
+def committed(half: RecordView, text: bytes, checks: int) -> HalfEnding | None:
+    """Return the message that consumers see; None for a half message without a topic to go to.
+
+    `text` is the half message's properties.
+    """
     place = real_place(text)
     if place is None:
         return None

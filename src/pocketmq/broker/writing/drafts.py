@@ -54,6 +54,15 @@ REDIRECTING = (
 """Properties that send a message elsewhere first, in the order in which they are applied."""
 
 
+class DelayedSends(msgspec.Struct, frozen=True):
+    """What a broker with delay levels needs to take delayed messages without a draft."""
+
+    delays_ms: tuple[int, ...]
+    """How long messages wait at each level, from the first on."""
+    wake_at: Callable[[int, int], None]
+    """Called with the time at which a new message is due, and the time now."""
+
+
 class SendTarget(msgspec.Struct, frozen=True, gc=False):
     """A queue messages may be sent to, as of one version of the topics."""
 
