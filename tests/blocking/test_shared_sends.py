@@ -12,6 +12,7 @@ from concurrent.futures import (
 )
 from typing import Any
 
+import msgspec
 import pytest
 
 import pocketmq as mq
@@ -123,6 +124,29 @@ def test_no_wait_is_lost_however_threads_meet() -> None:
         assert futures[1].result(30).message_id == "BB"
         assert futures[2].done()
     settling.join(30)
+
+
+def test_threads_that_ask_at_once_get_receipts_of_their_own() -> None:
+    count, rounds = 8, 200
+    ids = ",".join(f"{at:04}" for at in range(count))
+    whole = msgspec.structs.replace(WHOLE, message_id=ids, offset_message_id=ids)
+    barrier = threading.Barrier(count, timeout=30)
+    made = [batch_of(count) for _ in range(rounds)]
+    for batch, _, _ in made:
+        batch.settle(BatchReceipts(whole, ids, count))
+
+    def ask(at: int) -> list[SendReceipt]:
+        found = []
+        for _, futures, _ in made:
+            barrier.wait()
+            found.append(futures[at].result(0))
+        return found
+
+    with ThreadPoolExecutor(count) as threads:
+        for at, receipts in enumerate(threads.map(ask, range(count))):
+            expected = (f"{at:04}", f"{at:04}", 40 + at)
+            for each in receipts:
+                assert (each.message_id, each.offset_message_id, each.queue_offset) == expected
 
 
 # On a cluster

@@ -185,7 +185,7 @@ async def test_opaque_numbers_still_in_use_are_skipped() -> None:
         first = asyncio.create_task(connection.request(ask(b"first"), 10))
         await until(lambda: held, "the request")
         again = OpaqueCounter(held[0].opaque)  # as after 2**32 further requests
-        connection.requests._take = again.take
+        connection.requests.take = again.take
         second = asyncio.create_task(connection.request(ask(b"second"), 10))
         await until(lambda: len(held) == 2, "the second request")
         assert held[1].opaque == held[0].opaque + 1

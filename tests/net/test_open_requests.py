@@ -12,6 +12,7 @@ from pocketmq.net.outbox import Outbox
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import OpaqueCounter
 from tests.loops import leap, leaping
+from tests.net.test_outbox import opened
 
 
 def waiters() -> OpenRequests:
@@ -169,6 +170,62 @@ async def test_the_answers_of_a_read_reach_their_drafts_once() -> None:
     assert await first[0] == await second[0] == "b'read' 1 9"
     assert (seen, len(table)) == ([set(numbers)], 0)
     assert table.answer_drafts(b"read", 1, 9) == 1, "no request waits"
+
+
+@pytest.mark.parametrize(
+    ("open_ones", "answered", "size", "asked", "bursts"),
+    [
+        (64, 64, 1, 64, [32, 32]),  # half is here while the other half is with the peer
+        (64, 64, 1024, 64, [32, 32]),
+        (64, 64, 1025, 64, [16, 16, 16, 16]),  # large ones leave in small portions
+        (64, 2, 1, 2, [2]),
+        (20, 20, 1, 20, [16, 4]),
+        (600, 600, 1, 300, [128, 128, 44]),
+        (2, 2, 1, 1, [1]),
+    ],
+)
+async def test_a_burst_leaves_in_halves_of_what_was_open(
+    open_ones: int, answered: int, size: int, asked: int, bursts: list[int]
+) -> None:
+    outbox, wire = opened()
+    table = OpenRequests(asyncio.get_running_loop(), outbox, OpaqueCounter(), "peer:1")
+    numbers = begin(table, open_ones)[:answered]
+    await asyncio.sleep(0)
+    wire.writes.clear()
+    table.read_answers = lambda *_: ([(number, "stored") for number in numbers], 2)
+    table.answer_drafts(b"read", 0, 9)
+    begin(table, asked, size)
+    await asyncio.sleep(0)
+    assert list(map(len, wire.writes)) == bursts
+    end(table)
+
+
+async def test_a_request_after_a_single_answer_leaves_at_once() -> None:
+    outbox, wire = opened()
+    table = OpenRequests(asyncio.get_running_loop(), outbox, OpaqueCounter(), "peer:1")
+    for answered in (2, 1):
+        numbers = begin(table, answered)
+        await asyncio.sleep(0)
+        table.read_answers = lambda *_, them=numbers: ([(each, "stored") for each in them], 2)
+        table.answer_drafts(b"read", 0, 9)
+    wire.writes.clear()
+    begin(table, 1)
+    assert wire.writes == [b"."]
+    end(table)
+
+
+def begin(table: OpenRequests, count: int, size: int = 1) -> list[int]:
+    """Ask a number of drafts; return their numbers."""
+    drafts = [draft(table) for _ in range(count)]
+    for each in drafts:
+        table.ask(each, size, no_frames)
+    return [each[4] for each in drafts]
+
+
+def end(table: OpenRequests) -> None:
+    for sink, *_ in table.open.values():
+        sink.cancel()
+    table.fail(ConnectionLost("peer:1", "gone"))
 
 
 @leaping

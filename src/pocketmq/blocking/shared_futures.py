@@ -129,27 +129,28 @@ class SharedSend(CallbackFuture):
     _exception = None
 
     def __init__(self, batch: ThreadBatch, at: int) -> None:
-        self._batch: ThreadBatch | None = batch
-        self._at = at
+        self.batch: ThreadBatch | None = batch
+        self.at = at
 
     def result(self, timeout: float | None = None) -> SendReceipt:
         """Return the receipt, or raise the error; waits for it at most `timeout` seconds."""
-        if self._state == _FINISHED and self._result is not None:
+        # The usual case first: the receipts of the batch are there, and no thread has waited.
+        batch = self.batch
+        if batch is not None and (receipts := batch.receipts) is not None:
+            if self._waited_for is None:
+                receipt = self._result = receipts.own(self.at)
+                self._state = _FINISHED
+                self.batch = None
+                return receipt
+        elif self._state == _FINISHED and self._result is not None:
             return self._result
-        batch = self._batch
-        if self._waited_for is None and batch is not None:
-            receipts = batch.receipts
-            outcome = batch.outcome(self._at) if receipts is None else receipts.own(self._at)
-            if type(outcome) is SendReceipt:
-                self._result, self._state, self._batch = outcome, _FINISHED, None
-                return outcome
         return super().result(timeout)
 
     def done(self) -> bool:
         """Whether the receipt is there, or will not come."""
-        batch = self._batch
+        batch = self.batch
         if self._waited_for is None and batch is not None:
-            return batch.receipts is not None or batch.has_ended(self._at)
+            return batch.receipts is not None or batch.has_ended(self.at)
         return self._state not in _UNFINISHED
 
     def arrived(self, outcome: SendReceipt | BaseException) -> None:
@@ -171,11 +172,11 @@ class SharedSend(CallbackFuture):
             if condition is None:
                 self._waiters = []
                 self._done_callbacks = []
-                batch, self._batch = self._batch, None
+                batch, self.batch = self.batch, None
                 if batch is not None:
-                    outcome = batch.outcome(self._at)
+                    outcome = batch.outcome(self.at)
                     if outcome is None:
-                        batch.watch(self._at, self)
+                        batch.watch(self.at, self)
                     else:
                         self._state = _FINISHED
                         if isinstance(outcome, BaseException):

@@ -21,6 +21,7 @@ from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message
 
 _ASYNC = SendMode.ASYNC
+_new = object.__new__
 
 
 class ThreadSharing:
@@ -87,7 +88,11 @@ class ThreadSharing:
                 window.bytes = held
                 batch.size = total
                 messages.append(message)
-                return SharedSend(batch, at)
+                # As `SharedSend(batch, at)`, at half the cost.
+                future = _new(SharedSend)
+                future.batch = batch
+                future.at = at
+                return future
         return self._submit_slowly(lane, message, None, size, timeout)
 
     def _submit_prepared(

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 from pocketmq.errors import ConnectFailed, RequestNotSent, RequestTimedOut, TransportError
-from pocketmq.net.outbox import Draft, MakeFrames, Outbox
+from pocketmq.net.outbox import PORTION, Draft, MakeFrames, Outbox
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import OpaqueCounter
 from pocketmq.protocol.frame import Buffer
 
 _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early
 _PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
+_MOST = 128  # requests that leave together before an iteration ends, ...
+_SMALL = 1024  # ... if they have at most this number of bytes; `PORTION` of larger ones
 _LARGE = 64 * 1024  # bytes of requests that are handed to the socket without waiting for others
 
 
@@ -45,9 +47,8 @@ class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_by_opaque", "_held", "_holds_back", "_loop", "_outbox",
-        "_sweep_at", "_take", "_time", "_timer", "drafts", "peer",
-        "read_answers",
+        "_held", "_holds_back", "_loop", "_outbox", "_portion", "_sweep_at",
+        "_time", "_timer", "drafts", "open", "peer", "read_answers", "take",
     )  # fmt: skip
 
     def __init__(
@@ -64,11 +65,13 @@ class OpenRequests:
         self._loop = loop
         self._time = loop.time
         self._outbox = outbox
-        self._take = opaque.take
+        self.take = opaque.take
+        """Returns the next number; one that is in `open` cannot be used: see `number`."""
         self._holds_back = holds_back
         # Waiters: the sink, its deadline; code and timeout for the error; a draft has more. Tuples,
         # as one is made per request.
-        self._by_opaque: dict[int, Any] = {}
+        self.open: dict[int, Any] = {}
+        """Open requests by their numbers."""
         self.drafts = outbox.drafts
         """Requests of this event-loop iteration that are not written yet."""
         self.read_answers: ReadAnswers | None = None
@@ -76,9 +79,13 @@ class OpenRequests:
         self._held: dict[int, Buffer] = {}  # frames the socket has no space for yet, in order
         self._timer: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
+        # Drafts that leave before the iteration ends: half of the requests that were open when a
+        # read brought several answers, as several callers will ask again. So the peer works on one
+        # half while the other is made here. 0 after a single answer: a lone request does not wait.
+        self._portion = 0
 
     def __len__(self) -> int:
-        return len(self._by_opaque)
+        return len(self.open)
 
     def expect(self, code: int, timeout: float) -> tuple[int, asyncio.Future[Command]]:
         """Return a number for a request and the future that will hold its answer."""
@@ -87,7 +94,7 @@ class OpenRequests:
 
     def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
         """Return a number for a request; its answer or `RequestTimedOut` goes to the sink."""
-        by_opaque = self._by_opaque
+        by_opaque = self.open
         opaque = self.number()
         deadline = self._time() + timeout
         by_opaque[opaque] = (sink, deadline, code, timeout)
@@ -100,7 +107,7 @@ class OpenRequests:
         outbox = self._outbox
         if outbox.paused and self._holds_back:
             self._held[opaque] = frame
-        elif len(self._by_opaque) == 1:
+        elif len(self.open) == 1:
             outbox.write_now(frame)
         else:
             outbox.write(frame)
@@ -109,24 +116,28 @@ class OpenRequests:
 
     def number(self) -> int:
         """Return a number that no open request has, for `ask`."""
-        opaque = self._take()
-        while opaque in self._by_opaque:  # numbers start again after 2**32 requests
-            opaque = self._take()
+        opaque = self.take()
+        while opaque in self.open:  # numbers start again after 2**32 requests
+            opaque = self.take()
         return opaque
 
     def ask(self, draft: Draft, size: int, make: MakeFrames) -> None:
         """Do what `expect` and `post` do for a request of about `size` bytes.
 
         A draft begins as a waiter does: sink, deadline, code, timeout; then comes its number.
-        The frames of a burst are made together, by `make`. Only on a connection that is not closed.
+        The frames of a burst are made together, by `make`. They leave at the end of this event-loop
+        iteration, or when there are enough of them (see `_portion`). Only on a connection that is
+        not closed.
         """
-        by_opaque, outbox = self._by_opaque, self._outbox
-        opaque, deadline = draft[4], draft[1]
+        by_opaque, outbox, drafts = self.open, self._outbox, self.drafts
+        opaque, deadline, portion = draft[4], draft[1], self._portion
         by_opaque[opaque] = draft
         if self._timer is None or deadline < self._sweep_at:
             self._set_timer(deadline)
-        if outbox.paused or len(by_opaque) == 1 or size >= _LARGE:
+        if outbox.paused or size >= _LARGE or (not portion and len(by_opaque) == 1):
             self.post(opaque, make([draft]))
+        elif drafts and len(drafts) + 1 < (portion if portion and size <= _SMALL else PORTION):
+            drafts.append(draft)  # the first one has seen to it that they leave
         else:
             outbox.add(draft, make)
 
@@ -145,7 +156,7 @@ class OpenRequests:
 
     def answer(self, response: Command) -> bool:
         """Hand an answer over; False if no caller waits for it (any more)."""
-        waiter = self._by_opaque.pop(response.opaque, None)
+        waiter = self.open.pop(response.opaque, None)
         if self._held:
             self._held.pop(response.opaque, None)  # a peer that answers what it was not asked
         if waiter is None:
@@ -158,10 +169,13 @@ class OpenRequests:
 
     def answer_drafts(self, data: bytes, start: int, limit: int) -> int:
         """Hand over the answers to drafts at a position of a read; return where they end."""
-        if self.read_answers is None or self._held or not self._by_opaque:
+        if self.read_answers is None or self._held or not self.open:
             return start
-        answers, start = self.read_answers(data, start, limit, self._by_opaque)
-        pop = self._by_opaque.pop
+        count = len(self.open)
+        answers, start = self.read_answers(data, start, limit, self.open)
+        if answers:
+            self._portion = 0 if len(answers) == 1 else min(max(PORTION, count // 2), _MOST)
+        pop = self.open.pop
         for opaque, answer in answers:
             waiter = pop(opaque, None)  # None: it was answered twice
             if waiter is not None and not waiter[0].done():
@@ -170,7 +184,7 @@ class OpenRequests:
 
     def forget(self, opaque: int) -> None:
         """Drop the answer when it comes; a request that was not written yet is dropped itself."""
-        self._by_opaque.pop(opaque, None)
+        self.open.pop(opaque, None)
         if self._held:
             self._held.pop(opaque, None)
 
@@ -182,7 +196,7 @@ class OpenRequests:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiters, self._by_opaque = self._by_opaque, {}
+        waiters, self.open = self.open, {}
         held, self._held = self._held, {}
         for opaque, (future, *_) in waiters.items():
             if not future.done():
@@ -200,15 +214,15 @@ class OpenRequests:
         self._timer = None
         now = self._loop.time()
         due = now + _SLACK
-        late = [(key, value) for key, value in self._by_opaque.items() if value[1] <= due]
+        late = [(key, value) for key, value in self.open.items() if value[1] <= due]
         for opaque, (future, _, code, timeout, *_) in late:
-            if self._by_opaque.pop(opaque, None) is None:
+            if self.open.pop(opaque, None) is None:
                 continue  # a sink before it has closed the connection
             kind = RequestTimedOut if self._held.pop(opaque, None) is None else RequestNotSent
             if not future.done():
                 future.set_exception(kind(self.peer, _name(code), timeout))
-        if self._by_opaque:
-            earliest = min(waiter[1] for waiter in self._by_opaque.values())
+        if self.open:
+            earliest = min(waiter[1] for waiter in self.open.values())
             self._set_timer(max(earliest, now + _PAUSE))
 
 

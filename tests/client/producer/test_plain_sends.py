@@ -305,6 +305,27 @@ async def test_only_plain_messages_take_the_short_way() -> None:
         assert len(on.producer.sending.window) == 0
 
 
+async def test_each_message_goes_to_its_own_topic_and_its_queues_of_now() -> None:
+    async with stage() as on:
+        await ready(on)
+        await on.producer.send(Message("bills", b"x"))
+        messages = on.producer.sending.plain.messages
+        for name in ("orders", "bills", "bills", "orders"):
+            aim = messages.aim(Message(name, b"x"))
+            assert aim is not None
+            assert (aim[0].topic, aim[2].topic) == (name, name)
+        publication = on.producer.sending.publishing.ready("orders")
+        assert publication is not None
+        publication.take(publication.queues[:1])
+        for _ in range(3):
+            aim = messages.aim(MESSAGE)
+            assert aim is not None
+            assert aim[2] is publication.queues[0]
+            publication.robin.index = aim[1]
+        publication.take(())
+        assert messages.aim(MESSAGE) is None
+
+
 @pytest.mark.parametrize(
     "settings",
     [

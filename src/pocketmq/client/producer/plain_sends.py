@@ -75,6 +75,7 @@ class PlainMessages:
         self._publishing = sending.publishing
         self._template = writer.plain_template
         self._topics: dict[str, PlainTopic] = {}
+        self._latest: PlainTopic | None = None  # most messages have the topic of the one before
         self._tails: dict[str | None, bytes] = {}
 
     def aim(self, message: Message) -> Aim | None:
@@ -82,8 +83,19 @@ class PlainMessages:
 
         None sends it the ordinary path, which also has the words for what can never be sent.
         """
-        if type(message) is not Message or (topic := self.topic(message.topic)) is None:
+        if type(message) is not Message:
             return None
+        topic = self._latest
+        if (
+            topic is None
+            or topic.name is not message.topic
+            or topic.publication.queues is not topic.queues
+            or self._hooks
+        ):
+            topic = self.topic(message.topic)
+            if topic is None:
+                return None
+            self._latest = topic
         publication, queues = topic.publication, topic.queues
         if (
             not queues
@@ -193,6 +205,9 @@ class PlainSends:
         try:
             requests, limit = connection.requests, self._timeout
             drafts = requests.drafts
+            opaque = requests.take()
+            if opaque in requests.open:
+                opaque = requests.number()
             if drafts and drafts[-1][7] is self._prefix:
                 # It leaves with the one before, which is this producer's: at the same time.
                 _, deadline, _, _, _, _, _, prefix, _, now_ms, _, _, _, _, asked = drafts[-1]
@@ -205,7 +220,7 @@ class PlainSends:
                 deadline = asked + limit
             posted = (
                 self._new_future(), deadline, _SEND, limit,
-                requests.number(), template, tail, prefix, number, now_ms, message, queue,
+                opaque, template, tail, prefix, number, now_ms, message, queue,
                 publication, connection, asked,
             )  # fmt: skip
             requests.ask(posted, len(body), plain_frames)

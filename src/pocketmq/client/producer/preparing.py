@@ -42,6 +42,7 @@ class Preparing:
         self._largest = options.max_message_size
         self._compress_from = options.compress_from
         self._added = {property_names.INSTANCE_ID: namespace} if namespace else {}
+        self._batch_tail = ""  # what all batches have in common, once there is one
         self._topics: dict[str, str] = {}  # checked; name on the wire by the caller's
         self._plain: dict[str, str] = {}  # those of them whose messages need nothing added
         self._tails: dict[str | None, str] = {}  # what follows the id, by tag
@@ -128,8 +129,11 @@ class Preparing:
 
     def batch_properties(self, batch_id: str) -> str:
         """Return the property text of a batch as a whole; its messages have their own."""
-        wire = {property_names.UNIQUE_KEY: batch_id, property_names.WAIT: "true", **self._added}
-        return encode_properties(wire).decode()
+        tail = self._batch_tail
+        if not tail:
+            common = {property_names.WAIT: "true", **self._added}
+            tail = self._batch_tail = encode_properties(common).decode()
+        return f"{property_names.UNIQUE_KEY}\1{batch_id}\2{tail}"
 
     def wire_topic(self, topic: str) -> str:
         """Return a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""

@@ -22,6 +22,8 @@ from pocketmq.client.session import Session
 from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol.peers import VersionGate
 
+_BATCH_IDS = int(VersionGate.TOPIC_QUEUE_MAPPING)  # brokers from this version on are 5.x
+
 
 class Publication:
     """One topic as a producer sees it."""
@@ -54,6 +56,7 @@ class Publishing:
         self.on_lost: Callable[[Publication, frozenset[str]], None] | None = None
         """Called when brokers have left the route of an adaptive producer's topic."""
         self._options = options
+        self._is_4x = session.options.profile.line == V4.line
         self._topics: dict[str, Publication] = {}
 
     def topics(self) -> Collection[str]:
@@ -140,15 +143,14 @@ class Publishing:
         Brokers report their version in the response to the first heartbeat. 5.x brokers do without
         the id of a batch; 4.x ones would give it to all of its messages.
         """
-        if self._session.options.profile.line == V4.line:
+        if self._is_4x:
             return True
-        addresses = self._session.addresses
-        versions = [addresses.version_of(broker) for broker in publication.brokers]
-        if in_doubt and UNKNOWN_VERSION in versions:
-            return True
-        return any(
-            UNKNOWN_VERSION < version < VersionGate.TOPIC_QUEUE_MAPPING for version in versions
-        )
+        version_of = self._session.addresses.version_of
+        for broker in publication.brokers:
+            version = version_of(broker)
+            if version < _BATCH_IDS and (in_doubt or version != UNKNOWN_VERSION):
+                return True
+        return False
 
 
 def for_4x(message: Outgoing) -> Outgoing:

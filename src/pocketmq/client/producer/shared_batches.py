@@ -7,8 +7,7 @@ futures of threads in `pocketmq.blocking.shared_sends`. Independent of when a ba
 import asyncio
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from itertools import count, repeat
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -172,59 +171,43 @@ class BatchReceipts:
     Made of the receipt of the whole: it has all ids, and the queue offset of the first message.
     """
 
-    __slots__ = ("_ids", "_places", "_whole")
+    __slots__ = ("_count", "_ids", "_joined", "_places", "_whole")
 
     def __init__(self, whole: SendReceipt, ids: str, count: int) -> None:
         self._whole = whole
-        self._ids = _JoinedIds(ids, count)
-        places = whole.offset_message_id
-        self._places = None if places is None else _JoinedIds(places, count)
+        self._joined = ids
+        self._count = count
+        self._places: Sequence[str | None] = ()
+        self._ids: Sequence[str] = ()
+        """Those of all messages, once a receipt was asked for: most callers want all or none."""
 
     def own(self, at: int) -> SendReceipt:
-        """Return the receipt of one message."""
-        whole, places = self._whole, self._places
+        """Return the receipt of one message. Any thread may call it."""
+        whole, ids = self._whole, self._ids or self._split()
         return _replace(
             whole,
-            message_id=self._ids.own(at),
-            offset_message_id=None if places is None else places.own(at),
+            message_id=ids[at],
+            offset_message_id=self._places[at],
             queue_offset=whole.queue_offset + at,
         )
 
     def each(self) -> Iterator[SendReceipt]:
-        """Return the receipts of all messages, at less cost than one by one."""
-        whole, ids = self._whole, self._ids.each()
-        places = repeat(None) if self._places is None else self._places.each()
-        for message_id, place, offset in zip(ids, places, count(whole.queue_offset), strict=False):
-            yield _replace(
-                whole, message_id=message_id, offset_message_id=place, queue_offset=offset
-            )
+        """Return the receipts of all messages."""
+        return map(self.own, range(self._count))
+
+    def _split(self) -> Sequence[str]:
+        places, count = self._whole.offset_message_id, self._count
+        # The order matters for threads: those that see the ids use the places.
+        self._places = [None] * count if places is None else _split_ids(places, count)
+        self._ids = ids = _split_ids(self._joined, count)
+        return ids
 
 
-class _JoinedIds:
-    """Ids joined by commas, kept as the one text they came as: most are never asked for."""
-
-    __slots__ = ("_pieces", "_text", "_width")
-
-    def __init__(self, text: str, count: int) -> None:
-        width, left = divmod(len(text) + 1, count)
-        commas = text.count(",")
-        self._text = text
-        self._width = width
-        self._pieces: list[str] | None = None
-        if left or commas != count - 1 or text[width - 1 :: width] != "," * commas:
-            # A broker of 5.x that stores a batch as one record gives it one id.
-            self._pieces = text.split(",") if commas == count - 1 else [text] * count
-
-    def each(self) -> list[str]:
-        """Return the ids of all messages."""
-        return self._text.split(",") if self._pieces is None else self._pieces
-
-    def own(self, at: int) -> str:
-        """Return the id of one message."""
-        if self._pieces is not None:
-            return self._pieces[at]
-        start = at * self._width
-        return self._text[start : start + self._width - 1]
+def _split_ids(ids: str, count: int) -> list[str]:
+    """Return ids that were joined by commas, one for each message."""
+    found = ids.split(",")
+    # A broker of 5.x that stores a batch as one record gives it one id.
+    return found if len(found) == count else [ids] * count
 
 
 def as_entry(outgoing: Outgoing) -> Entry | None:
