@@ -309,7 +309,10 @@ async def test_only_plain_messages_take_the_short_way() -> None:
     "settings",
     [
         {"namespace": "shop"},
-        {"credentials": Credentials(access_key="user", secret_key="secret")},
+        {
+            "credentials": Credentials(access_key="user", secret_key="secret"),
+            "namespace_v2": "shop",
+        },
         {"avoid_slow_brokers": True},
         {"send_timeout_per_try": 1.0},
         {"queue_choice": "adaptive"},
