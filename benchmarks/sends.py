@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,10 +28,13 @@ Cost = tuple[float, float, float]
 
 
 @contextmanager
-def cluster(loop: str, data: str | None = None) -> Iterator[tuple[str, int]]:
+def cluster(
+    loop: str, data: str | None = None, more: Sequence[str] = ()
+) -> Iterator[tuple[str, int]]:
     """Run a cluster of one broker on a loop; yield the name server's address and its process."""
     store = ["--memory"] if data is None else ["--data", data]
     command = [sys.executable, "-m", "pocketmq.cli", "up", *store, "--port", "0", "--no-grpc"]
+    command += more
     environment = os.environ | {loops.CHOICE: loop}
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert child.stdout is not None

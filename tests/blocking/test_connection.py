@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pocketmq.blocking.connection import BlockingConnection, connect
+from pocketmq.blocking.connecting import connect
+from pocketmq.blocking.connection import BlockingConnection
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.errors import ConnectFailed, ConnectionLost, ProtocolError, RequestTimedOut
 from pocketmq.net import Limits, parse_address

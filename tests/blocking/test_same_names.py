@@ -17,8 +17,8 @@ CLIENTS = ["PopConsumer", "Producer", "PullConsumer", "PushConsumer"]
 
 # Of the loop, and so of nobody who blocks.
 OF_THE_LOOP = {
-    "PopConsumer": set[str](),
-    "Producer": {"sending", "session", "submitting"},
+    "PopConsumer": {"member"},
+    "Producer": {"parts", "sending", "session", "submitting"},
     "PullConsumer": {"begun"},
     "PushConsumer": {"session"},
 }

@@ -13,15 +13,15 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import TypeAlias, TypeVar
 
 from pocketmq.client.calls import request_name
 from pocketmq.client.producer.plain_batches import SEND_BATCH, StoredBatch, stored_batch
 from pocketmq.client.producer.plain_frames import Stored, stored_answer
-from pocketmq.errors import ConnectFailed, ConnectionLost, MQError, RequestTimedOut
-from pocketmq.net import Limits, Tls, parse_address
+from pocketmq.errors import ConnectionLost, MQError, RequestTimedOut
+from pocketmq.net import Limits
 from pocketmq.net.reasons import reason_of
-from pocketmq.net.tls import Contexts
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG, read_command
 from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
@@ -30,7 +30,8 @@ logger = logging.getLogger("pocketmq.net")
 
 T = TypeVar("T")
 
-_READ = 64 * 1024
+READ = 64 * 1024
+"""Bytes that are read at a time."""
 _ID = 33  # bytes of a message's id in a response, with a comma
 _SMALL = 4096  # bytes for a response without a body: taking more would cost more
 _PRECISION = 0.01
@@ -38,8 +39,8 @@ _PRECISION = 0.01
 _TIMEVAL = struct.Struct("@ll")
 _KERNEL_TIMERS = sys.platform != "win32"
 
-MakeConnection = Callable[[str, socket.socket, Limits], "BlockingConnection"]
-"""Makes a connection of a connected socket; raises OSError."""
+ReadUsual: TypeAlias = Callable[[bytes, int], T | None]
+"""Reads a response to the request of a number; None unless the bytes are just that, and usual."""
 
 
 class BlockingConnection:
@@ -83,6 +84,55 @@ class BlockingConnection:
         except BaseException as error:
             self._fail(error, code, timeout)
             raise
+
+    def ask_usual(
+        self, frame: bytes, opaque: int, code: int, timeout: float, read: ReadUsual[T]
+    ) -> T | Command:
+        """Ask, and return what `read` makes of the bytes that came; if None, as `ask` does.
+
+        For responses that nearly always come whole and alone.
+        """
+        return self._ask_usual(frame, opaque, code, timeout, read, READ)
+
+    def begin(self, frame: bytes, code: int, timeout: float) -> None:
+        """Send a request whose response `finish` waits for; raises as `ask` does."""
+        try:
+            self._allow(timeout)
+            self._socket.sendall(frame)
+        except BaseException as error:
+            self._fail(error, code, timeout)
+            raise
+
+    def finish(
+        self, opaque: int, code: int, timeout: float, read: ReadUsual[T] | None = None
+    ) -> T | Command:
+        """Wait for the response to a request; raises as `ask` does.
+
+        An interrupt (KeyboardInterrupt) leaves the connection open: it can be waited for anew.
+        `read` is that of `ask_usual`.
+        """
+        try:
+            self._allow(timeout)
+            deadline = time.monotonic() + timeout
+            if read is None or self._reader.buffered or self._large:
+                return self._answer(opaque, deadline)
+            data = self._socket.recv(READ)
+            found = read(data, opaque)
+            if found is None:
+                return self._answer(opaque, deadline, data)
+        except Exception as error:
+            self._fail(error, code, timeout)
+            raise
+        self.used = time.monotonic()
+        return found
+
+    def end(self, how: int = socket.SHUT_RDWR) -> None:
+        """End what is read or written: a thread that waits for a response then has none.
+
+        Any thread may call it. The one that uses the connection closes it.
+        """
+        with suppress(OSError):
+            socket.socket.shutdown(self._socket, how)  # not TLS's own, which forgets its state
 
     def _fail(self, error: BaseException, code: int, timeout: float) -> None:
         """Close after an error, and raise what it means; return if it is one of ours already."""
@@ -141,7 +191,7 @@ class BlockingConnection:
         self, frame: bytes, opaque: int, count: int, timeout: float
     ) -> StoredBatch | Command:
         """Send a batch of so many messages as `ask_stored` does a message."""
-        size = min(_SMALL + _ID * count, _READ)
+        size = min(_SMALL + _ID * count, READ)
         return self._ask_usual(frame, opaque, SEND_BATCH, timeout, stored_batch, size)
 
     def _ask_usual(  # noqa: PLR0917 - for each message: keywords would cost
@@ -150,7 +200,7 @@ class BlockingConnection:
         opaque: int,
         code: int,
         timeout: float,
-        read: Callable[[bytes, int], T | None],
+        read: ReadUsual[T],
         size: int,
     ) -> T | Command:
         if self._reader.buffered or self._large:
@@ -199,13 +249,13 @@ class BlockingConnection:
         """
         reader = self._reader
         missing = reader.missing
-        if missing > _READ and _KERNEL_TIMERS:
+        if missing > READ and _KERNEL_TIMERS:
             self._large = True
             return self._socket.recv(reader.missing_head or missing, socket.MSG_WAITALL)
         if self._large and not reader.buffered:
             return self._socket.recv(PREFIX_SIZE)
         self._large = False
-        return self._socket.recv(_READ)
+        return self._socket.recv(READ)
 
     def tell(self, frame: bytes, timeout: float) -> None:
         """Send a one-way request; on failure closes the connection and raises `ConnectionLost`."""
@@ -243,66 +293,3 @@ class BlockingConnection:
         limit = _TIMEVAL.pack(whole, max(1000, int((seconds - whole) * 1e6)))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-
-
-class TlsBlockingConnection(BlockingConnection):
-    """A connection over TLS.
-
-    It keeps its own time: the kernel's timers would only end reads of the bytes underneath, and
-    TLS would go on reading.
-    """
-
-    __slots__ = ()
-
-    def _allow(self, seconds: float) -> None:
-        self._socket.settimeout(max(seconds, 0.001))
-
-    def _receive(self) -> bytes:
-        return self._socket.recv(_READ)  # TLS returns one record at a time at most
-
-
-def tls_connections(tls: Tls) -> MakeConnection:
-    """Return a function that makes TLS connections; changed files count from the next one on.
-
-    Raises `InvalidInput` if its files cannot be used.
-    """
-    contexts = Contexts(tls, time.monotonic)
-
-    def make(address: str, sock: socket.socket, limits: Limits) -> BlockingConnection:
-        host, _ = parse_address(address)
-        try:
-            spoken = contexts.current().wrap_socket(sock, server_hostname=tls.server_name or host)
-        except BaseException:
-            sock.close()
-            raise
-        return TlsBlockingConnection(address, spoken, limits)
-
-    return make
-
-
-def connect(
-    address: str,
-    places: Sequence[tuple[str, int]],
-    limits: Limits,
-    deadline: float,
-    make: MakeConnection | None = None,
-) -> BlockingConnection:
-    """Connect to the first of `places` that accepts, until `deadline` by the monotonic clock.
-
-    `make` makes the connection of a socket, whose timeout is what is left. Raises `ConnectFailed`.
-    """
-    failure = ConnectFailed(address, "the host name does not resolve to any address")
-    for place in places:
-        left = min(limits.connect, deadline - time.monotonic())
-        if left <= 0:
-            raise ConnectFailed(address, "no connection in the time allowed")
-        try:
-            sock = socket.create_connection(place, left)
-            return (make or BlockingConnection)(address, sock, limits)
-        except TimeoutError as error:
-            failure = ConnectFailed(address, f"no connection within {left:g} s")
-            failure.__cause__ = error
-        except (OSError, UnicodeError) as error:
-            failure = ConnectFailed(address, reason_of(error))
-            failure.__cause__ = error
-    raise failure

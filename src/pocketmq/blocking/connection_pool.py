@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pocketmq.blocking.connection import BlockingConnection, MakeConnection, connect
+from pocketmq.blocking.connecting import MakeConnection, connect
+from pocketmq.blocking.connection import BlockingConnection
 from pocketmq.net import Limits
 
 MOST = 16

@@ -4,23 +4,18 @@ The counterpart of `client.producer.exchange`, on connections that their caller 
 nothing about retries: errors are outcomes like receipts.
 """
 
-import asyncio
 import time
-from collections.abc import Sequence
-from ipaddress import ip_address
-from socket import SOCK_STREAM
+from collections.abc import Callable, Sequence
 
-from pocketmq.blocking.connection_pool import ConnectionPool
 from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.blocking.session_connections import connections_of
 from pocketmq.client.producer.plain_batches import BatchAim, batch_frame
 from pocketmq.client.producer.plain_frames import Stored, plain_frame
 from pocketmq.client.producer.plain_sends import Aim
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.errors import BrokerNotFound, ConnectFailed, InvalidInput, MQError
+from pocketmq.errors import BrokerNotFound, InvalidInput, MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
-from pocketmq.net import parse_address
-from pocketmq.net.reasons import reason_of
 from pocketmq.protocol import RequestCode
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
@@ -35,7 +30,7 @@ class ThreadExchange:
 
     def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
         session = on_loop.session
-        self.connections = ConnectionPool(self._resolve, session.calls.dialer.limits)
+        self.connections = connections_of(session, thread)
         self._on_loop = on_loop.exchange
         self._thread = thread
         self._frame = on_loop.exchange.writer.frame
@@ -87,10 +82,14 @@ class ThreadExchange:
         try:
             try:
                 prefix, number = self._next_id(now_ms)
+                middle = template.middle
+                if template.signing is not None:
+                    body = message.body
+                    middle = template.signing.plain_middle(tail, prefix, number, body, now_ms)
                 opaque = connection.next_opaque()
                 frame, unique_id = plain_frame(
                     template.head,
-                    template.middle,
+                    middle,
                     tail,
                     prefix,
                     number,
@@ -104,7 +103,7 @@ class ThreadExchange:
                 raise
             self.connections.give(connection)
             if not isinstance(answer, tuple):
-                outgoing = self._plain.outgoing(message, publication, unique_id)
+                outgoing = self._plain.outgoing(message, publication, unique_id, tail)
                 address = connection.address
                 return read_receipt(answer, outgoing, queue, address), unique_id
         except MQError as error:
@@ -164,32 +163,32 @@ class ThreadExchange:
             outgoing = batches.outgoing(messages, publication.topic, written, name)
             return error, outgoing
 
+    def tell_frame(self, address: str, frame: Callable[[int], bytes], timeout: float) -> bool:
+        """Send a one-way request; False if no connection is free. Raises `TransportError`."""
+        connection = self.connections.take(address, time.monotonic() + timeout)
+        if connection is None:
+            return False
+        try:
+            connection.tell(frame(connection.next_opaque()), timeout)
+        except BaseException:
+            self.connections.drop(connection)
+            raise
+        self.connections.give(connection)
+        return True
+
     def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
         """Send one way; return the error if it cannot leave."""
         try:
             address = self._address(queue.broker_name)
-            connection = self.connections.take(address, time.monotonic() + timeout)
-            if connection is None:
+
+            def frame(opaque: int) -> bytes:
+                return self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+
+            if not self.tell_frame(address, frame, timeout):
                 return self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
-            try:
-                opaque = connection.next_opaque()
-                frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
-                connection.tell(frame, timeout)
-            except BaseException:
-                self.connections.drop(connection)
-                raise
-            self.connections.give(connection)
         except MQError as error:
             return error
         return None
-
-    def _resolve(self, address: str, deadline: float) -> Sequence[tuple[str, int]]:
-        host, port = parse_address(address)
-        try:
-            ip_address(host)
-        except ValueError:
-            return self._thread.call(_look_up(address, host, port, deadline))
-        return [(host, port)]
 
 
 def _receipt(stored: Stored, queue: MessageQueue, message_id: str) -> SendReceipt:
@@ -207,16 +206,3 @@ def _receipt(stored: Stored, queue: MessageQueue, message_id: str) -> SendReceip
         region_id=region,
         trace_on=trace_on,
     )
-
-
-async def _look_up(address: str, host: str, port: int, deadline: float) -> list[tuple[str, int]]:
-    """Resolve a host name on the loop: a thread could not stop waiting for it at the deadline."""
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            found = await loop.getaddrinfo(host, port, type=SOCK_STREAM)
-    except TimeoutError:
-        raise ConnectFailed(address, "the host name was not resolved in time") from None
-    except (OSError, UnicodeError) as error:
-        raise ConnectFailed(address, reason_of(error)) from error
-    return [(str(place[0]), int(place[1])) for *_, place in found]

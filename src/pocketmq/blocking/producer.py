@@ -16,6 +16,8 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.shared_sends import ThreadSharing
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
+from pocketmq.blocking.transactions import BlockingTransactions
+from pocketmq.client.checks import check_callable
 from pocketmq.client.codecs import BodyCodec, check_codec, encoded
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
@@ -23,7 +25,7 @@ from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
-from pocketmq.client.producer.delays import delay_properties
+from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.interception import intercept
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
@@ -39,6 +41,7 @@ class _Parts:
     def __init__(self, client: AsyncProducer, thread: LoopThread) -> None:
         on_loop = client.sending
         self.sending = BlockingSending(on_loop, thread)
+        self.transactions = BlockingTransactions(client.parts, self.sending, thread)
         sharing = client.submitting.sharing
         lock = None if sharing is None else sharing.lock
         window = SubmitWindow(client.options.window, on_loop.window.budget, lock)
@@ -125,6 +128,7 @@ class Producer(Facade[AsyncProducer]):
         self._closing = True
         self._sharing = None
         if self._parts is not None:
+            self._parts.transactions.settled(self.options.send_timeout)
             self._parts.sending.wait_for_others()
         super().close()
         if self._parts is not None:
@@ -189,8 +193,8 @@ class Producer(Facade[AsyncProducer]):
             queue is None
             and ordering_key is None
             and selector is None
-            and delay is delay_level is deliver_at is timeout is None
-            and (receipt := sending.send_plain(message)) is not None
+            and delay is deliver_at is timeout is None
+            and (receipt := sending.send_plain(message, delay_level)) is not None
         ):
             return receipt
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
@@ -345,6 +349,11 @@ class Producer(Facade[AsyncProducer]):
 
         Raises what `send` does; `local` has not been called then.
         """
+        check_callable("local", local, "a message and a transaction id")
+        parts = self._running()
+        if parts.transactions.may_run(local):
+            choice = choice_of(message, queue, ordering_key, selector, parts.sending.namespace)
+            return parts.transactions.run(message, local, choice, timeout)
         return self._call(
             self._client.send_in_transaction(
                 message,

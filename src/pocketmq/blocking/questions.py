@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from pocketmq import errors
-from pocketmq.blocking.connection import tls_connections
+from pocketmq.blocking.connecting import tls_connections
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.blocking.many_questions import Outcome, ask_each
 from pocketmq.client.addresses import BrokerAddresses

@@ -28,8 +28,7 @@ Exchange: TypeAlias = Callable[[Outgoing, MessageQueue, float], Outcome]
 class BlockingSending:
     """The sends of a blocking producer, each on the thread of its caller. Any thread may send.
 
-    They go by way of the loop instead if they need TLS, or if hooks watch them: hooks run on the
-    loop. Made on the loop.
+    They go by way of the loop instead if hooks watch them: hooks run on the loop. Made on the loop.
     """
 
     def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
@@ -38,8 +37,7 @@ class BlockingSending:
         self.exchange = ThreadExchange(on_loop, thread)
         self._on_loop = on_loop
         self._thread = thread
-        self._own_thread = on_loop.session.calls.dialer.tls is None
-        self._plain = on_loop.plain.messages if self._own_thread else None
+        self._plain = on_loop.plain.messages
         self._rule = on_loop.make_rule(time.monotonic, self._refresh_route)
         self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
@@ -52,7 +50,7 @@ class BlockingSending:
         """Send what was prepared; raises as `Sending.deliver` does, and `ClientClosed`."""
         began = self._begin()
         try:
-            if self._on_loop.hooks.hooks or not self._own_thread:
+            if self._on_loop.hooks.hooks:
                 return self._thread.call(self._on_loop.deliver(outgoing, choice, timeout=timeout))
             receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
             assert receipt is not None  # only messages sent one way have none
@@ -61,16 +59,14 @@ class BlockingSending:
             if began:
                 self._end()
 
-    def send_plain(self, message: Message) -> SendReceipt | None:
-        """Send a message if it is plain (see `client.producer.plain_sends`).
+    def send_plain(self, message: Message, delay_level: int | None = None) -> SendReceipt | None:
+        """Send a message if it is plain (see `client.producer.plain_sends`), delayed or not.
 
         None if it takes the ordinary path: nothing was sent then. Raises as `deliver` does.
         """
         plain = self._plain
-        if plain is None:
-            return None
         try:
-            aim = plain.aim(message)
+            aim = plain.aim(message, delay_level)
         except InvalidInput:
             return None  # the ordinary path has the words
         if aim is None:
@@ -86,8 +82,8 @@ class BlockingSending:
             outcome, unique_id = asked
             if type(outcome) is SendReceipt and self._rule.is_done(outcome):
                 return outcome
-            publication, _, queue, *_ = aim
-            outgoing = plain.outgoing(message, publication, unique_id)
+            publication, _, queue, _, tail = aim
+            outgoing = plain.outgoing(message, publication, unique_id, tail)
             ended = TryEnded(queue, time.monotonic() - started, outcome)
             del outcome, asked  # an error has a traceback, whose frames would have this one
             tries = self._rule.tries(
@@ -104,7 +100,8 @@ class BlockingSending:
 
         None if they take the ordinary path: nothing was sent then. Raises as `deliver` does.
         """
-        if self._plain is None or (aim := self._on_loop.plain_batches.aim(messages)) is None:
+        aim = self._on_loop.plain_batches.aim(messages)
+        if aim is None:
             return None
         began = self._begin()
         try:
@@ -133,13 +130,18 @@ class BlockingSending:
         """Send without waiting for a response; raises as `deliver` does."""
         began = self._begin()
         try:
-            if self._on_loop.hooks.hooks or not self._own_thread:
+            if self._on_loop.hooks.hooks:
                 self._thread.call(self._on_loop.deliver_oneway(outgoing, choice, timeout))
             else:
                 self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
         finally:
             if began:
                 self._end()
+
+    @property
+    def watched(self) -> bool:
+        """Whether hooks watch its sends, so that they run on the loop."""
+        return bool(self._on_loop.hooks.hooks)
 
     @contextmanager
     def several(self) -> Iterator[None]:

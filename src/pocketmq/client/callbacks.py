@@ -49,7 +49,7 @@ class LocalCalls:
         """
         if self._closed:
             raise ClientClosed(self._name)
-        if _is_coroutine_function(function):
+        if is_coroutine_function(function):
             return await function(*args)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
@@ -73,7 +73,8 @@ def _guarded(function: Callable[..., Any], args: tuple[object, ...]) -> Any:
         raise RuntimeError(f"{type(error).__name__} was raised: {error}") from error
 
 
-def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Return whether calling it returns a coroutine."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - of an object that is called
     )

@@ -62,11 +62,11 @@ class Signing:
 
     def __init__(self, credentials: Credentials) -> None:
         secret, token = credentials.secret_key.encode(), credentials.security_token or ""
-        self._user = SigningUser(credentials.access_key, secret, token)
+        self.user = SigningUser(credentials.access_key, secret, token)
 
     def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:
         """Add the user and the signature, which is bound to the request's code."""
-        sign(self._user, code, fields, body)
+        sign(self.user, code, fields, body)
 
 
 class ServerCalls:
@@ -80,6 +80,12 @@ class ServerCalls:
         self.behind: ClientKind | None = None
         """The client for which this one stands, if it does; brokers list it as that."""
         self._check = check  # raises if the client is closed or was forked
+
+    @property
+    def signing_user(self) -> SigningUser | None:
+        """The user if requests get a signature and nothing else."""
+        only = self.hooks[0] if len(self.hooks) == 1 else None
+        return only.user if isinstance(only, Signing) else None
 
     def request(self, code: int, fields: Fields = None, body: bytes = b"") -> Command:
         """Return a request as this client sends it."""

@@ -24,6 +24,7 @@ ORDERED_REVIVE_QUEUE = 999
 """The revive queue id of messages taken in order; there is no such queue."""
 K = TypeVar("K")
 V = TypeVar("V")
+_USUAL_LONGS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*\Z").match  # any of them is 64 bits long
 _RECALL_VERSION = "v1"
 _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}\Z")  # Python's decoder skips all else
 
@@ -34,6 +35,8 @@ class TopicMark(Enum):
     NORMAL = "0"
     RETRY = "1"  # `%RETRY%group_topic`
     RETRY_V2 = "2"  # `%RETRY%group+topic`
+
+    __hash__ = object.__hash__  # members are compared by identity; hashing their names costs more
 
     @classmethod
     def of(cls, topic: str) -> "TopicMark":
@@ -84,7 +87,7 @@ class PopHandle(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         text = (
             f"{self.start_offset} {self.pop_time_ms} {self.invisible_time_ms} "
-            f"{self.revive_queue_id} {self.mark.value} {self.broker_name} {self.queue_id}"
+            f"{self.revive_queue_id} {self.mark._value_} {self.broker_name} {self.queue_id}"
         )
         return text if self.queue_offset is None else f"{text} {self.queue_offset}"
 
@@ -207,11 +210,14 @@ def _queue_or_place(mark: str, key: str) -> PopQueue | PopPlace:
     return PopPlace(_mark(mark), _int(queue_id), _long(offset))
 
 
+_MARKS = {mark.value: mark for mark in TopicMark}
+
+
 def _mark(text: str) -> TopicMark:
-    try:
-        return TopicMark(text)
-    except ValueError:
-        raise HeaderMalformed(f"{text[:40]!r} is not a valid topic marker") from None
+    mark = _MARKS.get(text)
+    if mark is None:
+        raise HeaderMalformed(f"{text[:40]!r} is not a valid topic marker")
+    return mark
 
 
 def _int(text: str) -> int:
@@ -229,6 +235,8 @@ def _long(text: str) -> int:
 
 
 def _longs(text: str) -> tuple[int, ...]:
+    if _USUAL_LONGS(text):
+        return tuple(map(int, text.split(",")))
     return tuple(_long(each) for each in java_split(text, ","))
 
 

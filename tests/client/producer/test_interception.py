@@ -118,8 +118,8 @@ async def test_plain_messages_that_no_interceptor_changes_still_take_the_short_w
         await on.producer.send(PLAIN)
         posted, post = [], on.producer.sending.plain.post
 
-        def counted(message: Message) -> Any:
-            posted.append(post(message))
+        def counted(message: Message, delay_level: int | None = None) -> Any:
+            posted.append(post(message, delay_level))
             return posted[-1]
 
         on.producer.sending.plain.post = counted  # type: ignore[method-assign]

@@ -330,7 +330,10 @@ async def test_each_message_goes_to_its_own_topic_and_its_queues_of_now() -> Non
     "settings",
     [
         {"namespace": "shop"},
-        {"credentials": Credentials(access_key="user", secret_key="secret")},
+        {
+            "credentials": Credentials(access_key="user", secret_key="secret"),
+            "namespace_v2": "shop",
+        },
         {"avoid_slow_brokers": True},
         {"send_timeout_per_try": 1.0},
         {"queue_choice": "adaptive"},

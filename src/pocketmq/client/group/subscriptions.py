@@ -39,6 +39,8 @@ class Subscriptions:
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._by_topic: dict[str, SubscribedTopic] = {}  # by the wire's name
+        self.generation = 0
+        """The number of changes so far."""
 
     def want(self, topic: str, wanted: str | Filter, *, version_ms: int) -> None:
         """Subscribe a topic, or change its expression.
@@ -54,10 +56,12 @@ class Subscriptions:
 
     def remove(self, topic: str) -> bool:
         """Unsubscribe a topic; False if it was not subscribed."""
+        self.generation += 1
         return self._by_topic.pop(self.wire(topic), None) is not None
 
     def remove_own(self, topic: str) -> None:
         """Unsubscribe a topic of the group's own."""
+        self.generation += 1
         self._by_topic.pop(topic, None)
 
     def bump(self, topic: str, version_ms: int) -> None:
@@ -67,6 +71,7 @@ class Subscriptions:
             newer = max(version_ms, known.subscription.sub_version)  # clocks may step back
             subscription = msgspec.structs.replace(known.subscription, sub_version=newer)
             self._by_topic[topic] = msgspec.structs.replace(known, subscription=subscription)
+            self.generation += 1
 
     def get(self, topic: str) -> SubscribedTopic | None:
         """Return the subscription of a topic, by the wire's name."""
@@ -98,3 +103,4 @@ class Subscriptions:
 
     def _put(self, subscription: Subscription) -> None:
         self._by_topic[subscription.topic] = SubscribedTopic.of(subscription, self._namespace)
+        self.generation += 1

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from pocketmq.client.pop.popped import handle_of, with_handle
-from pocketmq.client.pop.requests import ANY_QUEUE, PopRequests
+from pocketmq.client.pop.questions import ANY_QUEUE, Acks
+from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
+from pocketmq.client.questions.asking import Question, run
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue
@@ -43,12 +45,30 @@ class Asking:
         self._new_attempt = new_attempt  # set for ordered consumers
         self._attempts: dict[SourceKey, str] = {}  # of pops that failed
         self._clocks = BrokerClocks()
+        self.ordered = new_attempt is not None
+        """Whether each pop needs the id of its attempt."""
         self.failures: dict[SourceKey, MQError] = {}
         """The sources whose last pop failed, with the error."""
 
     async def pop(self, source: Source, wanted: ReceiveSpec, wait: float) -> Kept | MQError:
         """Return what came, or the error: one raised here would be logged though it is awaited."""
-        key, clock = source.key, asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time
+        question = self.popping(source, wanted, wait, clock, self.ack_others)
+        return await run(question, self._requests.carry)
+
+    def popping(
+        self,
+        source: Source,
+        wanted: ReceiveSpec,
+        wait: float,
+        clock: Callable[[], float],
+        ack_others: Callable[[str, Acks], object],
+    ) -> Question[Kept | MQError]:
+        """Pop once; return what came, or the error. Any thread may ask.
+
+        `ack_others` is called with messages that the application did not ask for.
+        """
+        key = source.key
         attempt: str | None = None
         if self._new_attempt is not None:
             # With the same attempt id the broker repeats what it sent in a lost answer. Pops that
@@ -56,13 +76,14 @@ class Asking:
             attempt = self._attempts.pop(key, None) or self._new_attempt()
         asked = clock()
         try:
-            popped = await self._requests.pop(
+            popped = yield from self._requests.questions.pop(
                 MessageQueue(source.subscription.topic, source.broker, ANY_QUEUE),
                 source.subscription,
                 source.name,
                 most=wanted.most,
                 invisible=wanted.invisible,
                 wait=wait,
+                asked=asked,
                 attempt=attempt,
             )
         except MQError as error:
@@ -71,12 +92,15 @@ class Asking:
             if attempt is not None:
                 self._attempts[key] = attempt
             return error
-        self.failures.pop(key, None)
+        if self.failures:
+            self.failures.pop(key, None)
         hidden_until = popped.hidden_until
         if popped.messages:
             at = self._clocks.popped_at(source.broker, popped, asked, clock())
             hidden_until = at + wanted.invisible
-        messages = self._matching(source, popped.messages)
+        messages, others = sorted_by_tag(source, popped.messages)
+        if others:
+            ack_others(source.broker, others)
         return Kept(source, messages, hidden_until, wanted.invisible)
 
     async def renew(self, kept: Kept, invisible: float) -> Kept:
@@ -121,20 +145,26 @@ class Asking:
                 handles.append(outcome)
         return handles
 
-    def _matching(self, source: Source, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Leave out messages of other tags with the same hash, and acknowledge them."""
-        chosen = tag_filter(source.subscription)
-        if chosen.tags is None:
-            return messages
-        others = [each for each in messages if not chosen.matches_tag(each.tag)]
-        if not others:
-            return messages
-        handles = [(source.subscription.topic, handle_of(each)) for each in others]
-        self._tasks.spawn(self._ack_quietly(source.broker, handles), "ack other tags")
-        return [each for each in messages if chosen.matches_tag(each.tag)]
+    def ack_others(self, broker: str, acks: Acks) -> None:
+        """Acknowledge messages of other tags in the background."""
+        self._tasks.spawn(self._ack_quietly(broker, acks), "ack other tags")
 
-    async def _ack_quietly(self, broker: str, handles: list[tuple[str, PopHandle]]) -> None:
+    async def _ack_quietly(self, broker: str, acks: Acks) -> None:
         try:
-            await self._requests.ack(broker, handles)
+            await self._requests.ack(broker, acks)
         except MQError as error:
             logger.debug('ack of messages of other tags failed: error="%s"', error)
+
+
+def sorted_by_tag(
+    source: Source, messages: list[ReceivedMessage]
+) -> tuple[list[ReceivedMessage], Acks]:
+    """Return the messages with matching tags, and the others of the same hash as acks."""
+    chosen = tag_filter(source.subscription)
+    if chosen.tags is None:
+        return messages, ()
+    others = [each for each in messages if not chosen.matches_tag(each.tag)]
+    if not others:
+        return messages, ()
+    acks = [(source.subscription.topic, handle_of(each)) for each in others]
+    return [each for each in messages if chosen.matches_tag(each.tag)], acks

@@ -5,25 +5,22 @@ the group in `member`.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, Unpack
 
-from pocketmq.client.checks import check_range, check_seconds, warn_if_milliseconds
-from pocketmq.client.consumer_options import MOST_MESSAGES, PopConsumerOptions, PopSettings
+from pocketmq.client.checks import check_seconds
+from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.options import ClientOptions, sort_settings
-from pocketmq.client.pop.asking import ReceiveSpec
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.errors import ClientClosed
 from pocketmq.protocol import ReceivedMessage
-from pocketmq.protocol.handles import PopHandle
 
 
 class PopConsumer:
@@ -120,6 +117,11 @@ class PopConsumer:
 
     # Messages
 
+    @property
+    def member(self) -> PopMember:
+        """The running consumer. Raises `ClientClosed` unless it is running."""
+        return self._life.running()
+
     async def receive(
         self,
         max_messages: int | None = None,
@@ -135,18 +137,8 @@ class PopConsumer:
         broker's error if none can be asked.
         """
         member = self._life.here()
-        most = self.options.max_messages if max_messages is None else max_messages
-        check_range("max_messages", most, 1, MOST_MESSAGES)
-        wanted = ReceiveSpec(most, self.options.invisible if invisible is None else invisible)
-        check_seconds("invisible", wanted.invisible, at_least=0.001)
-        patience = self.options.receive_timeout if timeout is None else timeout
-        check_seconds("timeout", patience)
-        warn_if_milliseconds(self.options.group, "timeout", timeout)
-        subscribed = member.subscribed(topic)
-        if not subscribed:
-            missing = "no topic is" if topic is None else f"{topic!r} is not"
-            raise InvalidInput(f"{missing} subscribed; call subscribe() first")
-        return await member.receiving.receive(subscribed, wanted, patience)
+        wanted, patience = member.checked(max_messages, invisible, timeout)
+        return await member.receiving.receive(member.to_receive(topic), wanted, patience)
 
     async def ack(self, messages: ReceivedMessage | Iterable[ReceivedMessage]) -> None:
         """Acknowledge messages, so that they are not redelivered.
@@ -154,14 +146,14 @@ class PopConsumer:
         Raises `ServerError` if a broker refuses, such as for a handle that is too old, and
         `TransportError`; the others of its messages may be acknowledged then.
         """
-        requests = self._life.here().requests
-        some = messages if isinstance(messages, Iterable) else [messages]
-        by_broker: dict[str, list[tuple[str, PopHandle]]] = defaultdict(list)
-        for message in some:
-            handle = handle_of(message)
-            by_broker[handle.broker_name].append((self._subscriptions.wire(message.topic), handle))
+        member = self._life.here()
+        requests, by_broker = member.requests, member.by_broker(messages)
+        if len(by_broker) == 1:
+            ((broker, acks),) = by_broker.items()
+            await requests.ack(broker, acks)
+            return
         outcomes = await asyncio.gather(
-            *(requests.ack(broker, handles) for broker, handles in by_broker.items()),
+            *(requests.ack(broker, acks) for broker, acks in by_broker.items()),
             return_exceptions=True,
         )
         for outcome in outcomes:

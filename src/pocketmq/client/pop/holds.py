@@ -6,8 +6,9 @@ too, and what it brings meanwhile is kept. Belongs to one event loop.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
+from typing import Any
 
 from pocketmq.balance.consumer.pulling import BROKER_SUSPEND
 from pocketmq.client.pop.asking import Asking, ReceiveSpec
@@ -38,6 +39,9 @@ class Holds:
         self._returning: set[asyncio.Task[None]] = set()
         self.closed = False
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def has(self, source: Source) -> bool:
         """Return whether a pop is held at a source."""
         return source.key in self._held
@@ -53,11 +57,14 @@ class Holds:
 
     def hold(self, source: Source, wanted: ReceiveSpec) -> None:
         """Let the broker hold a pop."""
-        if self.closed:
-            return
+        if not self.closed:
+            self.adopt(source, self._asking.pop(source, wanted, HOLD))
+
+    def adopt(self, source: Source, pop: Coroutine[Any, Any, Kept | MQError]) -> None:
+        """Let a pop go on as the one that is held at a source."""
         began = asyncio.get_running_loop().time()
-        task = self._tasks.spawn(self._asking.pop(source, wanted, HOLD), f"pop {source.name}")
-        self._held[source.key] = task
+        task = self._tasks.spawn(pop, f"pop {source.name}")
+        self._held.setdefault(source.key, task)
         task.add_done_callback(partial(self._ended, source, began))
 
     async def wait(
@@ -106,7 +113,8 @@ class Holds:
             self._kept.add(kept)
 
     def _ended(self, source: Source, began: float, task: asyncio.Task[Kept | MQError]) -> None:
-        del self._held[source.key]
+        if self._held.get(source.key) is task:
+            del self._held[source.key]
         if not task.cancelled():
             outcome, now = task.result(), asyncio.get_running_loop().time()
             if isinstance(outcome, MQError):

@@ -3,19 +3,26 @@
 Lives from start to stop; applications hold a `PopConsumer`. Belongs to one event loop.
 """
 
+from collections.abc import Iterable
+
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.schedule import FetchRoutes
-from pocketmq.client.consumer_options import FIRST, PopConsumerOptions
+from pocketmq.client.checks import check_range, check_seconds, warn_if_milliseconds
+from pocketmq.client.consumer_options import FIRST, MOST_MESSAGES, PopConsumerOptions
 from pocketmq.client.group.member import RunningMember
 from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.pop.asking import Asking
+from pocketmq.client.pop.asking import Asking, ReceiveSpec
+from pocketmq.client.pop.popped import handle_of
 from pocketmq.client.pop.receiving import Receiving
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
+from pocketmq.errors import InvalidInput
 from pocketmq.model import ConsumerData, ConsumeType, MessageModel, Subscription
 from pocketmq.model.names import wrap_namespace
+from pocketmq.protocol import ReceivedMessage
+from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.requests import client_calls
 
 
@@ -55,6 +62,48 @@ class PopMember(RunningMember):
             for each in self.subscriptions.all()
             if topic in (None, shown := self.subscriptions.shown(each.topic))
         ]
+
+    # What callers pass; any thread may call these
+
+    def checked(
+        self, max_messages: int | None, invisible: float | None, timeout: float | None
+    ) -> tuple[ReceiveSpec, float]:
+        """Return what a receive asks for, and the seconds that its caller waits.
+
+        Raises `InvalidInput`.
+        """
+        options = self._options
+        most = options.max_messages if max_messages is None else max_messages
+        check_range("max_messages", most, 1, MOST_MESSAGES)
+        wanted = ReceiveSpec(most, options.invisible if invisible is None else invisible)
+        check_seconds("invisible", wanted.invisible, at_least=0.001)
+        patience = options.receive_timeout if timeout is None else timeout
+        check_seconds("timeout", patience)
+        warn_if_milliseconds(options.group, "timeout", timeout)
+        return wanted, patience
+
+    def to_receive(self, topic: str | None) -> list[tuple[str, Subscription]]:
+        """Return all topics, or one of them. Raises `InvalidInput` if it is not subscribed."""
+        subscribed = self.subscribed(topic)
+        if not subscribed:
+            missing = "no topic is" if topic is None else f"{topic!r} is not"
+            raise InvalidInput(f"{missing} subscribed; call subscribe() first")
+        return subscribed
+
+    def by_broker(
+        self, messages: ReceivedMessage | Iterable[ReceivedMessage]
+    ) -> dict[str, list[tuple[str, PopHandle]]]:
+        """Return what to acknowledge at each broker.
+
+        Raises `InvalidInput` for a message that was not popped.
+        """
+        some = messages if isinstance(messages, Iterable) else (messages,)
+        found: dict[str, list[tuple[str, PopHandle]]] = {}
+        for message in some:
+            handle = handle_of(message)
+            topic = self.subscriptions.wire(message.topic)
+            found.setdefault(handle.broker_name, []).append((topic, handle))
+        return found
 
     # Start and stop
 

@@ -3,9 +3,10 @@
 A message's handle travels in its `POP_CK` property, as in Java. Talks to no server.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,13 +14,24 @@ from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
+from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
 _CHECKPOINT = property_names.POP_CHECKPOINT.encode()
 _FIRST_POP = property_names.FIRST_POP_TIME.encode()
 _BEFORE_OFFSET = 6
 """Blanks in a handle before the one in front of its message's offset."""
+_set = msgspec.structs.force_setattr
+_pop_of = attrgetter(
+    "start_offset", "pop_time_ms", "invisible_time_ms", "revive_queue_id", "mark._value_",
+    "broker_name", "queue_id",
+)  # fmt: skip
+"""Returns what handles of messages that were popped together have in common."""
+
+_Origin: TypeAlias = tuple[handles.PopQueue, str | None, Iterator[int]]
+"""A queue, what its messages' handles begin with if the broker said so, and their offsets."""
 
 
 class PopResult(NamedTuple):
@@ -53,23 +65,24 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
     # Few answers have any of these; looking once is cheaper than once for each message.
     handled, popped_before = _CHECKPOINT in body, _FIRST_POP in body
     popped_at = str(response.pop_time)
-    messages: list[ReceivedMessage] = []
     for message in found:
         inner = type(message) is not ReceivedMessage  # its properties may be compressed
         handle = message.get_property(property_names.POP_CHECKPOINT) if handled or inner else None
         tries: int | None = None
         if handle is None:
-            handle, tries = origins.of(message)
+            handle, tries = origins.of(message, inner=inner)
         added = {property_names.POP_CHECKPOINT: handle}
         if (
             not (popped_before or inner)
             or message.get_property(property_names.FIRST_POP_TIME) is None
         ):
             added[property_names.FIRST_POP_TIME] = popped_at
-        delivery = DeliveryContext(
-            broker_name=broker, topic=topic, added=added, reconsume_times=tries
-        )
-        messages.append(_delivered(message, delivery))
+        delivery = DeliveryContext(broker, None, topic, 0, added, INFLATE_LIMIT, tries)
+        # The messages were made for this call alone: laying a delivery over a copy costs more.
+        _set(message, "delivery", delivery)
+        _set(message, "_topic", topic)
+        _set(message, "_properties", None)
+    messages = found
     if not damaged:
         return DecodedPop(messages, [])
     return DecodedPop(
@@ -89,22 +102,33 @@ class _Origins:
         taken = handles.read_message_offsets(response.msg_offset_info)
         self._offsets = {queue: iter(offsets) for queue, offsets in taken.items()}
         self._counts = handles.read_order_counts(response.order_count_info)
-        self._known: dict[tuple[bytes, int], tuple[handles.PopQueue, str | None]] = {}
+        self._known: dict[bytes, _Origin] = {}
 
-    def of(self, message: ReceivedMessage) -> tuple[str, int | None]:
+    def of(self, message: ReceivedMessage, *, inner: bool) -> tuple[str, int | None]:
         """Return the handle of the next message, and how often it was popped if it was before."""
-        key = message.topic_bytes, message.queue_id
-        if key not in self._known:
-            queue = handles.PopQueue(handles.TopicMark.of(message.topic), message.queue_id)
-            start = self._starts.get(queue)
-            self._known[key] = queue, None if start is None else str(self._handle(queue, start))
-        queue, common = self._known[key]
-        offset = next(self._offsets.get(queue, iter(())), message.queue_offset)
+        data, at = message.buffer, message.position
+        if inner:
+            key = b"%d of %b" % (message.queue_id, message.topic_bytes)
+        else:  # the same in two slices: the id, and the topic with its length
+            body_end = at + BODY_AT[data[at + FLAG_BYTE] >> 4 & 3] + message.body_size
+            key = data[at + 12 : at + 16] + data[body_end : message.text_at - 2]
+        origin = self._known.get(key)
+        if origin is None:
+            origin = self._known[key] = self._origin(message)
+        queue, common, offsets = origin
+        offset = next(offsets, message.queue_offset)
         tries: int | None = None
         if self._counts:
             tries = handles.order_count(self._counts, handles.PopPlace(*queue, offset)) or None
         # A handle ends with the message's offset, and all before it is the same for a queue.
         return f"{common or self._handle(queue, offset)} {offset}", tries
+
+    def _origin(self, message: ReceivedMessage) -> _Origin:
+        topic = message.topic_bytes.decode("utf-8", "replace")
+        queue = handles.PopQueue(handles.TopicMark.of(topic), message.queue_id)
+        start = self._starts.get(queue)
+        common = None if start is None else str(self._handle(queue, start))
+        return queue, common, self._offsets.get(queue, iter(()))
 
     def _handle(self, queue: handles.PopQueue, start: int) -> handles.PopHandle:
         return handles.PopHandle(
@@ -171,17 +195,14 @@ def with_handle(message: ReceivedMessage, handle: handles.PopHandle) -> Received
 
 def batch_acks(group: str, of: Iterable[tuple[str, handles.PopHandle]]) -> list[BatchAck]:
     """Put together the acks of one broker, by topic and pop; names are those of the wire."""
-    together: dict[tuple[object, ...], tuple[str, handles.PopHandle, list[int]]] = {}
+    together: dict[object, tuple[str, handles.PopHandle, list[int]]] = {}
     for topic, handle in of:
-        key = (
-            topic, handle.start_offset, handle.pop_time_ms, handle.invisible_time_ms,
-            handle.revive_queue_id, handle.mark.value, handle.broker_name, handle.queue_id,
-        )  # fmt: skip
-        offset = handle.queue_offset if handle.queue_offset is not None else handle.start_offset
-        if key in together:
-            together[key][2].append(offset)
-        else:
-            together[key] = topic, handle, [offset]
+        key = topic, _pop_of(handle)
+        found = together.get(key)
+        if found is None:
+            found = together[key] = topic, handle, []
+        offset = handle.queue_offset
+        found[2].append(handle.start_offset if offset is None else offset)
     return [
         BatchAck(
             consumer_group=group,

@@ -35,7 +35,7 @@ class Receiving:
         subscribed: Callable[[], list[tuple[str, Subscription]]],
     ) -> None:
         self._owner = owner
-        self._asking = asking
+        self.asking = asking
         self._tasks = tasks
         self._sources = sources
         self._subscribed = subscribed
@@ -126,7 +126,7 @@ class Receiving:
     def _check(self, sources: list[Source]) -> None:
         """Raise the last source's error if none can be asked, or if one does not support pops."""
         unheld = [source.key for source in sources if not self.holds.has(source)]
-        failures = [self._asking.failures.get(place) for place in unheld]
+        failures = [self.asking.failures.get(place) for place in unheld]
         failed = [error for error in failures if error is not None]
         for error in failed:
             if isinstance(error, RequestNotSupported):
@@ -143,7 +143,7 @@ class Receiving:
         while (kept := self.kept.take(names, wanted.most, clock())) is not None:
             if kept.lasts(wanted.invisible, clock()):
                 return kept.messages
-            task = self._tasks.spawn(self._asking.renew(kept, wanted.invisible), "renew messages")
+            task = self._tasks.spawn(self.asking.renew(kept, wanted.invisible), "renew messages")
             renewed = await self._awaited(task)
             if renewed.messages:
                 return renewed.messages
@@ -151,19 +151,19 @@ class Receiving:
 
     async def _take(self, source: Source, wanted: ReceiveSpec, wait: float) -> Kept | MQError:
         """Pop from one source."""
-        pop = self._asking.pop(source, wanted, wait)
+        pop = self.asking.pop(source, wanted, wait)
         return await self._awaited(self._tasks.spawn(pop, f"pop {source.name}"))
 
     async def _awaited(self, task: asyncio.Task[T]) -> T:
         """Await a task; if the caller is cancelled, keep the result for the next caller."""
         try:
-            await asyncio.wait({task})
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
+            this = asyncio.current_task()
+            if task.cancelled() and not (this is not None and this.cancelling()):
+                raise ClientClosed(self._owner) from None  # the session has ended
             task.add_done_callback(self._keep)
             raise
-        if task.cancelled():  # the session has ended
-            raise ClientClosed(self._owner)
-        return task.result()
 
     def _keep(self, done: asyncio.Task[Kept] | asyncio.Task[Kept | MQError]) -> None:
         outcome = None if done.cancelled() else done.result()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.client.pop.popped import PopResult
-from pocketmq.client.routes import RouteBook
+from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model import Subscription
 from pocketmq.protocol import ReceivedMessage
@@ -59,9 +59,9 @@ class Sources:
             except RouteNotFound as error:
                 missing = error
                 continue
-            brokers = sorted({queue.broker_name for queue in known.subscribe_queues})
-            found += [Source(name, subscription, broker) for broker in brokers]
-            if not brokers:
+            some = sources_of(name, subscription, known)
+            found += some
+            if not some:
                 missing = RouteNotFound(subscription.topic)
         if not found and missing is not None:
             raise missing
@@ -70,6 +70,12 @@ class Sources:
             self._turn = first + 1
             found = found[first:] + found[:first]
         return found
+
+
+def sources_of(name: str, subscription: Subscription, known: KnownRoute) -> list[Source]:
+    """Return the sources of a topic by its route."""
+    brokers = sorted({queue.broker_name for queue in known.subscribe_queues})
+    return [Source(name, subscription, broker) for broker in brokers]
 
 
 class Kept(NamedTuple):

@@ -78,7 +78,9 @@ class PlainBatches:
         self._topic = sending.plain.messages.topic
         self._publishing = sending.publishing
         self._preparing = sending.preparing
-        self._template = sending.exchange.writer.batch_template
+        writer = sending.exchange.writer
+        self._template = writer.batch_template
+        self._signs = writer.signs  # the body is part of what is signed, and packed last
         self.limit = sending.options.max_message_size
 
     def aim(self, messages: Sequence[Message]) -> BatchAim | None:
@@ -88,7 +90,7 @@ class PlainBatches:
         """
         if type(messages) not in (list, tuple) or not messages or type(messages[0]) is not Message:
             return None
-        topic = self._topic(messages[0].topic)
+        topic = None if self._signs else self._topic(messages[0].topic)
         if topic is None or not topic.queues or len(topic.name.encode()) > TOPIC_LIMIT:
             return None
         publication = topic.publication

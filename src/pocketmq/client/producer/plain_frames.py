@@ -187,3 +187,9 @@ def unique_id(posted: tuple[Any, ...]) -> str:
 def json_text(text: str) -> bytes:
     """Return a text as JSON has it, without the quotes around it."""
     return msgspec.json.encode(text)[1:-1]
+
+
+def from_json(text: bytes) -> str:
+    """Return the text that `json_text` wrote."""
+    found: str = msgspec.json.decode(b'"%b"' % text, type=str)
+    return found

@@ -16,8 +16,10 @@ from msgspec import DecodeError, Raw
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
+from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.plain_frames import (
     StoredPost,
+    from_json,
     json_text,
     plain_frames,
     stored_answers,
@@ -31,6 +33,7 @@ from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.property_text import encode_properties
 
 if TYPE_CHECKING:
     from pocketmq.client.producer.sending import Sending
@@ -77,8 +80,9 @@ class PlainMessages:
         self._topics: dict[str, PlainTopic] = {}
         self._latest: PlainTopic | None = None  # most messages have the topic of the one before
         self._tails: dict[str | None, bytes] = {}
+        self._delayed_tails: dict[tuple[str | None, int], bytes] = {}
 
-    def aim(self, message: Message) -> Aim | None:
+    def aim(self, message: Message, delay_level: int | None = None) -> Aim | None:
         """Return where a message goes if it is plain. No turn is taken by that: see `took`.
 
         None sends it the ordinary path, which also has the words for what can never be sent.
@@ -106,9 +110,12 @@ class PlainMessages:
             or message.priority is not None
         ):
             return None
-        tail = self._tails.get(message.tag)
-        if tail is None:
-            tail = self._tail(message.tag)
+        if delay_level is None:
+            tail = self._tails.get(message.tag)
+            if tail is None:
+                tail = self._tail(message.tag)
+        else:
+            tail = self._delayed_tail(message.tag, delay_level)
         turn = publication.robin.index + 1 & _MASK
         place = turn % len(queues)
         return publication, turn, queues[place], topic.templates[place], tail
@@ -125,9 +132,11 @@ class PlainMessages:
             return None
         return topic if topic.publication.queues is topic.queues else self._renew(topic)
 
-    def outgoing(self, message: Message, publication: Publication, message_id: str) -> Outgoing:
+    def outgoing(
+        self, message: Message, publication: Publication, message_id: str, tail: bytes
+    ) -> Outgoing:
         """Return a plain message that was sent already, for another try."""
-        return self._preparing.named(message, publication.topic, message_id)
+        return self._preparing.named(message, publication.topic, message_id, from_json(tail))
 
     def _find(self, name: str) -> "PlainTopic | None":
         wire = self._preparing.plain_topic(name)
@@ -150,6 +159,17 @@ class PlainMessages:
         if len(self._tails) >= _MOST_REMEMBERED:
             self._tails.clear()
         self._tails[tag] = tail
+        return tail
+
+    def _delayed_tail(self, tag: str | None, level: int) -> bytes:
+        """Return the same for a message with a delay level. Raises `InvalidInput`."""
+        tail = self._delayed_tails.get((tag, level)) if type(level) is int else None
+        if tail is None:
+            extra = delay_properties(None, level, None)
+            tail = json_text(self._preparing.tail(tag) + encode_properties(extra).decode())
+            if len(self._delayed_tails) >= _MOST_REMEMBERED:
+                self._delayed_tails.clear()
+            self._delayed_tails[tag, level] = tail
         return tail
 
 
@@ -178,14 +198,14 @@ class PlainSends:
         self._known = session.calls.dialer.known
         self._timeout = sending.options.send_timeout
 
-    def post(self, message: Message) -> Posted | None:
-        """Send a message if it is plain; None if it takes the ordinary path.
+    def post(self, message: Message, delay_level: int | None = None) -> Posted | None:
+        """Send a message if it is plain, delayed or not; None if it takes the ordinary path.
 
         Every message posted ends with `receipt`, `go_on` or `abandon`, which free its place in
         the window (the first two unless they raise). Raises `ClientClosed` or `ClientForked`.
         """
         try:
-            aim = self._aim(message)
+            aim = self._aim(message, delay_level)
         except InvalidInput:
             return None
         if aim is None:
@@ -218,6 +238,9 @@ class PlainSends:
                 self._prefix = prefix
                 asked = self._now()
                 deadline = asked + limit
+            if template.signing is not None:
+                middle = template.signing.plain_middle(tail, prefix, number, body, now_ms)
+                template = Template(queue, template.head, middle)
             posted = (
                 self._new_future(), deadline, _SEND, limit,
                 opaque, template, tail, prefix, number, now_ms, message, queue,
@@ -290,7 +313,7 @@ class PlainSends:
         Not a coroutine function, so that nothing of the caller holds the error while it runs.
         """
         *_, message, queue, publication, connection, asked = posted
-        outgoing = self.messages.outgoing(message, publication, unique_id(posted))
+        outgoing = self.messages.outgoing(message, publication, unique_id(posted), posted[6])
         outcome: SendReceipt | MQError
         assert not isinstance(reply, tuple)  # `receipt` takes those
         if isinstance(reply, MQError):

@@ -80,9 +80,12 @@ class Preparing:
         properties = f"UNIQ_KEY\1{unique_id}{tail}"
         return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code, (message,))
 
-    def named(self, message: Message, topic: str, unique_id: str) -> Outgoing:
-        """Prepare a plain message that was sent to `topic` already, with the id it has since."""
-        properties = f"UNIQ_KEY\1{unique_id}{self.tail(message.tag)}"
+    def named(self, message: Message, topic: str, unique_id: str, tail: str) -> Outgoing:
+        """Prepare a plain message that was sent to `topic` already, with the id it has since.
+
+        `tail` is what follows the id in its property text.
+        """
+        properties = f"UNIQ_KEY\1{unique_id}{tail}"
         return Outgoing(topic, message.body, properties, unique_id, messages=(message,))
 
     def plain_topic(self, topic: str) -> str | None:

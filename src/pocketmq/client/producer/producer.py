@@ -12,7 +12,7 @@ from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.codecs import encoded
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.choices import QueueSelector, choice_of
-from pocketmq.client.producer.delays import delay_properties
+from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.plain_frames import StoredPost
 from pocketmq.client.producer.producer_exchanges import ProducerExchanges
 from pocketmq.errors import MQError
@@ -81,8 +81,8 @@ class Producer(ProducerExchanges):
             queue is None
             and ordering_key is None
             and selector is None
-            and delay is delay_level is deliver_at is timeout is None
-            and (posted := sending.plain.post(message)) is not None
+            and delay is deliver_at is timeout is None
+            and (posted := sending.plain.post(message, delay_level)) is not None
         ):
             # Written out here, not called: each coroutine between task and response costs.
             plain = sending.plain

@@ -124,6 +124,11 @@ class ProducerLife:
         return self._opened().sending
 
     @property
+    def parts(self) -> RunningProducer:
+        """What it is made of while it runs. Raises `ClientClosed` unless it is running."""
+        return self._opened()
+
+    @property
     def submitting(self) -> Submitting:
         """The path of sends that no caller waits for. Raises `ClientClosed` unless running."""
         return self._opened().submitting

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pocketmq.client.calls import Fields, request_name
+from pocketmq.client.producer.signed_sends import SendSigning
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
 from pocketmq.model import Message, MessageQueue, SendReceipt
@@ -20,6 +21,7 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.signature import SENDS, SigningUser
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
@@ -55,14 +57,25 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
 
 
 class Template:
-    """The parts of a header that are the same for all messages to a queue."""
+    """The parts of a header that are the same for all messages to a queue.
 
-    __slots__ = ("head", "middle", "queue")
+    With `signing` the middle is only a part, which a message's signature completes.
+    """
 
-    def __init__(self, queue: MessageQueue, head: bytes, middle: bytes) -> None:
+    __slots__ = ("head", "middle", "queue", "signing")
+
+    def __init__(
+        self,
+        queue: MessageQueue,
+        head: bytes,
+        middle: bytes,
+        *,
+        signing: SendSigning | None = None,
+    ) -> None:
         self.queue = queue
         self.head = head
         self.middle = middle
+        self.signing = signing
 
 
 _TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
@@ -72,16 +85,23 @@ _MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
 class RequestWriter:
     """Writes the requests of one producer. Any thread may call it.
 
-    `as_command` is passed if requests need more than their fields, such as a signature.
+    `as_command` is passed if requests need more than their fields, `user` as well if that is no
+    more than a signature.
     """
 
     def __init__(
-        self, group: str, options: ProducerOptions, as_command: AsCommand | None = None
+        self,
+        group: str,
+        options: ProducerOptions,
+        as_command: AsCommand | None = None,
+        user: SigningUser | None = None,
     ) -> None:
         self._group = group
         self._default_topic = options.template_topic
         self._queue_nums = options.new_topic_queues
         self._as_command = as_command
+        self._user = user
+        self._by_field = as_command is not None and user is None
         # By `id` of the queue: hashing it would cost more than the rest of the lookup. Safe because
         # a template keeps its queue alive, and `frame` compares it with `is`.
         self._plain: dict[int, Template] = {}
@@ -97,7 +117,11 @@ class RequestWriter:
         oneway: bool = False,
     ) -> bytes:
         """Write the whole frame of a request. Raises `InvalidInput` if text cannot be UTF-8."""
-        if self._as_command is not None or message.max_reconsume_times is not None:
+        if (
+            self._by_field
+            or message.max_reconsume_times is not None
+            or (self._user is not None and message.code not in SENDS)
+        ):
             return self._frame_by_field(message, queue, opaque, born_ms, oneway=oneway)
         template = self._plain.get(id(queue))
         if (
@@ -107,6 +131,13 @@ class RequestWriter:
             or message.batch_id is not None
         ):
             template = self._template_of(queue, message.code, message.batch_id is not None)
+        middle = template.middle
+        if template.signing is not None:
+            own = (
+                f"{message.sys_flag}{born_ms}{message.flag}{message.properties}"
+                f"{message.reconsume_times}"
+            )
+            middle = template.signing.middle(own, message.body)
         header = b'%b%d","g":"%d","h":"%d","i":%b,"j":"%d%b%d,"language":"PYTHON","opaque":%d%b' % (
             template.head,
             message.sys_flag,
@@ -114,7 +145,7 @@ class RequestWriter:
             message.flag,
             _json(message.properties),
             message.reconsume_times,
-            template.middle,
+            middle,
             ONEWAY_FLAG if oneway else 0,
             opaque,
             _TAIL,
@@ -124,21 +155,26 @@ class RequestWriter:
 
     @property
     def is_plain(self) -> bool:
-        """Whether requests are no more than their fields."""
-        return self._as_command is None
+        """Whether requests are no more than their fields, and perhaps a signature."""
+        return not self._by_field
 
-    def plain_template(self, queue: MessageQueue) -> "Template":
+    @property
+    def signs(self) -> bool:
+        """Whether requests have a signature."""
+        return self._user is not None
+
+    def plain_template(self, queue: MessageQueue) -> Template:
         """Return what requests with one message to a queue have in common."""
         template = self._plain.get(id(queue))
         if template is None or template.queue is not queue:
             template = self._template_of(queue, _SEND, is_batch=False)
         return template
 
-    def batch_template(self, queue: MessageQueue) -> "Template":
+    def batch_template(self, queue: MessageQueue) -> Template:
         """Return what requests with batches to a queue have in common."""
         return self._template_of(queue, _SEND_BATCH, is_batch=True)
 
-    def _template_of(self, queue: MessageQueue, code: int, is_batch: bool) -> "Template":  # noqa: FBT001 - part of a key
+    def _template_of(self, queue: MessageQueue, code: int, is_batch: bool) -> Template:  # noqa: FBT001 - part of a key
         key = (queue, code, is_batch)
         template = self._templates.get(key)
         if template is None:
@@ -149,21 +185,26 @@ class RequestWriter:
         if code == _SEND and not is_batch:
             if len(self._plain) >= _MOST_TEMPLATES:
                 self._plain.clear()
-            self._plain[id(queue)] = Template(queue, template.head, template.middle)
+            self._plain[id(queue)] = Template(
+                queue, template.head, template.middle, signing=template.signing
+            )
         return template
 
-    def _make_template(self, queue: MessageQueue, code: int, batch: object) -> "Template":
-        head = b'{"code":%d,"extFields":{"a":%b,"b":%b,"c":%b,"d":"%d","e":"%d","f":"' % (
-            code,
-            _json(self._group),
-            _json(queue.topic),
-            _json(self._default_topic),
-            self._queue_nums,
-            queue.queue_id,
-        )
+    def _make_template(self, queue: MessageQueue, code: int, batch: object) -> Template:
+        values = (
+            self._group, queue.topic, self._default_topic, str(self._queue_nums),
+            str(queue.queue_id),
+        )  # fmt: skip
         is_batch = b"true" if batch else b"false"
-        middle = b'","k":"false","m":"%b","n":%b},"flag":' % (is_batch, _json(queue.broker_name))
-        return Template(queue, head, middle)
+        start = b'"a":%b,"b":%b,"c":%b,"d":%b,"e":%b,"f":"' % tuple(map(_json, values))
+        middle = b'","k":"false","m":"%b","n":%b' % (is_batch, _json(queue.broker_name))
+        if self._user is None:
+            head = b'{"code":%d,"extFields":{%b' % (code, start)
+            return Template(queue, head, middle + b'},"flag":')
+        end = f"false{is_batch.decode()}{queue.broker_name}"
+        signing = SendSigning(self._user, code, values, end, middle)
+        head = b'{"code":%d,"extFields":{%b%b' % (code, signing.fields, start)
+        return Template(queue, head, middle, signing=signing)
 
     def _frame_by_field(
         self, message: Outgoing, queue: MessageQueue, opaque: int, born_ms: int, *, oneway: bool

@@ -77,7 +77,7 @@ class Sending:
         self.hooks = SendHooks(session, self.group, [] if hooks is None else hooks)
         self.rule = self.make_rule(self.now, session.routes.refresh_soon)
         as_command = session.calls.request if session.calls.hooks else None
-        writer = RequestWriter(self.group, options, as_command)
+        writer = RequestWriter(self.group, options, as_command, session.calls.signing_user)
         self.exchange = LoopExchange(session, writer, self.window, self.now)
         self.plain = PlainSends(self)
         self.plain_batches = PlainBatches(self)

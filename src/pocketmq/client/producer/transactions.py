@@ -28,6 +28,9 @@ LocalTransaction: TypeAlias = Callable[[Message, str], State | Awaitable[State]]
 """Called with the message and the transaction's id. Raising, or returning None, leaves the end
 unknown."""
 
+Outcome: TypeAlias = tuple[State | Exception, Exception | None]
+"""What a local function decided, for the broker, and the error for the caller."""
+
 LOCAL_THREADS = 32
 _LONGEST_REMARK = 1000
 
@@ -119,13 +122,7 @@ class Transactions:
         `outcome_unknown` says that the message may be stored: the broker checks back. Cancelled
         while the local function runs, it leaves the end unknown, too.
         """
-        if not self._checked:
-            self._checked = True  # logged once
-            logger.warning(
-                "transactions without a check function: group=%s; a broker that does not receive "
-                "the end of one asks for it, and this producer cannot answer: pass `check` to it",
-                self._group,
-            )
+        self.warn_unchecked()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_flight.add(done)
         try:
@@ -143,64 +140,79 @@ class Transactions:
         """Start no more local functions."""
         self._calls.close()
 
+    def warn_unchecked(self) -> None:
+        """Warn once if brokers cannot check back. Any thread may call it."""
+        if not self._checked:
+            self._checked = True  # logged once
+            logger.warning(
+                "transactions without a check function: group=%s; a broker that does not receive "
+                "the end of one asks for it, and this producer cannot answer: pass `check` to it",
+                self._group,
+            )
+
     async def _run(
         self, message: Message, local: LocalTransaction, receipt: SendReceipt
     ) -> TransactionReceipt:
-        error: Exception | None = None
+        outcome: Outcome | None = None
         if transactions.runs_local_branch(receipt):
-            outcome, error = await self._decide(message, local, receipt)
-            end = transactions.end_after_branch(receipt, outcome)
-        else:
-            end = transactions.end_without_branch(receipt)
-        await self._send_end(message, receipt, end)
-        known = msgspec.structs.asdict(receipt)
-        return TransactionReceipt(**known, state=end.state, error=error)
-
-    async def _decide(
-        self, message: Message, local: LocalTransaction, receipt: SendReceipt
-    ) -> tuple[State | Exception, Exception | None]:
-        """Return the outcome for the broker, and the error for the caller."""
+            try:
+                result = await self._calls.call(local, message, receipt.message_id)
+            except Exception as error:  # noqa: BLE001 - `failed` logs it
+                outcome = self.failed(error, message, receipt)
+            else:
+                outcome = self.returned(result, receipt)
+        end, proof = ended(receipt, outcome)
         try:
-            result = await self._calls.call(local, message, receipt.message_id)
-        except Exception as error:
-            logger.exception(
-                "local function of transaction failed: topic=%s transaction=%s; "
-                "the state is unknown and the broker will check back",
-                message.topic,
-                receipt.message_id,
-            )
-            return error, error
-        return self._states.read(result, receipt.message_id)
-
-    async def _send_end(
-        self, message: Message, receipt: SendReceipt, end: transactions.EndTransaction
-    ) -> None:
-        """Send the end once: if it does not arrive, the broker checks back later."""
-        broker = end.queue.broker_name
-        try:
-            place = parse_offset_id(end.id_with_offset)
-            address = self._session.brokers.address(broker, master_only=True)
-            request = EndTransactionRequest(
-                topic=wrap_namespace(self._session.options.namespace, message.topic),
-                producer_group=self._group,
-                tran_state_table_offset=end.queue_offset,
-                commit_log_offset=place.commit_log_offset,
-                commit_or_rollback=int(end.state),
-                msg_id=end.message_id,
-                transaction_id=end.transaction_id,
-                bname=broker,
-            )
+            address, request = self.end_request(message, end)
             await send_end(self._session, address, request, end.remark, timeout=self._timeout)
         except MQError as error:
-            logger.warning(
-                "cannot send the end of a transaction: transaction=%s state=%s broker=%s error=%s; "
-                "the broker will check back",
-                end.message_id,
-                end.state.name,
-                broker,
-                error,
-            )
-            return
+            log_unsent(end, error)
+        else:
+            self._trace(message, receipt, end, address)
+        return proof
+
+    # The steps of a transaction; any thread may take these
+
+    def returned(self, result: object, receipt: SendReceipt) -> Outcome:
+        """Return the outcome of a local function that returned something."""
+        return self._states.read(result, receipt.message_id)
+
+    def failed(self, error: Exception, message: Message, receipt: SendReceipt) -> Outcome:
+        """Return the outcome of a local function that raised."""
+        logger.error(
+            "local function of transaction failed: topic=%s transaction=%s; "
+            "the state is unknown and the broker will check back",
+            message.topic,
+            receipt.message_id,
+            exc_info=error,
+        )
+        return error, error
+
+    def end_request(
+        self, message: Message, end: transactions.EndTransaction
+    ) -> tuple[str, EndTransactionRequest]:
+        """Return the broker's address and the request. Raises `BrokerNotFound`, `InvalidInput`."""
+        broker = end.queue.broker_name
+        place = parse_offset_id(end.id_with_offset)
+        address = self._session.brokers.address(broker, master_only=True)
+        return address, EndTransactionRequest(
+            topic=wrap_namespace(self._session.options.namespace, message.topic),
+            producer_group=self._group,
+            tran_state_table_offset=end.queue_offset,
+            commit_log_offset=place.commit_log_offset,
+            commit_or_rollback=int(end.state),
+            msg_id=end.message_id,
+            transaction_id=end.transaction_id,
+            bname=broker,
+        )
+
+    def _trace(
+        self,
+        message: Message,
+        receipt: SendReceipt,
+        end: transactions.EndTransaction,
+        address: str,
+    ) -> None:
         if self.on_end is not None:
             self.on_end(
                 TransactionEnd(
@@ -218,6 +230,51 @@ class Transactions:
             )
 
 
+def ended(
+    receipt: SendReceipt, outcome: Outcome | None
+) -> tuple[transactions.EndTransaction, TransactionReceipt]:
+    """Return the end of a transaction, and the proof for its caller.
+
+    `outcome` is that of the local function, None if it did not run.
+    """
+    error: Exception | None = None
+    if outcome is None:
+        end = transactions.end_without_branch(receipt)
+    else:
+        state, error = outcome
+        end = transactions.end_after_branch(receipt, state)
+    return end, TransactionReceipt(
+        status=receipt.status,
+        message_id=receipt.message_id,
+        offset_message_id=receipt.offset_message_id,
+        queue=receipt.queue,
+        queue_offset=receipt.queue_offset,
+        transaction_id=receipt.transaction_id,
+        recall_handle=receipt.recall_handle,
+        region_id=receipt.region_id,
+        trace_on=receipt.trace_on,
+        state=end.state,
+        error=error,
+    )
+
+
+def log_unsent(end: transactions.EndTransaction, error: MQError) -> None:
+    """Log that an end was not sent: it is sent once, and the broker checks back later."""
+    logger.warning(
+        "cannot send the end of a transaction: transaction=%s state=%s broker=%s error=%s; "
+        "the broker will check back",
+        end.message_id,
+        end.state.name,
+        end.queue.broker_name,
+        error,
+    )
+
+
+def short_remark(remark: str | None) -> str | None:
+    """Cut a remark that a peer or an application made too long."""
+    return None if remark is None else remark[:_LONGEST_REMARK]
+
+
 async def send_end(
     session: Session,
     address: str,
@@ -226,11 +283,8 @@ async def send_end(
     *,
     timeout: float,  # noqa: ASYNC109 - for the connection alone
 ) -> None:
-    """Send the end of a transaction; raises `ConnectFailed` and what `Session.check` does.
-
-    A remark that a peer or an application made too long is cut.
-    """
-    short = None if remark is None else remark[:_LONGEST_REMARK]
+    """Send the end of a transaction; raises `ConnectFailed` and what `Session.check` does."""
+    short = short_remark(remark)
     await session.calls.tell(
         address, RequestCode.END_TRANSACTION, request, timeout=timeout, remark=short
     )

@@ -90,20 +90,27 @@ def ask_with(request: Request[H, B, A, R], header: H, body: B) -> Question[Typed
     return TypedAnswer(request, command)
 
 
-async def run(question: Question[T], carry: Callable[[Ask], Awaitable[Command]]) -> T:
-    """Drive a question from a coroutine; raises what the question does not handle itself."""
+async def run(
+    question: Question[T], carry: Callable[[Ask], Awaitable[Command]], asked: Ask | None = None
+) -> T:
+    """Drive a question from a coroutine; raises what the question does not handle itself.
+
+    `asked` is the request that a question waits for if another driver has begun it.
+    """
     step: Callable[[Any], Ask] = question.send
     given: Any = None
     while True:
-        try:
-            asked = step(given)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+        if asked is None:
+            try:
+                asked = step(given)
+            except StopIteration as end:
+                result: T = end.value
+                return result
         try:
             step, given = question.send, await carry(asked)
         except MQError as error:
             step, given = question.throw, error
+        asked = None
 
 
 async def ask_address(

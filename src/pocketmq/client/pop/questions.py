@@ -1,0 +1,177 @@
+"""What a group asks of brokers about pops, as questions: take, acknowledge, hide for longer.
+
+Sans-IO: shells carry the requests out, on the loop (`requests`) or on the caller's own thread
+(`pocketmq.blocking.pops`). Names are those of the wire.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq.client.calls import SUCCESS
+from pocketmq.client.damage import tell_skipped
+from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
+from pocketmq.client.questions.asking import Ask, Question
+from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
+from pocketmq.model import MessageQueue, Subscription
+from pocketmq.protocol import ReceivedMessage, RequestCode, encode_body
+from pocketmq.protocol.handles import PopHandle
+from pocketmq.protocol.request import NoHeader
+from pocketmq.protocol.requests import pop as rows
+
+logger = logging.getLogger("pocketmq.client")
+
+ANY_QUEUE = -1
+"""The id that stands for all queues of a topic on a broker."""
+_POPPED = SUCCESS | {
+    int(ResponseCode.POLLING_FULL),
+    int(ResponseCode.POLLING_TIMEOUT),
+    int(ResponseCode.PULL_NOT_FOUND),
+}
+_MOST_BITS = 4096
+"""How far a message may lie behind the first of its pop to be acknowledged together with it."""
+_NO_FIELDS = NoHeader()
+
+Acks = Sequence[tuple[str, PopHandle]]
+"""Messages to acknowledge, each by its topic and handle."""
+
+
+class PopQuestions:
+    """The questions of one group. Any thread may ask."""
+
+    def __init__(self, group: str, *, ordered: bool, from_first: bool, grace: float) -> None:
+        self._group = group
+        self._ordered = ordered
+        self._init_mode = 0 if from_first else 1
+        self._grace = grace
+        self._no_batches: set[str] = set()  # brokers that do not know batch acks
+
+    def pop(
+        self,
+        queue: MessageQueue,
+        subscription: Subscription,
+        name: str,
+        *,
+        most: int,
+        invisible: float,
+        wait: float,
+        asked: float,
+        attempt: str | None = None,
+    ) -> Question[PopResult]:
+        """Take messages of a queue; return none if the broker has none for `wait` seconds.
+
+        `name` is what the application calls the topic, `asked` the time now. Raises `ServerError`,
+        `TransportError`, `ProtocolError`.
+        """
+        header = rows.PopRequest(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            max_msg_nums=most,
+            invisible_time=_milliseconds(invisible),
+            poll_time=_milliseconds(wait),
+            born_time=0,  # the broker's clock: ours may be wrong
+            init_mode=self._init_mode,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            order=self._ordered,
+            attempt_id=attempt,
+            bname=queue.broker_name,
+        )
+        broker, code = queue.broker_name, RequestCode.POP_MESSAGE
+        answer = yield Ask(queue, code, header, b"", _POPPED, wait + self._grace)
+        if answer.code != ResponseCode.SUCCESS:
+            return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
+        response = answer.header(rows.PopResponse)
+        read = read_popped(response, answer.body, broker, name)
+        if read.damaged:
+            yield from self._drop(broker, queue.topic, read.damaged)
+        return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
+
+    def _drop(self, broker: str, topic: str, damaged: list[ReceivedMessage]) -> Question[None]:
+        """Acknowledge damaged messages, now and not after some tries.
+
+        A broker that hands one out again may do so by a copy in the retry topic, whose checksum it
+        computes again: the damage could not be seen any more.
+        """
+        for message in damaged:
+            queue = MessageQueue(message.topic, broker, message.queue_id)
+            tell_skipped(queue, message.queue_offset, "the body does not match its checksum")
+        acks = [(topic, handle_of(message)) for message in damaged]
+        try:
+            if not (yield from self.ack_together(broker, acks)):
+                for ack in acks:
+                    yield from self.ack_one(broker, *ack)
+        except MQError as error:
+            logger.warning('ack of damaged messages failed: topic=%s error="%s"', topic, error)
+
+    def may_be_together(self, broker: str, acks: Acks) -> bool:
+        """Return whether one request can acknowledge these messages of a broker."""
+        return (
+            len(acks) > 1
+            and broker not in self._no_batches
+            and all(0 <= _offset(handle) - handle.start_offset < _MOST_BITS for _, handle in acks)
+        )
+
+    def ack_together(self, broker: str, acks: Acks) -> Question[bool]:
+        """Acknowledge messages of one broker by one request; False if that takes several."""
+        if not self.may_be_together(broker, acks):
+            return False
+        body = rows.BatchAcks(broker_name=broker, acks=batch_acks(self._group, acks))
+        queue, code = _any_of(broker), RequestCode.BATCH_ACK_MESSAGE
+        try:
+            yield Ask(queue, code, _NO_FIELDS, encode_body(body))
+        except RequestNotSupported:  # before 5.1
+            self._no_batches.add(broker)
+            return False
+        return True
+
+    def ack_one(self, broker: str, topic: str, handle: PopHandle) -> Question[None]:
+        """Acknowledge a message."""
+        header = rows.AckRequest(
+            consumer_group=self._group,
+            topic=handle.mark.real_topic(topic, self._group),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=_offset(handle),
+            bname=broker,
+        )
+        yield Ask(_any_of(broker), RequestCode.ACK_MESSAGE, header)
+
+    def change_invisible(
+        self, topic: str, handle: PopHandle, invisible: float
+    ) -> Question[PopHandle]:
+        """Hide a message for `invisible` seconds from now on; return its new handle."""
+        broker, offset = handle.broker_name, _offset(handle)
+        header = rows.ChangeInvisibleTimeRequest(
+            consumer_group=self._group,
+            topic=handle.mark.real_topic(topic, self._group),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=offset,
+            invisible_time=_milliseconds(invisible),
+            bname=broker,
+        )
+        answer = yield Ask(_any_of(broker), RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+        changed = answer.header(rows.ChangeInvisibleTimeResponse)
+        return msgspec.structs.replace(
+            handle,
+            start_offset=offset,
+            pop_time_ms=changed.pop_time,
+            invisible_time_ms=changed.invisible_time,
+            revive_queue_id=changed.revive_qid,
+            queue_offset=offset,
+        )
+
+
+def _any_of(broker: str) -> MessageQueue:
+    return MessageQueue("", broker, ANY_QUEUE)
+
+
+def _offset(handle: PopHandle) -> int:
+    return handle.start_offset if handle.queue_offset is None else handle.queue_offset
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

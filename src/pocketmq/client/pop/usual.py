@@ -1,0 +1,218 @@
+"""The bytes of usual pops and acks: requests from templates, and responses read in one step.
+
+Usual is what nearly all are: plain messages of one queue that were not popped before, acknowledged
+one at a time. Pure functions over bytes and values; None stands for anything unusual, which
+`questions` and `popped` then read. Both ways give the same.
+"""
+
+import re
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+import msgspec
+
+from pocketmq.model import property_names
+from pocketmq.model.names import RETRY_PREFIX
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
+from pocketmq.protocol.command import RESPONSE_FLAG
+from pocketmq.protocol.compression import INFLATE_LIMIT
+from pocketmq.protocol.handles import TopicMark
+from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.pulled import plain_messages
+from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE
+from pocketmq.protocol.requests.pop import AckRequest
+
+_PREFIX = struct.Struct(">II")
+_INT = struct.Struct(">i").pack
+_LONGEST = 64 * 1024  # bytes of a header that are read without counting its fields first
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_POP_CK, _FIRST_POP = property_names.POP_CHECKPOINT, property_names.FIRST_POP_TIME
+_HANDLED, _POPPED_BEFORE = _POP_CK.encode(), _FIRST_POP.encode()
+_RETRY = RETRY_PREFIX.encode()
+_ONE_QUEUE = re.compile(r"((0|1|2) ([0-9]{1,9}) )([0-9]{1,18})\Z").match
+_OFFSETS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*\Z").match
+_HANDLE = re.compile(
+    r"[0-9]{1,18} [0-9]{1,18} [0-9]{1,18} [0-9]{1,9} "
+    r"(0|1|2) ([A-Za-z0-9_.-]{1,127}) ([0-9]{1,9}) ([0-9]{1,18})\Z"
+).match
+_MARKS = {mark.value: mark for mark in TopicMark}
+_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+_MOST_TEMPLATES = 4096
+_set = msgspec.structs.force_setattr
+
+
+class _PopFields(msgspec.Struct, frozen=True, gc=False):
+    popTime: _Int64  # noqa: N815 - Java's keys
+    invisibleTime: _Int64  # noqa: N815
+    reviveQid: _Int32  # noqa: N815
+    restNum: _Int64  # noqa: N815
+    startOffsetInfo: str  # noqa: N815
+    msgOffsetInfo: str  # noqa: N815
+    orderCountInfo: str | None = None  # noqa: N815
+
+
+class _PopAnswer(msgspec.Struct, frozen=True, gc=False):
+    extFields: _PopFields  # noqa: N815 - Java's keys
+    code: _Int32
+    flag: _Int32
+    opaque: _Int32
+    language: str = "JAVA"
+    version: _Int32 = 0
+
+
+class _Done(msgspec.Struct, frozen=True, gc=False):
+    code: _Int32
+    flag: _Int32
+    opaque: _Int32
+    language: str = "JAVA"
+    version: _Int32 = 0
+
+
+_read_pop = msgspec.json.Decoder(_PopAnswer, strict=False).decode
+_read_done = msgspec.json.Decoder(_Done, strict=False).decode
+
+
+class RepeatedFrame:
+    """A request without a body that is sent again and again: only its number changes."""
+
+    __slots__ = ("_after", "_before", "_rest")
+
+    def __init__(self, command: Command) -> None:
+        header = msgspec.structs.replace(command, opaque=0, body=b"").encode()[8:]
+        before, mark, self._after = header.rpartition(b'"opaque":0')
+        self._before = before + mark[:-1]
+        self._rest = len(self._before) + len(self._after)
+
+    def frame(self, opaque: int) -> bytes:
+        """Return the whole frame with a number."""
+        number = b"%d" % opaque
+        size = self._rest + len(number)
+        return _PREFIX.pack(4 + size, size) + self._before + number + self._after
+
+
+def read_usual_pop(
+    broker: str, topic: str, data: bytes, opaque: int
+) -> list[ReceivedMessage] | None:
+    """Return the messages of a response, as `popped.read_popped` does.
+
+    None if `data` is not the whole response, or it is not a usual one.
+    """
+    if len(data) < 8:
+        return None
+    length, header = _PREFIX.unpack_from(data)
+    if length + 4 != len(data) or header + 4 > length or header > _LONGEST:
+        return None
+    try:
+        answer = _read_pop(data[8 : 8 + header])
+    except (msgspec.DecodeError, ValueError):
+        return None
+    if answer.code or answer.opaque != opaque or not answer.flag & RESPONSE_FLAG:
+        return None
+    fields, body = answer.extFields, data[8 + header :]
+    start = _ONE_QUEUE(fields.startOffsetInfo)
+    if start is None or fields.orderCountInfo or _HANDLED in body or _POPPED_BEFORE in body:
+        return None
+    where, mark, queue_id, first = start.groups()
+    texts = fields.msgOffsetInfo
+    if not texts.startswith(where) or not _OFFSETS(texts, len(where)):
+        return None
+    messages, end = plain_messages(body, DeliveryContext(broker))
+    offsets = texts[len(where) :].split(",")
+    if end != len(body) or len(offsets) != len(messages) or not _are_of(messages, mark, queue_id):
+        return None
+    # Numbers in their shortest form, as `PopHandle` writes them.
+    common = (
+        f"{int(first)} {fields.popTime} {fields.invisibleTime} {fields.reviveQid} "
+        f"{mark} {broker} {int(queue_id)} "
+    )
+    popped_at = str(fields.popTime)
+    for message, offset in zip(messages, offsets, strict=True):
+        added = {_POP_CK: f"{common}{int(offset)}", _FIRST_POP: popped_at}
+        _set(message, "delivery", DeliveryContext(broker, None, topic, 0, added, INFLATE_LIMIT))
+        _set(message, "_topic", topic)
+    return messages
+
+
+def _are_of(messages: list[ReceivedMessage], mark: str, queue_id: str) -> bool:
+    """Return whether all messages are of the queue that a response names."""
+    wanted: bytes | None = None
+    for message in messages:
+        data, at = message.buffer, message.position
+        body_end = at + BODY_AT[data[at + FLAG_BYTE] >> 4 & 3] + message.body_size
+        # The queue's id, and the topic with its length.
+        place = data[at + 12 : at + 16] + data[body_end : message.text_at - 2]
+        if wanted is None:
+            wanted = place
+            name = place[5:]  # a plain message's topic has one byte for its length
+            if (mark == "0") is name.startswith(_RETRY) or place[:4] != _INT(int(queue_id)):
+                return False
+            if mark != "0" and (mark == "2") is not (b"+" in name):
+                return False
+        elif place != wanted:
+            return False
+    return True
+
+
+class UsualAcks:
+    """Requests that acknowledge one message each, of one group without signatures."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._templates: dict[tuple[str, str, str, str], tuple[bytes, bytes]] = {}
+
+    def request(self, handle: str, topic: str) -> tuple[str, Callable[[int], bytes]] | None:
+        """Return the broker to ask, and what makes the frame of a number; None if unusual.
+
+        `topic` is the name on the wire.
+        """
+        found = _HANDLE(handle)
+        if found is None:
+            return None
+        mark, broker, queue_id, offset = found.groups()
+        key = (topic, mark, broker, queue_id)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._template(*key)
+        return broker, partial(_ack_frame, template, handle, int(offset))
+
+    def _template(self, topic: str, mark: str, broker: str, queue_id: str) -> tuple[bytes, bytes]:
+        if len(self._templates) >= _MOST_TEMPLATES:
+            self._templates.clear()
+        header = AckRequest(
+            consumer_group=self._group,
+            topic=_MARKS[mark].real_topic(topic, self._group),
+            queue_id=int(queue_id),
+            extra_info="",
+            offset=0,
+            bname=broker,
+        )
+        whole = Command.request(RequestCode.ACK_MESSAGE, 0, header).encode()[8:]
+        head, _, rest = whole.rpartition(b'","offset":"0')
+        tail, _, _ = rest.rpartition(b"0" + _TAIL)
+        template = self._templates[topic, mark, broker, queue_id] = head, tail
+        return template
+
+
+def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: int) -> bytes:
+    head, tail = template
+    header = b'%b%b","offset":"%d%b%d%b' % (head, handle.encode(), offset, tail, opaque, _TAIL)
+    size = len(header)
+    return _PREFIX.pack(4 + size, size) + header
+
+
+def is_done(data: bytes, opaque: int) -> bool | None:
+    """Return whether `data` is one whole response that says "done"; None for anything else."""
+    if len(data) < 8:
+        return None
+    length, header = _PREFIX.unpack_from(data)
+    if length + 4 != len(data) or header + 4 > length or header > _LONGEST:
+        return None
+    try:
+        answer = _read_done(data[8 : 8 + header])
+    except (msgspec.DecodeError, ValueError):
+        return None
+    is_answer = answer.opaque == opaque and answer.flag & RESPONSE_FLAG and not answer.code
+    return True if is_answer else None
