@@ -7,7 +7,7 @@ from pocketmq.blocking.facade import Facade
 from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
+from pocketmq.client.pop.consumer import PopConsumer as AsyncPopConsumer
 from pocketmq.protocol import ReceivedMessage
 
 

@@ -3,8 +3,3 @@
 The broker keeps count of who has what; no queue is assigned and no offset is kept here. A message
 that is not acknowledged in time comes back.
 """
-
-from pocketmq.client.consumer_options import PopConsumerOptions
-from pocketmq.client.pop.consumer import PopConsumer
-
-__all__ = ["PopConsumer", "PopConsumerOptions"]
