@@ -6,8 +6,9 @@ import click
 
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.cli.output import ProgressLine, print_json
+from pocketmq.cli.output import print_json
 from pocketmq.cli.pipeline import streams
+from pocketmq.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from pocketmq.pipelines.ingest import IngestProgress, IngestResult
@@ -78,7 +79,7 @@ def command(
         result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)
     merged = None
     if compacting:
-        with ProgressLine() as line:
+        with ProgressBar("", after=0) as line:
             merged = compact(place, progress=line.say)
     if run.as_json:
         print_json({"ingested": result, "compacted": merged})
@@ -93,7 +94,7 @@ def _compact_alone(place: str, *, wanted: bool) -> None:
         raise click.UsageError("no topic; give at least one with -t")
     from pocketmq.pipelines.ingest import compact
 
-    with ProgressLine() as line:
+    with ProgressBar("", after=0) as line:
         done = compact(place, progress=line.say)
     print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
