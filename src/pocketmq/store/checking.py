@@ -258,6 +258,6 @@ class _Check:
 
 def _shown(time_ms: int) -> str:
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+        return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(time_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a flipped bit made it a time that never was
         return f"{time_ms} ms"
