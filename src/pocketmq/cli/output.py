@@ -27,6 +27,11 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """Return a count with its noun: `1 batch`, `2 batches`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     import msgspec

@@ -6,7 +6,7 @@ import click
 
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.cli.output import print_json
+from pocketmq.cli.output import counted, print_json
 from pocketmq.cli.pipeline import streams
 from pocketmq.cli.progress import ProgressBar
 
@@ -73,7 +73,8 @@ def command(
 
         def show(now: "IngestProgress") -> None:
             rate = now.rows / now.seconds if now.seconds else 0
-            line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {rate:,.0f}/s")
+            batches = counted(now.batches, "batch", "batches")
+            line.say(f"{now.rows:,} rows in {batches}, {now.bad:,} bad, {rate:,.0f}/s")
 
         where = cluster.name_server
         result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)
@@ -102,7 +103,5 @@ def _compact_alone(place: str, *, wanted: bool) -> None:
 def _summary(result: "IngestResult", place: str) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} unreadable messages are in {place}/bad" if result.bad else ""
-    return (
-        f"{result.rows:,} rows{late} in {result.batches} batches to {place}/data "
-        f"in {result.seconds:.1f} s{bad}"
-    )
+    batches = counted(result.batches, "batch", "batches")
+    return f"{result.rows:,} rows{late} in {batches} to {place}/data in {result.seconds:.1f} s{bad}"
