@@ -118,7 +118,7 @@ class HistoryFile:
     def _give_up(self, error: Exception) -> None:
         self._failed = True
         logger.warning(
-            "history is not kept: file=%s error=%s; charts start anew with each start",
+            "history is not kept: file=%s error=%s; charts are empty after a restart",
             self._path,
             error,
         )
