@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketmq.balance.profile import JAVA_V5, V5
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import MQError
 from pocketmq.model import ConsumeFromWhere, Message, MessageQueue, sort_queues

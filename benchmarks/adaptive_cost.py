@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import pocketmq as mq
 from benchmarks.producer import BODY, TOPIC, Story, batcher, submitter, worker
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model import Message
 
 ROUNDS = 9

@@ -24,7 +24,7 @@ from benchmarks.broker import (
     send_frames,
 )
 from benchmarks.producer import cluster
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model import Message
 from pocketmq.protocol import Command
 

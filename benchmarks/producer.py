@@ -20,8 +20,8 @@ from importlib import import_module
 
 import pocketmq as mq
 from benchmarks._paths import note
-from pocketmq.client.producer import Producer
 from pocketmq.client.producer.batches import prepare_batches
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.model import Message, MessageQueue
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pocketmq as mq
 from benchmarks.producer import BODY, TOPIC, worker
 from pocketmq import native
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.net import loops
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -23,7 +23,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.pull import PullConsumer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import ConsumeFromWhere, Message

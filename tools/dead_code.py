@@ -21,6 +21,7 @@ CALLED_FROM_OUTSIDE = [
     "__getattr__", "__dir__",  # Python: of modules
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
     "capture_signals",  # uvicorn
+    "do_POST", "log_message",  # http.server
     "kick",  # Taskiq: of brokers
     "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow", "onQueryStarted",
 ]  # fmt: skip

@@ -162,6 +162,16 @@ def test_a_message_needs_no_client_and_a_producer_no_consumer_or_broker() -> Non
     assert not [name for name in found if name.startswith((*others, *consumers))]
 
 
+def test_a_push_consumer_imports_what_only_some_use_when_they_use_it() -> None:
+    """A command's first message waits for all that is imported."""
+    rare = (
+        *("pocketmq.client.producer.", "pocketmq.client.pop.consumer", "pocketmq.balance.handover"),
+        *("pocketmq.client.group.handover.driver", "sqlite3"),
+    )
+    found = imported_after("import pocketmq; pocketmq.PushConsumer")
+    assert not [name for name in found if name.startswith(rare)]
+
+
 def test_types_of_arguments_are_real_classes() -> None:
     """Whoever reads annotations at run time finds them."""
     assert get_type_hints(pocketmq.Producer.send)["message"] is pocketmq.Message

@@ -104,3 +104,11 @@ def test_the_dashboard_of_a_killed_cluster_ends_too() -> None:
         children = cluster.children()
         cluster.process.kill()
         wait_for(lambda: not any(map(is_alive, children)), "all children to end")
+
+
+def test_the_dashboard_of_up_keeps_its_charts_in_the_data_directory(tmp_path: Path) -> None:
+    words = ("up", "--port", "0", "--dashboard", "0", "--data", str(tmp_path))
+    with ServerProcess(*words) as process:
+        assert " dashboard=http://" in process.ready
+        assert (tmp_path / "dashboard.sqlite").is_file()
+        assert process.stop() == 0

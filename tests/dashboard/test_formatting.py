@@ -1,12 +1,22 @@
 """Bodies as people read them, whatever they are made of."""
 
 import json
+import time
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_msgpack, as_text
+from pocketmq.dashboard.formatting import (
+    LONGEST_TEXT,
+    NEVER,
+    as_hex,
+    as_json,
+    as_msgpack,
+    as_text,
+    moment,
+)
 
 
 @given(st.binary(max_size=2000))
@@ -48,3 +58,15 @@ def test_control_characters_are_bytes_not_text() -> None:
     assert as_text(b"a\x00b") is None
     assert as_text(b"a\x1b[2Jb") is None
     assert as_text(b"a\tb\r\n") == "a\tb\r\n"
+
+
+def test_times_name_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        for zone, shown in (("UTC", "22:13:20 +0000"), ("Asia/Kolkata", "03:43:20 +0530")):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            assert moment(1_700_000_000_000).endswith(shown)
+        assert moment(0) == NEVER
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model import Message, TransactionState
 from pocketmq.protocol import ReceivedMessage
 

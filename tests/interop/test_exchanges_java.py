@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.producer.transactions import TransactionReceipt
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster

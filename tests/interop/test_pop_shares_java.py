@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.model import ConsumeFromWhere
 from tests.client.pop.turns import Turns

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq import aio
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.model import ConsumeFromWhere, GroupConfig, Message, TopicConfig
 from pocketmq.protocol import ReceivedMessage

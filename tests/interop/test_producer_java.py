@@ -13,7 +13,7 @@ import pytest
 
 from pocketmq import errors
 from pocketmq.balance.producer.selectors import by_hash
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model import Message, MessageQueue, SysFlag
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.protocol.compression import Codec

@@ -22,7 +22,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.client import sessions
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import ConnectFailed, MQError

@@ -9,7 +9,7 @@ from pocketmq.blocking.pops import BlockingPops
 from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
+from pocketmq.client.pop.consumer import PopConsumer as AsyncPopConsumer
 from pocketmq.errors import ClientClosed, MQError
 from pocketmq.protocol import ReceivedMessage
 

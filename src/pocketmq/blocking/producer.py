@@ -21,13 +21,13 @@ from pocketmq.client.checks import check_callable
 from pocketmq.client.codecs import BodyCodec, check_codec, encoded
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
 from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.interception import intercept
+from pocketmq.client.producer.producer import Producer as AsyncProducer
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed

@@ -119,7 +119,7 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
     counters = Counters(
         traffic=BrokerTotals(),
         stats=TopicStatistics(config.broker_cluster_name, steady()),
-        measures=Measures() if config.metrics_exporter_type == "PROM" else None,
+        measures=None if config.metrics_exporter_type == "DISABLE" else Measures(),
     )
     batch = WriteBatch()
     return BrokerState(

@@ -27,6 +27,7 @@ from pocketmq.protocol import Command
 from pocketmq.protocol.hosts import encode_host
 
 if TYPE_CHECKING:
+    from pocketmq.broker.metrics.otel_export import OtelExport
     from pocketmq.broker.metrics.server import MetricsServer
 
 logger = logging.getLogger("pocketmq.broker")
@@ -69,7 +70,7 @@ class Broker:
         self._to_name_servers = _Deaf()
         self._dialer = Dialer(self._to_name_servers, self._limits, self.config.client_tls())
         self._parts: BrokerParts | None = None
-        self._metrics: MetricsServer | None = None
+        self._metrics: MetricsServer | OtelExport | None = None
         self.metrics_address: Address | None = None  # where Prometheus finds it
         self.bound: Address | None = None  # where it listens, which need not be what it advertises
 
@@ -100,7 +101,7 @@ class Broker:
         except BaseException:
             await self._server.close(0)
             raise
-        if config.metrics_exporter_type == "PROM":
+        if config.metrics_exporter_type != "DISABLE":
             await self._show_metrics(parts.state)
         await parts.registrar.start()
         if self._own_process:
@@ -110,12 +111,19 @@ class Broker:
         return address
 
     async def _show_metrics(self, state: BrokerState) -> None:
-        from pocketmq.broker.metrics.server import MetricsServer  # most brokers do without
-
+        # Imported here: most brokers do without.
         host, port = self.config.metrics_prom_exporter_host, self.config.metrics_prom_exporter_port
-        self._metrics = MetricsServer(state)
         try:
-            self.metrics_address = await self._metrics.start(host, port)
+            if self.config.metrics_exporter_type == "PROM":
+                from pocketmq.broker.metrics.server import MetricsServer
+
+                self._metrics = server = MetricsServer(state)
+                self.metrics_address = await server.start(host, port)
+            else:
+                from pocketmq.broker.metrics.otel_export import OtelExport
+
+                self._metrics = export = OtelExport(state)
+                export.start()
         except BaseException:
             await self.stop(0)
             raise

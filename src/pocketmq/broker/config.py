@@ -129,9 +129,11 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     # Metrics
-    metrics_exporter_type: str = "DISABLE"  # or PROM: exported to Prometheus
+    metrics_exporter_type: str = "DISABLE"  # PROM: Prometheus; OTEL: OpenTelemetry; OTLP_GRPC
     metrics_prom_exporter_host: str = "127.0.0.1"  # Java: brokerIP1
     metrics_prom_exporter_port: int = 5557
+    metrics_grpc_exporter_target: str = ""
+    metric_grpc_exporter_interval_in_mills: int = 60_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -211,7 +213,9 @@ _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings
         "mapped_file_size_commit_log",
         "max_connection_memory",
         "message_delay_level",
+        "metric_grpc_exporter_interval_in_mills",
         "metrics_exporter_type",
+        "metrics_grpc_exporter_target",
         "metrics_prom_exporter_host",
         "metrics_prom_exporter_port",
         "namesrv_addr",

@@ -30,6 +30,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "flushConsumerOffsetInterval": (1, 24 * 3_600_000),
     "listenPort": (0, 65535),
     "mappedFileSizeCommitLog": (4096, _MOST),
+    "metricGrpcExporterIntervalInMills": (100, _MOST),
     "maxConnectionMemory": (1 << 20, 2**63 - 1),
     "maxMessageSize": (1, _FRAME),
     "maxMsgsNumBatch": (1, 10_000),
@@ -70,7 +71,7 @@ RANGES: dict[str, tuple[int, int]] = {
 CHOICES: dict[str, tuple[str, ...]] = {
     "defaultMessageRequestMode": ("PULL", "POP"),
     "flushDiskType": ("ASYNC_FLUSH", "SYNC_FLUSH"),
-    "metricsExporterType": ("DISABLE", "PROM"),
+    "metricsExporterType": ("DISABLE", "PROM", "OTEL", "OTLP_GRPC"),
 }
 
 

@@ -19,6 +19,7 @@ from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
 from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.output import printable
+from pocketmq.cli.progress import ProgressBar
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.handlers import RetryLater
 from pocketmq.errors import RouteNotFound
@@ -130,6 +131,7 @@ class MessagePrinter:
         self._line = json_line if as_json else as_text
         self._count = count
         self._warnings = warnings
+        self.bar = ProgressBar("received", "messages", wanted=not sys.stdout.isatty())
 
     def __call__(self, message: ReceivedMessage) -> bool:
         """Print a message; return False if the count was reached or it cannot be printed."""
@@ -143,6 +145,7 @@ class MessagePrinter:
             self.over.set()
             return False
         self.printed += 1
+        self.bar.update(self.printed, self._count or 0)
         self.last = time.monotonic()
         if self.printed == self._count:
             self.over.set()
@@ -237,7 +240,7 @@ def command(
         start_at=start[1],
         timeout=timeout,
     )
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), printing.bar:
         _check_topic(wanted)
         (_pull if pull else _push)(wanted, printing)
     printing.check()

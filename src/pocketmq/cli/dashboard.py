@@ -64,6 +64,12 @@ _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
     is_flag=True,
     help="Poll the cluster only while a page is open; charts then have no past.",
 )
+@click.option(
+    "--history",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the figures of charts in FILE, so that they outlive a restart.",
+)
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
 @servers.logging_options
@@ -78,6 +84,7 @@ def command(
     events_topic: str | None,
     clusters: tuple[str, ...],
     no_sampling: bool,
+    history: Path | None,
     with_parent: bool,
     **given: Any,
 ) -> None:
@@ -97,6 +104,7 @@ def command(
         allow_actions=allow_actions,
         names=names,
         sampling=not no_sampling,
+        history=history,
         events_topic=events_topic,
     )
     log = set_up_logging(servers.log_settings(given))

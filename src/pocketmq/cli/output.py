@@ -1,20 +1,17 @@
-"""What commands print: safe text, JSON, tables and progress, and files that are written whole.
+"""What commands print: safe text, JSON and tables, and files that are written whole.
 
-Tables and progress are rich's. It is imported where it is used, since that takes longer than most
+Tables are rich's. It is imported where it is used, since that takes longer than most
 commands take to start; so are msgspec and pathlib, since every command imports this module.
 """
 
 import sys
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.status import Status
 
 UNWRAPPED = 1_000_000
 """The width of piped output: a row is always one line."""
@@ -28,6 +25,11 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return a count with its noun: `1 batch`, `2 batches`."""
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def print_json(value: Any) -> None:
@@ -110,41 +112,6 @@ def print_table(
         page.line(title, "bold")
     page.table(columns, rows)
     page.print()
-
-
-class ProgressLine:
-    """A line on stderr that says what a long command is doing; none if stderr is not a terminal.
-
-    Used with `with`; the line is gone afterwards.
-    """
-
-    def __init__(self) -> None:
-        self._status: Status | None = None
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.console import Console
-
-            console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-            self._status = console.status("")
-            self._status.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, text: str) -> None:
-        """Replace the text of the line."""
-        if self._status is not None:
-            from rich.text import Text
-
-            self._status.update(Text(printable(text), overflow="ellipsis", no_wrap=True))
 
 
 def write_whole(path: "Path", content: bytes) -> None:

@@ -13,6 +13,7 @@ from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import message_of, read_line, receipt_line
 from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.progress import ProgressBar
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import Message
 
@@ -71,7 +72,10 @@ def command(
                 sys.stdout.buffer.write(receipt_line(receipt))
 
     entry = Entry.taken_from(given)
-    with Producer(namesrv, group=group, credentials=entry.credentials, tls=entry.tls) as producer:
+    with (
+        Producer(namesrv, group=group, credentials=entry.credentials, tls=entry.tls) as producer,
+        ProgressBar("sending", "messages") as bar,
+    ):
         for number, message, key in _messages(topic, tag, keys, as_json=as_json):
             try:
                 future = producer.submit(message, ordering_key=key, timeout=timeout)
@@ -79,6 +83,7 @@ def command(
                 raise InvalidInput(f"line {number}: {error}") from None
             waiting.append((number, future))
             settle(until_done=False)
+            bar.update(number, count or 0)
             if number == count:
                 break
         settle(until_done=True)

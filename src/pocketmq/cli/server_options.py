@@ -102,6 +102,11 @@ _METRICS = click.option(
     metavar="PORT",
     help="Prometheus port on 127.0.0.1; further brokers use the next ports; 0 picks a free one.",
 )
+_OTEL = click.option(
+    "--otel",
+    is_flag=True,
+    help="Export metrics with OpenTelemetry, as the OTEL_* environment variables say.",
+)
 _SET = click.option(
     "--set",
     "pairs",
@@ -116,7 +121,7 @@ def server_options(*, brokers: bool) -> Decorator:
 
     A signal that comes from here on stops the server, however far it has started.
     """
-    parts = (_BROKER_DATA, _TLS, _METRICS) if brokers else (_NAME_SERVER_DATA, _TLS)
+    parts = (_BROKER_DATA, _TLS, _METRICS, _OTEL) if brokers else (_NAME_SERVER_DATA, _TLS)
     options = all_of(*parts, _SET, logging_options)
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
@@ -158,6 +163,10 @@ def _settings(given: dict[str, Any]) -> dict[str, str]:
     port = given.pop("metrics_port", None)
     if port is not None:
         settings |= {"metricsExporterType": "PROM", "metricsPromExporterPort": str(port)}
+    if given.pop("otel", False):
+        if port is not None:
+            raise click.UsageError("--otel and --metrics-port exclude each other")
+        settings["metricsExporterType"] = "OTEL"
     return settings
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from pocketmq.cli.lazy_group import HELP, CommandGroup
 from pocketmq.cli.output import printable
+from pocketmq.cli.progress import ProgressBar
 
 
 @click.group("store", cls=CommandGroup, context_settings=HELP)
@@ -38,11 +39,14 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
 
     worst = 0
     for path in find_stores(directory):
-        report = check_broker_store(path)
+        with ProgressBar(f"checking {path}", "bytes") as bar:
+            report = check_broker_store(path, bar.update)
         show(report)
         if not report.sound and repair:
-            _repair(path)
-            report = check_broker_store(path)
+            with ProgressBar(f"repairing {path}"):
+                _repair(path)
+            with ProgressBar(f"checking {path}", "bytes") as bar:
+                report = check_broker_store(path, bar.update)
             show(report)
         worst = max(worst, 0 if report.sound else 1)
     return worst

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pocketmq.cli.child_server import ChildServer
     from pocketmq.embedded.supervisor import Supervisor
 
+_HISTORY = "dashboard.sqlite"
+"""The file in the data directory that keeps the charts of the dashboard."""
+
 
 @click.command("up", context_settings=HELP)
 @click.option(
@@ -93,7 +96,10 @@ def command(
         log=run.log,
     )
     enforcing = run.settings.get("tls.server.mode") == TlsMode.ENFORCING
-    dashboard = _dashboard(dashboard_port, run.log, tls=enforcing, allow_actions=allow_actions)
+    history = None if run.data is None else run.data / _HISTORY
+    dashboard = _dashboard(
+        dashboard_port, run.log, history, tls=enforcing, allow_actions=allow_actions
+    )
     if no_grpc and grpc_port is not None:
         raise click.UsageError("--grpc and --no-grpc exclude each other")
     grpc = None if no_grpc else GrpcPart.chosen(host, grpc_port, settings)
@@ -110,7 +116,7 @@ def command(
 
 
 def _dashboard(
-    port: int | None, log: LogSettings, *, tls: bool, allow_actions: bool
+    port: int | None, log: LogSettings, history: Path | None, *, tls: bool, allow_actions: bool
 ) -> "ChildServer | None":
     if port is None:
         if allow_actions:
@@ -126,6 +132,8 @@ def _dashboard(
         "--tls-no-verify": tls,  # it connects to this machine only
     }
     given = [flag for flag, wanted in flags.items() if wanted]
+    if history is not None:
+        given += ["--history", str(history)]
     own = ("--port", str(port), "--log-level", log.level, *given)
     return ChildServer("dashboard", "dashboard", *own)
 

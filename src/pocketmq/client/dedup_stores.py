@@ -5,15 +5,17 @@ messages and handlers.
 """
 
 import os
-import sqlite3
 import threading
 import time
 from collections import OrderedDict
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.client.checks import check_range, check_seconds
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 class Claim(Enum):
@@ -156,9 +158,11 @@ class SqliteDedup:
                 self._database.close()
             self._database = None
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> "sqlite3.Connection":
         """Return a connection of this process: one that was open before a fork must not be used."""
         if self._database is None or self._process != os.getpid():
+            import sqlite3  # few consumers need it
+
             database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             database.execute("PRAGMA busy_timeout = 5000")
             database.execute("PRAGMA journal_mode = WAL")

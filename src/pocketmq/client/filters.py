@@ -6,7 +6,7 @@ from pocketmq.client.tag_texts import check_tag_text
 from pocketmq.errors import InvalidInput
 from pocketmq.model import Subscription
 from pocketmq.model.groups import SQL92, TAG
-from pocketmq.protocol.filter import compile_sql, subscribe
+from pocketmq.protocol.filter.subscribe import subscribe
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -32,6 +32,8 @@ def by_sql(expression: str) -> Filter:
     Raises `FilterSyntaxError` at once for what no broker could read.
     """
     _check_text("an expression", expression, "by_sql('price > 10')")
+    from pocketmq.protocol.filter import compile_sql  # few consumers need it
+
     compile_sql(expression)
     return Filter(expression, SQL92)
 

@@ -30,11 +30,11 @@ def percent(ratio: float | None) -> str:
 
 
 def moment(time_ms: int) -> str:
-    """Format a time in this machine's time zone; 0 is never."""
+    """Format a time in this machine's time zone, which it names: `… 12:00:00 +0100`; 0 is never."""
     if time_ms <= 0:
         return NEVER
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+        return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(time_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a peer may send anything
         return UNKNOWN
 

@@ -191,7 +191,7 @@ class LivePage:
         # One trouble stops many queries; it is named once, with the oldest data shown.
         for problem in dict.fromkeys(each.problem for each in pollers if each.problem is not None):
             oldest = min(each.at for each in pollers if each.problem == problem)
-            since = time.strftime("%H:%M:%S", time.localtime(oldest))
+            since = time.strftime("%H:%M:%S %z", time.localtime(oldest))
             shown = f" Showing data from {since}." if oldest else ""
             stop = "" if problem.endswith(("?", ".")) else "."
             lines.append(f"No response: {problem}{stop}{shown}")

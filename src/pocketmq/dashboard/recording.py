@@ -75,6 +75,11 @@ class Recorder:
             ranked = sorted(self._figures, key=lambda name: -self._figures[name].newest)
             self._figures = {name: self._figures[name] for name in ranked[: self._most]}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that were seen."""
+        return tuple(self._figures)
+
     def since(self, name: str, begin: float) -> Points:
         """Return the points of a name at or after a time; none if it was never seen."""
         figure = self._figures.get(name)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pocketmq.admin.admin import Admin
+from pocketmq.dashboard.history_file import HistoryFile
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.watch import ClusterWatch
 from pocketmq.errors import CannotStart
@@ -32,8 +33,12 @@ class Dashboard:
         others: Mapping[str, Admin] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
-        self._watch = ClusterWatch(admin, settings)
-        self._others = {name: ClusterWatch(each, settings) for name, each in others.items()}
+        history = None if settings.history is None else HistoryFile(settings.history)
+        self._history = history
+        self._watch = ClusterWatch(admin, settings, "", history)
+        self._others = {
+            name: ClusterWatch(each, settings, name, history) for name, each in others.items()
+        }
         self._serving: Serving | None = None
 
     async def start(self) -> str:
@@ -46,7 +51,7 @@ class Dashboard:
             await self._watch.admin.start()
             self._serving = self._prepare()
             await self._serving.start(listening)
-            self._watch.start_sampling()
+            await self._watch.start_sampling()
             for name, watch in self._others.items():
                 watch.start_when_reachable(name)
         except BaseException:
@@ -62,6 +67,8 @@ class Dashboard:
             await self._serving.stop()
         for watch in (self._watch, *self._others.values()):
             await watch.close()
+        if self._history is not None:
+            self._history.close()
 
     def _prepare(self) -> "Serving":
         from pocketmq.dashboard.app import Serving, build

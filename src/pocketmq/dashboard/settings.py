@@ -1,6 +1,7 @@
 """Settings of a dashboard: where it listens, who may see it, whether it may change things."""
 
 import ipaddress
+from pathlib import Path
 
 import msgspec
 
@@ -24,6 +25,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Further host names that browsers may use, such as the name of this machine."""
     sampling: bool = True
     """Whether to poll the cluster now and then while no page is open, for charts and history."""
+    history: Path | None = None
+    """The file that keeps the figures of charts over restarts."""
     events_topic: str | None = None
     """The topic that members publish their history to, for metrics of hand-overs."""
 
@@ -41,7 +44,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"DashboardSettings(host={self.host!r}, port={self.port}, password={shown!r}, "
             f"allow_actions={self.allow_actions}, names={self.names!r}, "
-            f"sampling={self.sampling}, events_topic={self.events_topic!r})"
+            f"sampling={self.sampling}, history={self.history!r}, "
+            f"events_topic={self.events_topic!r})"
         )
 
 

@@ -114,6 +114,16 @@ class Views:
         self.group_rates = Recorder()
         """Messages per second that each group consumes."""
 
+    @property
+    def recorders(self) -> dict[str, Recorder]:
+        """All figures over time, by a name for the file that keeps them."""
+        return {
+            "rates": self.rates,
+            "topic rates": self.topic_rates,
+            "group lags": self.group_lags,
+            "group rates": self.group_rates,
+        }
+
     def cluster(self) -> Poller[tuple[BrokerView, ...]]:
         """Poll all brokers, including slaves."""
         return self.pollers.of(("cluster",), self._cluster)

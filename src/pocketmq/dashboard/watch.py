@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from pocketmq.admin.admin import Admin
 from pocketmq.dashboard.assignment.snapshots import poller_of
+from pocketmq.dashboard.history_file import HistoryFile
+from pocketmq.dashboard.keeping import KeptFigures
 from pocketmq.dashboard.sampling import Job, Sampler, WatchedGroups
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
@@ -20,16 +22,25 @@ _AGAIN = 10.0
 class ClusterWatch:
     """Watches one cluster. Belongs to one loop."""
 
-    def __init__(self, admin: Admin, settings: DashboardSettings) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        settings: DashboardSettings,
+        name: str = "",
+        history: HistoryFile | None = None,
+    ) -> None:
         self.admin = admin
         self.views = Views(admin, settings.events_topic)
+        self._kept = None if history is None else KeptFigures(history, name, self.views.recorders)
         self._sampling = settings.sampling
         self._sampler = Sampler(self.samples)
         self._watched = WatchedGroups()
         self._connecting: asyncio.Task[None] | None = None
 
-    def start_sampling(self) -> None:
-        """Start sampling, if the settings say so."""
+    async def start_sampling(self) -> None:
+        """Load the past if it is kept, and start sampling, if the settings say so."""
+        if self._kept is not None:
+            await self._kept.start()
         if self._sampling:
             self._sampler.start()
 
@@ -43,6 +54,8 @@ class ClusterWatch:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
         await self._sampler.close()
+        if self._kept is not None:
+            await self._kept.close()
         await self.views.close()
         await self.admin.close()
 
@@ -70,5 +83,5 @@ class ClusterWatch:
                     )
                 await asyncio.sleep(_AGAIN)
             else:
-                self.start_sampling()
+                await self.start_sampling()
                 return

@@ -6,7 +6,7 @@ every file of the key index against its checksum, and the metadata against all o
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,13 @@ from pocketmq.store.metadata import LOG_FIRST
 from pocketmq.store.segments import Segment, never_used
 
 LOG = "commitlog"
+_TOLD = 1000
+"""Records after which progress is reported."""
+CheckProgress = Callable[[int, int], object]
+
+
+def ignore_progress(done: int, whole: int) -> None:
+    """Report to no one."""
 
 
 def find_stores(path: Path) -> list[Path]:
@@ -57,13 +64,16 @@ def locked(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def check_store(path: Path, formats: StoredFormats = NO_FORMATS) -> CheckReport:
+def check_store(
+    path: Path, formats: StoredFormats = NO_FORMATS, progress: CheckProgress = ignore_progress
+) -> CheckReport:
     """Check all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read.
 
-    `formats` say how to read what the store only keeps for the broker.
+    `formats` say how to read what the store only keeps for the broker. `progress` is called with
+    the bytes of the log that were checked, and with all.
     """
     with locked(path):
-        return _Check(path, formats).run()
+        return _Check(path, formats, progress).run()
 
 
 class LogReader:
@@ -139,8 +149,9 @@ def _segments(disk: Disk) -> Iterator[Segment]:
 
 
 class _Check:
-    def __init__(self, path: Path, formats: StoredFormats) -> None:
+    def __init__(self, path: Path, formats: StoredFormats, progress: CheckProgress) -> None:
         self._path = path
+        self._progress = progress
         self._formats = formats
         self._disk = Disk(path)
         self._findings = Findings()
@@ -175,9 +186,12 @@ class _Check:
                     f"files hold bytes {reader.first} to {reader.end}, but a checkpoint was made "
                     f"at {seen.position}: files are missing",
                 )
-        for record in reader.read():
+        first, whole = reader.first, reader.end - reader.first
+        for count, record in enumerate(reader.read(), 1):
             if queues is not None:
                 queues.see(record, reader.view(record))
+            if count % _TOLD == 0:
+                self._progress(record[0] - first, whole)
         for start, end in reader.damage:
             self._report_damage(seen, start, end, "although sound ones follow")
         self._figures["log"] = reader.summary()
@@ -244,6 +258,6 @@ class _Check:
 
 def _shown(time_ms: int) -> str:
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+        return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(time_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a flipped bit made it a time that never was
         return f"{time_ms} ms"

@@ -386,7 +386,9 @@ async def test_a_lost_file_does_not_copy_everything_again(tmp_path: Path) -> Non
         assert await move.copy(adopt=True) == 1
         async with move.migration() as migration:
             with move.ledger() as ledger:
-                verdicts = await migration.verify(ledger)
+                told: list[tuple[int, int]] = []
+                verdicts = await migration.verify(ledger, lambda *each: told.append(each))
+                assert told == [(n, len(verdicts)) for n in range(1, len(verdicts) + 1)]
         assert sum(each.copies for each in verdicts) == 41
         assert all(each.duplicates == each.missing == 0 for each in verdicts)
 

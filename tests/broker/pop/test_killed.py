@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded import Cluster
 from pocketmq.errors import MQError

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pocketmq import errors
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.model import ConsumeFromWhere, ConsumeType, property_names
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.requests.pop import PopRequest

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.errors import ClientClosed, MQError, TransportError
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, ReceivedMessage

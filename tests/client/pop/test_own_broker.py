@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster

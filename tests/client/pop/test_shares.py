@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
-from pocketmq.client.pop import PopConsumer
+from pocketmq.client.pop.consumer import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple
 
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.session import Session
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.net import Connection

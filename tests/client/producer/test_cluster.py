@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq import errors
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.model import Message, MessageQueue

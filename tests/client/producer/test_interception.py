@@ -13,7 +13,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import aio
 from pocketmq.client.interceptors import SendCall, SendKind
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import ClientClosed, InvalidInput, SendFailed
 from pocketmq.model import Message, TransactionState
 from pocketmq.protocol import Command

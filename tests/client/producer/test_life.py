@@ -10,7 +10,7 @@ import pytest
 from pocketmq import errors
 from pocketmq.client import ClientOptions
 from pocketmq.client.options import ClientSettings, Credentials
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import Message

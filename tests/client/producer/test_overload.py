@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from pocketmq.aio import Admin
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.client.producer.window import LEAST, START, ByteBudget
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way

@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.model import Message, TransactionState
@@ -69,7 +69,7 @@ async def test_an_end_that_nobody_knew_is_asked_for() -> None:
 
 HALF_SENDER = """
 import asyncio, sys
-from pocketmq.client.producer import Producer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model.message import Message
 
 async def undecided(message, transaction_id):

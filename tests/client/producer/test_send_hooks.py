@@ -3,7 +3,7 @@
 import pytest
 
 from pocketmq.balance.producer.plan import SendMode
-from pocketmq.client.producer import SendContext
+from pocketmq.client.producer.hooks import SendContext
 from pocketmq.errors import SendFailed, SystemFailure
 from pocketmq.model import Message
 from tests.client.producer.stage import refuses, stage, stores

@@ -1,7 +1,8 @@
 """A migration, step by step: plan, copy, follow, move groups, verify."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from types import TracebackType
 from typing import Self
 
@@ -182,13 +183,22 @@ class Migration:
             rows.append(TopicCopyStatus(topic, len(mine), copied, behind, lost))
         return rows
 
-    async def verify(self, ledger: MigrationLedger) -> list[CopyVerdict]:
-        """Compare every queue with its copy."""
+    async def verify(
+        self, ledger: MigrationLedger, progress: Callable[[int, int], None] | None = None
+    ) -> list[CopyVerdict]:
+        """Compare every queue with its copy.
+
+        `progress` is called with the number of queues that were compared, and of all.
+        """
         verifying = Verifying(self._source, self._target, ledger)
+        compared = count(1)
 
         async def one(position: int) -> CopyVerdict:
             async with self._turns:
-                return await verifying.queue(states[position])
+                verdict = await verifying.queue(states[position])
+            if progress is not None:
+                progress(next(compared), len(states))
+            return verdict
 
         states = ledger.queues()
         return list(await asyncio.gather(*map(one, range(len(states)))))

@@ -11,8 +11,8 @@ import asyncio
 import ipaddress
 import logging
 
+from pocketmq.broker.metrics.collecting import collected
 from pocketmq.broker.metrics.exposition import CONTENT_TYPE, expose
-from pocketmq.broker.metrics.families import families
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ListenFailed
 from pocketmq.net import Address
@@ -23,8 +23,6 @@ _PATIENCE = 10.0
 """Seconds a client has to send its request and to read the answer."""
 _LARGEST_REQUEST = 16 * 1024
 _MOST_CLIENTS = 16
-_SLICE = 0.01
-"""Seconds of work after which the loop runs other tasks."""
 
 
 class MetricsServer:
@@ -92,16 +90,7 @@ class MetricsServer:
         return _response("200 OK", body, with_body=method == b"GET")
 
     async def _metrics(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        collected = []
-        until = loop.time() + _SLICE
-        for each in families(self._state):
-            if each is not None:
-                collected.append(each)
-            if loop.time() > until:
-                await asyncio.sleep(0)
-                until = loop.time() + _SLICE
-        return await asyncio.to_thread(expose, collected)
+        return await asyncio.to_thread(expose, await collected(self._state))
 
 
 def _response(status: str, body: bytes, *, with_body: bool = True) -> bytes:

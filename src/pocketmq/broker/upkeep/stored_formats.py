@@ -30,7 +30,7 @@ from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.protocol import decode_body
 from pocketmq.protocol.requests.access import Acl, User
 from pocketmq.store.check_values import CheckReport, StoredFormats
-from pocketmq.store.checking import check_store
+from pocketmq.store.checking import CheckProgress, check_store, ignore_progress
 from pocketmq.store.repair import Repaired, repair_store
 
 
@@ -65,9 +65,9 @@ FORMATS = StoredFormats(
 )
 
 
-def check_broker_store(path: Path) -> CheckReport:
+def check_broker_store(path: Path, progress: CheckProgress = ignore_progress) -> CheckReport:
     """Check a store, and everything that a broker keeps in it; see `check_store`."""
-    return check_store(path, FORMATS)
+    return check_store(path, FORMATS, progress)
 
 
 def repair_broker_store(path: Path) -> Repaired:

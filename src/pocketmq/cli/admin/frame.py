@@ -17,6 +17,7 @@ from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, all_of, explained, json_option, namesrv_option
 from pocketmq.cli.output import printable
+from pocketmq.cli.progress import ProgressBar
 
 FAILED = 1
 WRONG_INPUT = 2
@@ -147,23 +148,32 @@ def run(common: Common, work: Work, given: dict[str, Any]) -> int:
 
 
 async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
-    async with common.admin() as admin:
-        if common.watch is None:
-            return await _show_all(await work(admin, **given), as_json=common.as_json)
+    name = click.get_current_context().command_path
+    with ProgressBar(name, wanted=common.watch is None) as bar:
+        async with common.admin() as admin:
+            if common.watch is not None:
+                return await _watch(common, admin, work, given)
+            shown = await work(admin, **given)
+            bar.close()  # before the first line of the result
+            return await _show_all(shown, as_json=common.as_json)
 
-        async def attempt() -> Shown:
-            try:
-                return await work(admin, **given)
-            except errors.MQError as error:
-                return Shown([], {"error": str(error)}, (str(error),))
 
+async def _watch(common: Common, admin: "Admin", work: Work, given: dict[str, Any]) -> int:
+    assert common.watch is not None
+
+    async def attempt() -> Shown:
+        try:
+            return await work(admin, **given)
+        except errors.MQError as error:
+            return Shown([], {"error": str(error)}, (str(error),))
+
+    shown = await attempt()
+    if sys.stdout.isatty() and not common.as_json:
+        shown = await _show_live(shown, attempt, common.watch)
+    while True:
+        await _show_all(shown, as_json=common.as_json)
+        await asyncio.sleep(common.watch)
         shown = await attempt()
-        if sys.stdout.isatty() and not common.as_json:
-            shown = await _show_live(shown, attempt, common.watch)
-        while True:
-            await _show_all(shown, as_json=common.as_json)
-            await asyncio.sleep(common.watch)
-            shown = await attempt()
 
 
 async def _show_live(

@@ -19,6 +19,7 @@ from pocketmq.cli.migrate import report
 from pocketmq.cli.migrate.ends import Ends, ends_options
 from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import print_json, printable
+from pocketmq.cli.progress import ProgressBar
 
 INTERRUPTED = 130
 
@@ -207,7 +208,8 @@ def verify(*, state: Path, as_json: bool, **given: Any) -> int:
     """
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
-        verdicts = await migration.verify(ledger)
+        with ProgressBar("comparing", "queues") as bar:
+            verdicts = await migration.verify(ledger, bar.update)
         _print(report.verdict_lines(verdicts), verdicts, as_json=as_json)
         return 0 if all(each.sound for each in verdicts) else 1
 

@@ -6,9 +6,8 @@ Progress goes to stderr: rich's bar on a terminal, one line when piped.
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pocketmq.admin.migration.copy_run import MigrationProgress
 from pocketmq.admin.migration.group_offsets import GroupMove
@@ -16,6 +15,7 @@ from pocketmq.admin.migration.migration import Outlook, TopicCopyStatus
 from pocketmq.admin.migration.verifying import CopyVerdict
 from pocketmq.cli.migrate.ends import Ends
 from pocketmq.cli.output import TableColumn, TextPage, numbers
+from pocketmq.cli.progress import ProgressBar
 
 
 def plan_lines(ends: Ends, outlook: Outlook) -> list[str]:
@@ -136,21 +136,18 @@ def _time(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 _EVERY = 0.5
 
 
 @asynccontextmanager
 async def showing_progress(counts: MigrationProgress, *, following: bool) -> AsyncIterator[None]:
     """Show how far a copy is while it runs."""
-    bar = _bar() if sys.stderr.isatty() else None
-    if bar is None and not following:
+    if not sys.stderr.isatty() and not following:
         yield
         return
-    with nullcontext() if bar is None else bar:
-        work = _announce(counts) if bar is None else _draw(counts, bar, following=following)
+    with ProgressBar("copying", "messages") as bar:
+        shown = sys.stderr.isatty()
+        work = _draw(counts, bar, following=following) if shown else _announce(counts)
         task = asyncio.create_task(work)
         try:
             yield
@@ -158,36 +155,11 @@ async def showing_progress(counts: MigrationProgress, *, following: bool) -> Asy
             task.cancel()
 
 
-def _bar() -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:,} of {task.total:,} messages, {task.fields[rate]:,.0f}/s"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
-async def _draw(counts: MigrationProgress, bar: "Progress", *, following: bool) -> None:
-    task = bar.add_task("copying", total=counts.behind, rate=0.0)
-    loop = asyncio.get_running_loop()
-    before, then = counts.copied, loop.time()
+async def _draw(counts: MigrationProgress, bar: ProgressBar, *, following: bool) -> None:
     while True:
         await asyncio.sleep(_EVERY)
-        now = loop.time()
-        rate = (counts.copied - before) / (now - then)
-        before, then = counts.copied, now
-        bar.update(
-            task,
-            description="following" if following and counts.caught_up else "copying",
-            completed=counts.copied,
-            total=counts.copied + counts.behind,
-            rate=rate,
-        )
+        bar.say("following" if following and counts.caught_up else "copying")
+        bar.update(counts.copied, counts.copied + counts.behind)
 
 
 async def _announce(counts: MigrationProgress) -> None:

@@ -7,7 +7,7 @@ import click
 from pocketmq.cli.connection_options import TO, Entry, target_entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.cli.output import print_json
+from pocketmq.cli.output import counted, print_json
 from pocketmq.cli.pipeline import streams
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def command(
 
         def show(now: copy.CopyProgress) -> None:
             rate = now.messages / now.seconds if now.seconds else 0
-            line.say(f"{now.messages:,} messages in {now.batches} batches, {rate:,.0f}/s")
+            batches = counted(now.batches, "batch", "batches")
+            line.say(f"{now.messages:,} messages in {batches}, {rate:,.0f}/s")
 
         result = copy.copy_topics(
             spark,
@@ -104,6 +105,6 @@ def _clusters(
 
 def _summary(result: "copy.CopyResult", where: str) -> str:
     return (
-        f"{result.messages:,} messages in {result.batches} batches "
+        f"{result.messages:,} messages in {counted(result.batches, 'batch', 'batches')} "
         f"to {where} in {result.seconds:.1f} s"
     )

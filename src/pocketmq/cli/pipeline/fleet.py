@@ -17,6 +17,7 @@ from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
+from pocketmq.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from pocketmq.pipelines import fleet
@@ -121,7 +122,7 @@ def command(
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
     whole = _estate(estate, uniform, namesrv, Entry.taken_from(given))
-    with output.ProgressLine() as line, ExitStack() as stack:
+    with ProgressBar("comparing", "groups", after=0) as line, ExitStack() as stack:
         spark = None
         if master is not None:
             line.say("starting Spark …")
@@ -132,7 +133,7 @@ def command(
             events,
             spark=spark,
             details=details,
-            progress=lambda done: line.say(f"{done:,} of {len(whole.groups):,} groups"),
+            progress=lambda done: line.update(done, len(whole.groups)),
         )
     if as_json:
         output.print_json(report)

@@ -9,7 +9,6 @@ from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 from pocketmq.cli.output import (
-    ProgressLine,
     TableColumn,
     numbers,
     print_json,
@@ -18,6 +17,7 @@ from pocketmq.cli.output import (
 )
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
+from pocketmq.cli.progress import ProgressBar
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -109,7 +109,7 @@ def command(
         )
         if topic is not None
     }
-    with ProgressLine() as line:
+    with ProgressBar("", after=0) as line:
         observed = Observations(
             events=[] if events is None else read_events(events, bad),
             offsets=[] if offsets is None else read_offsets(offsets, bad),
@@ -136,7 +136,7 @@ def _of_topics(
     cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
-    line: ProgressLine,
+    line: ProgressBar,
     *,
     groups: tuple[str, ...],
     quiet: float,
@@ -163,7 +163,7 @@ def _with_topics(
     cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
-    line: ProgressLine,
+    line: ProgressBar,
 ) -> Observations:
     from pocketmq.pipelines.health.observed import read_topics
 
@@ -184,7 +184,7 @@ def _with_samples(
     cluster: ReachedCluster,
     groups: tuple[str, ...],
     seconds: float,
-    line: ProgressLine,
+    line: ProgressBar,
 ) -> Observations:
     from pocketmq.pipelines.health.observed import watch_offsets
 

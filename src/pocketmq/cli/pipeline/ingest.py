@@ -6,8 +6,9 @@ import click
 
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.cli.output import ProgressLine, print_json
+from pocketmq.cli.output import counted, print_json
 from pocketmq.cli.pipeline import streams
+from pocketmq.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from pocketmq.pipelines.ingest import IngestProgress, IngestResult
@@ -72,13 +73,14 @@ def command(
 
         def show(now: "IngestProgress") -> None:
             rate = now.rows / now.seconds if now.seconds else 0
-            line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {rate:,.0f}/s")
+            batches = counted(now.batches, "batch", "batches")
+            line.say(f"{now.rows:,} rows in {batches}, {now.bad:,} bad, {rate:,.0f}/s")
 
         where = cluster.name_server
         result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)
     merged = None
     if compacting:
-        with ProgressLine() as line:
+        with ProgressBar("", after=0) as line:
             merged = compact(place, progress=line.say)
     if run.as_json:
         print_json({"ingested": result, "compacted": merged})
@@ -93,7 +95,7 @@ def _compact_alone(place: str, *, wanted: bool) -> None:
         raise click.UsageError("no topic; give at least one with -t")
     from pocketmq.pipelines.ingest import compact
 
-    with ProgressLine() as line:
+    with ProgressBar("", after=0) as line:
         done = compact(place, progress=line.say)
     print(f"merged {done.files_before} files into {done.files_after}, {done.rows:,} rows")
 
@@ -101,7 +103,5 @@ def _compact_alone(place: str, *, wanted: bool) -> None:
 def _summary(result: "IngestResult", place: str) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} unreadable messages are in {place}/bad" if result.bad else ""
-    return (
-        f"{result.rows:,} rows{late} in {result.batches} batches to {place}/data "
-        f"in {result.seconds:.1f} s{bad}"
-    )
+    batches = counted(result.batches, "batch", "batches")
+    return f"{result.rows:,} rows{late} in {batches} to {place}/data in {result.seconds:.1f} s{bad}"

@@ -13,8 +13,8 @@ import msgspec
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.options import FiniteRange, all_of, json_option
-from pocketmq.cli.output import ProgressLine
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.progress import ProgressBar
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.model.names import check_topic
@@ -111,13 +111,13 @@ def check_topics(client: ClientOptions, topics: Sequence[str]) -> None:
 @contextmanager
 def running(
     name: str, run: StreamRun
-) -> Iterator[tuple["SparkSession", ProgressLine, threading.Event]]:
+) -> Iterator[tuple["SparkSession", ProgressBar, threading.Event]]:
     """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets.
 
     A second signal, or one that comes while Spark starts, stops the command at once.
     """
     handler = InterruptHandler()
-    with ProgressLine() as line:
+    with ProgressBar("", after=0) as line:
         line.say("starting Spark …")
         with started_spark(name, run.master, handler) as spark:
             handler.graceful = True

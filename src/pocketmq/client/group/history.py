@@ -14,7 +14,6 @@ import msgspec
 
 from pocketmq.balance.consumer.rebalance import RebalanceDecision
 from pocketmq.balance.consumer.round import RoundOutcome
-from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
@@ -103,6 +102,8 @@ class HistoryTopic:
     """Sends events to one topic, in order."""
 
     def __init__(self, topic: str, session: Session, tasks: Tasks) -> None:
+        from pocketmq.client.producer.sending import Sending  # few publish their history
+
         check_topic(topic)
         self.topic = topic
         self._sending = Sending(session, ProducerOptions(group=INNER_PRODUCER_GROUP))

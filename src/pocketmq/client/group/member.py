@@ -8,7 +8,7 @@ documented. Names of groups and topics are those of the wire. Belongs to one eve
 
 import logging
 from collections.abc import Collection, Iterable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
@@ -16,7 +16,6 @@ from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.client.group.calls import check_filter
-from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.listeners import QueueListeners
 from pocketmq.client.group.no_messages import NoMessages
@@ -31,6 +30,9 @@ from pocketmq.model import ConsumerData, MessageQueue
 from pocketmq.model.group_balance import BalanceMode, GroupBalance, QueueStage, stages_text
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests import client_calls
+
+if TYPE_CHECKING:
+    from pocketmq.client.group.handover.driver import StickyBalancing
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -164,7 +166,7 @@ class RunningMember:
 class SharingMember(RunningMember, Generic[Q]):
     """A consumer that shares the queues of its topics with its group: push or pull."""
 
-    rebalancing: Rebalancing[Q] | StickyBalancing[Q]
+    rebalancing: "Rebalancing[Q] | StickyBalancing[Q]"
 
     def __init__(self, parts: MemberParts[Q], listeners: QueueListeners, reason: str = "") -> None:
         super().__init__(parts.session, parts.group, parts.subscriptions, parts.tasks)
@@ -180,9 +182,9 @@ class SharingMember(RunningMember, Generic[Q]):
         return False
 
     @property
-    def sticky(self) -> StickyBalancing[Q] | None:
+    def sticky(self) -> "StickyBalancing[Q] | None":
         """What hands queues over; None with Java's strategies."""
-        return self.rebalancing if isinstance(self.rebalancing, StickyBalancing) else None
+        return None if isinstance(self.rebalancing, Rebalancing) else self.rebalancing
 
     def balance(self) -> GroupBalance:
         """Return the balance of the group as this member sees it."""

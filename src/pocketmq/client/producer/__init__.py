@@ -6,8 +6,3 @@ caller passed, checked and encoded), `window` (back-pressure), `publishing` and 
 `faults`, `hooks`, `trace`, `transactions`, `check_backs`, `replies`. `running` puts them together.
 `producer` is the public class, in three parts: `producer_life`, `producer_exchanges` and its sends.
 """
-
-from pocketmq.client.producer.hooks import SendContext, SendHook
-from pocketmq.client.producer.producer import Producer
-
-__all__ = ["Producer", "SendContext", "SendHook"]

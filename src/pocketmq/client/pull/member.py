@@ -6,6 +6,7 @@ to one event loop.
 
 import asyncio
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
@@ -13,7 +14,6 @@ from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
-from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.listeners import FIRST_LOOK
 from pocketmq.client.group.member import STOP_PATIENCE, SharingMember
 from pocketmq.client.group.offsets import persist_periodically
@@ -34,6 +34,9 @@ from pocketmq.client.session import Session
 from pocketmq.model import ConsumeFromWhere, ConsumerData, ConsumeType, MessageQueue
 from pocketmq.model.names import wrap_namespace
 from pocketmq.protocol.requests import client_calls
+
+if TYPE_CHECKING:
+    from pocketmq.client.group.handover.driver import StickyBalancing
 
 ACTIVELY = ConsumeType.CONSUME_ACTIVELY
 
@@ -72,10 +75,12 @@ class PullMember(SharingMember[PullQueue]):
 
     def _make_rebalancing(
         self, parts: PullParts, pulling: LitePullLoop
-    ) -> Rebalancing[PullQueue] | StickyBalancing[PullQueue]:
+    ) -> "Rebalancing[PullQueue] | StickyBalancing[PullQueue]":
         if isinstance(parts.offsets, ConfirmedOffsets):
             parts.offsets.held = parts.queues.pulled
             self._handled = PullHandled(parts, pulling, self.listeners)
+            from pocketmq.client.group.handover.driver import StickyBalancing  # few use it
+
             return StickyBalancing(
                 parts, self.holdings, self._handled, orderly=False, changed=self._sticky_changed
             )

@@ -5,6 +5,7 @@ Lives from start to stop; applications hold a `PushConsumer`. Belongs to one eve
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +18,6 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.connections import GroupConnections
-from pocketmq.client.group.handover.driver import StickyBalancing
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import HistoryTopic
 from pocketmq.client.group.listeners import QueueListeners
@@ -43,6 +43,9 @@ from pocketmq.model import ConsumerData, ConsumeType, MessageModel, MessageQueue
 from pocketmq.model.names import is_retry_topic, wrap_namespace
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
+
+if TYPE_CHECKING:
+    from pocketmq.client.group.handover.driver import StickyBalancing
 
 MakeWork = Callable[[Consuming], Work]
 
@@ -101,9 +104,11 @@ class PushMember(shared.SharingMember[HeldQueue]):
 
     def _make_rebalancing(
         self, parts: PushParts
-    ) -> Rebalancing[HeldQueue] | StickyBalancing[HeldQueue]:
+    ) -> "Rebalancing[HeldQueue] | StickyBalancing[HeldQueue]":
         if isinstance(parts.offsets, ConfirmedOffsets):
             parts.offsets.held = parts.queues.pulled
+            from pocketmq.client.group.handover.driver import StickyBalancing  # few use it
+
             return StickyBalancing(
                 parts,
                 self.holdings,

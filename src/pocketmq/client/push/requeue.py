@@ -8,7 +8,6 @@ it. After the last try the broker moves it to the dead-letter topic, either way.
 import logging
 
 from pocketmq.balance.consumer import concurrent
-from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import MQError
@@ -98,6 +97,8 @@ class Requeue:
 
     async def send_copy(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:
         """Send a copy with its number of tries to the retry topic; False if that fails."""
+        from pocketmq.client.producer.sending import Sending  # seldom needed
+
         try:
             copy, extra = self.copy_of(message, reconsume_times, limit)
             # Created each time: this is rare, and a kept one would miss changes of the route.

@@ -8,8 +8,6 @@ import msgspec
 from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import Clock
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.producer.preparing import unique_ids
-from pocketmq.client.producer.trace import open_tracer
 from pocketmq.client.push.consume_hooks import ConsumeContext
 from pocketmq.client.push.work import Work
 from pocketmq.client.session import Session
@@ -38,6 +36,10 @@ def open_trace(
     """Trace what a consumer's handlers do, if its options say so; the caller closes the tracer."""
     if not options.trace:
         return None
+    # Parts of a producer: few consumers trace.
+    from pocketmq.client.producer.preparing import unique_ids
+    from pocketmq.client.producer.trace import open_tracer
+
     group = options.group
     tracer = open_tracer(session, group, kind="CONSUME", topic=options.trace_topic, tasks=tasks)
     work.add_hook(HandlingTrace(tracer, session.clock, unique_ids(session, group)))

@@ -275,4 +275,4 @@ def _timeline(snapshot: snapshots.GroupSnapshot) -> dict[str, Any]:
 
 
 def _clock(at: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(at))
+    return time.strftime("%H:%M:%S %z", time.localtime(at))
