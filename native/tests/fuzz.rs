@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
 use pocketmq_core::lane_records::{Burst, Forms, Place, Run};
+use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
 use pocketmq_core::pulled::plain_record;
 use pocketmq_core::tags::{looks_torn, tags_code};
@@ -312,5 +313,18 @@ fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
             let commas = burst.answers[8..].iter().filter(|byte| **byte == b',');
             assert_eq!(commas.count() + 1, count);
         }
+    });
+}
+
+#[test]
+fn texts_in_lanes_have_the_words_that_they_have_alone() {
+    repeatedly(|random| {
+        let (mut words, mut alone) = (Words::default(), Vec::new());
+        for _ in 0..random.below(30) {
+            let text = vec![random.below(256) as u8; random.below(200)];
+            words.add(&text);
+            alone.extend(first_word(&text).to_le_bytes());
+        }
+        assert_eq!(words.finish(), alone);
     });
 }

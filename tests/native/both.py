@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
+from pocketmq.balance.allocation import consistent_hash
 from pocketmq.client.producer import plain_batches, plain_frames
 from pocketmq.protocol import batch, batch_records, command_reader, pulled
 from pocketmq.store import key_index_words
@@ -17,6 +18,7 @@ PURE = (
     batch,
     batch_records,
     command_reader,
+    consistent_hash,
     key_index_words,
     plain_batches,
     plain_frames,

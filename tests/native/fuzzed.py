@@ -129,6 +129,14 @@ def words_of_records(random: Random) -> Call:
     return (damaged(random, data), start, modulus, random.choice([-(2**63) + 1, 5])), {}
 
 
+def md5_starts(random: Random) -> Call:
+    starts, endings = (
+        [random.randbytes(random.choice([0, 9, 54, 55, 56, 64, 130])) for _ in range(number)]
+        for number in (random.randrange(12), random.randrange(4))
+    )
+    return (starts, random.choice([endings, endings, (), [None]])), {}
+
+
 def plain_frame(random: Random) -> Call:
     head, middle, tail = (damaged(random, b'{"code":310,"extFields":{"f":"') for _ in range(3))
     prefix = random.choice(["7F000001004D000000050001ABCD", ""])
@@ -212,4 +220,5 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "stored_answers": stored_answers,
     "stored_batch": stored_answer,
     "words_of_records": words_of_records,
+    "md5_starts": md5_starts,
 }
