@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from benchmarks._spark_cpu import tree_cpu
 from benchmarks.java.kafka import KafkaServers
 from benchmarks.java.kafka_parts import KafkaParts, NoKafkaError, find_kafka, find_spark_source
+from benchmarks.java.servers import QUEUES
 from benchmarks.spark import THREE, Bench, cluster
 from benchmarks.spark_sink import EXACTLY_ONCE_ROWS, full, save
 from pocketmq import Admin, Message, Producer
@@ -39,6 +40,7 @@ ROUNDS = 30
 KAFKA_THREE = ("partition", "offset", "value")
 LARGE_POLLS = {"kafka.max.poll.records": "10000"}
 MANY = 256
+SMALL = 80
 CLUSTER = "DefaultCluster"
 
 
@@ -65,7 +67,7 @@ class Pair:
         reader = reader.option("kafka.bootstrap.servers", self.kafka.broker)
         return reader.option("subscribe", topic).load()
 
-    def stream(self, ours: bool, topic: str, starting: str) -> DataFrame:
+    def stream(self, topic: str, starting: str, *, ours: bool) -> DataFrame:
         name, option, address = (
             ("rocketmq", "nameServer", self.bench.address)
             if ours
@@ -95,7 +97,9 @@ class Pair:
         for work, _ in works.values():
             work()
         runs = [[self.once(*work, rows) for work in works.values()] for _ in range(TURNS)]
-        mine, *others = [Cost(*map(max, zip(*each, strict=True))) for each in zip(*runs, strict=True)]
+        mine, *others = [
+            Cost(*map(max, zip(*each, strict=True))) for each in zip(*runs, strict=True)
+        ]
         for key, other, goal in zip(theirs, others, goals, strict=True):
             ratio = mine.cpu / other.cpu
             told = name if key == "Kafka" else f"{name}, {key}"
@@ -153,9 +157,9 @@ def reads(pair: Pair, rows: int) -> None:
     )
 
 
-def available_now(pair: Pair, ours: bool, rows: int) -> None:
+def available_now(pair: Pair, rows: int, *, ours: bool) -> None:
     with tempfile.TemporaryDirectory() as checkpoint:
-        writer = pair.stream(ours, "plain", "earliest").writeStream.format("noop")
+        writer = pair.stream("plain", "earliest", ours=ours).writeStream.format("noop")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
         assert sum(p["numInputRows"] for p in query.recentProgress) == rows
@@ -203,14 +207,14 @@ def exactly_once(pair: Pair, rows: int) -> None:
             print(f"{name:34}{rows / min(took) / 1e3:8,.1f} k rows/s of the micro-batch")
 
 
-def micro_batches(pair: Pair, ours: bool, topic: str, queues: int, rows: int) -> tuple[float, float]:
+def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[float, float]:
     """Return the median duration, and the CPU of Spark, per micro-batch, in ms."""
     with tempfile.TemporaryDirectory() as checkpoint:
-        frame = pair.stream(ours, topic, "latest")
+        frame = pair.stream(topic, "latest", ours=ours)
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.start()
         query.processAllAvailable()
-        send = sender(pair, ours, topic, queues, rows)
+        send = (our_sender if ours else kafka_sender)(pair, topic, queues)
         spent = 0.0
         for number in range(ROUNDS + 5):
             if number == 5:
@@ -224,36 +228,39 @@ def micro_batches(pair: Pair, ours: bool, topic: str, queues: int, rows: int) ->
     return median(took), 1e3 * spent / len(found)
 
 
-def sender(pair: Pair, ours: bool, topic: str, queues: int, rows: int) -> Callable[[], None]:
-    """Return what sends `rows` messages, spread over all queues."""
-    if not ours:
-        producer = pair.client.Producer({"bootstrap.servers": pair.kafka.broker, "linger.ms": 0})
+def kafka_sender(pair: Pair, topic: str, queues: int) -> Callable[[], None]:
+    """Return what sends a small micro-batch, spread over all partitions."""
+    producer = pair.client.Producer({"bootstrap.servers": pair.kafka.broker, "linger.ms": 0})
 
-        def send_kafka() -> None:
-            for number in range(rows):
-                producer.produce(topic, b"x" * 100, partition=number % queues)
-            producer.flush()
+    def send() -> None:
+        for number in range(SMALL):
+            producer.produce(topic, b"x" * 100, partition=number % queues)
+        producer.flush()
 
-        return send_kafka
-    sending = Producer(pair.bench.address, group="bench")
-    sending.start()
-    places = sending.queues(topic)
+    return send
 
-    def send_ours() -> None:
-        for place in places[:rows]:
-            sending.send_batch([Message(topic, b"x" * 100)] * (rows // min(queues, rows)), queue=place)
 
-    return send_ours
+def our_sender(pair: Pair, topic: str, queues: int) -> Callable[[], None]:
+    """Return what sends a small micro-batch, spread over as many queues."""
+    producer = Producer(pair.bench.address, group="bench").start()
+    places = producer.queues(topic)[:SMALL]
+    messages = [Message(topic, b"x" * 100)] * (SMALL // min(queues, SMALL))
+
+    def send() -> None:
+        for place in places:
+            producer.send_batch(messages, queue=place)
+
+    return send
 
 
 def live(pair: Pair) -> None:
-    print(f"\n{'micro-batch of 80 rows':34}{'ms':>8}{'CPU ms':>8}")
+    print(f"\n{f'micro-batch of {SMALL} rows':34}{'ms':>8}{'CPU ms':>8}")
     for name, ours, topic, queues in (
-        ("ours, 8 queues", True, "live", 8),
-        ("Kafka, 8 partitions", False, "live", 8),
+        ("ours, 8 queues", True, "live", QUEUES),
+        ("Kafka, 8 partitions", False, "live", QUEUES),
         (f"ours, {MANY} queues", True, "wide", MANY),
     ):
-        took, spent = micro_batches(pair, ours, topic, queues, 80)
+        took, spent = micro_batches(pair, topic, queues, ours=ours)
         print(f"{name:34}{took:8.0f}{spent:8.0f}", flush=True)
 
 
@@ -273,8 +280,15 @@ def pairs(parts: KafkaParts, jars: list[Path], rows: int) -> Iterator[Pair]:
 
 
 def make_topics(pair: Pair) -> None:
+    admin_of_kafka = import_module("confluent_kafka.admin")
+    broker = {"bootstrap.servers": pair.kafka.broker}
+    names = ("plain", "orders", "sink", "live")
+    theirs = admin_of_kafka.AdminClient(broker)
+    topics = [admin_of_kafka.NewTopic(name, QUEUES, 1) for name in names]
+    for made in theirs.create_topics(topics).values():
+        made.result()
     with Admin(pair.bench.address) as admin:
-        for topic, queues in (("plain", 8), ("sink", 8), ("wide", MANY)):
+        for topic, queues in (("plain", QUEUES), ("sink", QUEUES), ("wide", MANY)):
             counts = {"read_queue_nums": queues, "write_queue_nums": queues}
             admin.topics.create(TopicConfig(topic_name=topic, **counts), cluster=CLUSTER).all()
 
@@ -295,8 +309,8 @@ def main() -> None:
         reads(pair, rows)
         pair.compare(
             "AvailableNow",
-            partial(available_now, pair, True, rows),
-            {"Kafka": partial(available_now, pair, False, rows)},
+            partial(available_now, pair, rows, ours=True),
+            {"Kafka": partial(available_now, pair, rows, ours=False)},
             rows,
             (1.2,),
         )

@@ -7,6 +7,7 @@
 pub mod answers;
 pub mod batch;
 pub mod batch_records;
+pub mod checksums;
 pub mod frames;
 pub mod keys;
 pub mod lane;
@@ -44,5 +45,6 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lane::SendLane>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
+    module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;
     Ok(())
 }

@@ -71,8 +71,8 @@ def command(
     with streams.running("copy", run) as (spark, line, stop):
 
         def show(now: copy.CopyProgress) -> None:
-            rate = now.messages / now.seconds if now.seconds else 0
-            line.say(f"{now.messages:,} messages in {now.batches} batches, {rate:,.0f}/s")
+            pace = streams.pace(now.messages, now.seconds, now.behind)
+            line.say(f"{now.messages:,} messages in {now.batches} batches, {pace}")
 
         result = copy.copy_topics(
             spark,

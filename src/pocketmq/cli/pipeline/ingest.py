@@ -71,8 +71,8 @@ def command(
     with streams.running("ingest", run) as (spark, line, stop):
 
         def show(now: "IngestProgress") -> None:
-            rate = now.rows / now.seconds if now.seconds else 0
-            line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {rate:,.0f}/s")
+            pace = streams.pace(now.rows, now.seconds, now.behind)
+            line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {pace}")
 
         where = cluster.name_server
         result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)
