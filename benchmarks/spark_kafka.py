@@ -1,10 +1,10 @@
 """Our Spark source and sink beside Spark's own for Kafka, in one session, in turns.
 
-python -m benchmarks.spark_kafka [rows]
+python -m benchmarks.spark_kafka [rows] [reads|available|sinks|once|live …]
 
 Both brokers are processes of their own, with eight queues or partitions a topic; the CPU of Spark
 and of the broker counts. Messages have 100 B bodies and a key; those of `orders` also have a tag
-and three properties (Kafka: headers). What is compared runs in turns, three times, after one run of
+and three properties (Kafka: headers). What is compared runs in turns, twice, after one run of
 each that does not count; the best counts. The session is tuned as `spark_session` does it, for
 both. Needs a JDK and Maven; skipped without.
 """
@@ -35,8 +35,8 @@ from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
 
 ROWS = 500_000
-TURNS = 3
-ROUNDS = 30
+TURNS = 2
+ROUNDS = 20
 KAFKA_THREE = ("partition", "offset", "value")
 LARGE_POLLS = {"kafka.max.poll.records": "10000"}
 MANY = 256
@@ -289,12 +289,32 @@ def make_topics(pair: Pair) -> None:
         made.result()
     with Admin(pair.bench.address) as admin:
         for topic, queues in (("plain", QUEUES), ("sink", QUEUES), ("wide", MANY)):
-            counts = {"read_queue_nums": queues, "write_queue_nums": queues}
-            admin.topics.create(TopicConfig(topic_name=topic, **counts), cluster=CLUSTER).all()
+            config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+            admin.topics.create(config, cluster=CLUSTER).all()
+
+
+def available(pair: Pair, rows: int) -> None:
+    pair.compare(
+        "AvailableNow",
+        partial(available_now, pair, rows, ours=True),
+        {"Kafka": partial(available_now, pair, rows, ours=False)},
+        rows,
+        (1.2,),
+    )
+
+
+SECTIONS: dict[str, Callable[[Pair, int], None]] = {
+    "reads": reads,
+    "available": available,
+    "sinks": sinks,
+    "once": lambda pair, _: exactly_once(pair, EXACTLY_ONCE_ROWS),
+    "live": lambda pair, _: live(pair),
+}
 
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    wanted = sys.argv[2:] or list(SECTIONS)
     try:
         parts, jars = find_kafka(), find_spark_source()
     except NoKafkaError as problem:
@@ -302,21 +322,14 @@ def main() -> None:
         return
     with pairs(parts, jars, rows) as pair:
         make_topics(pair)
-        fill(pair, "plain", full(pair.bench).select("keys", "body"))
-        fill(pair, "orders", full(pair.bench))
+        if {"reads", "available"} & set(wanted):
+            fill(pair, "plain", full(pair.bench).select("keys", "body"))
+        if "reads" in wanted:
+            fill(pair, "orders", full(pair.bench))
         print(f"{rows:,} rows, 100 B; k rows per CPU second of Spark and broker; k rows/s")
         print(f"{'':34}{'ours':>8}{'Kafka':>8}{'ratio':>8}{'goal':>7}{'ours/s':>11}{'Kafka/s':>8}")
-        reads(pair, rows)
-        pair.compare(
-            "AvailableNow",
-            partial(available_now, pair, rows, ours=True),
-            {"Kafka": partial(available_now, pair, rows, ours=False)},
-            rows,
-            (1.2,),
-        )
-        sinks(pair, rows)
-        exactly_once(pair, EXACTLY_ONCE_ROWS)
-        live(pair)
+        for name in wanted:
+            SECTIONS[name](pair, rows)
 
 
 if __name__ == "__main__":

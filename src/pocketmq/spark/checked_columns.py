@@ -196,10 +196,10 @@ def read_priority(array: pa.Array | None) -> npt.NDArray[np.int64] | None:
     if array is None:
         return None
     priority = array.cast(pa.int64())
-    found = priority.fill_null(0).to_numpy(zero_copy_only=False)
+    found = np.asarray(priority.fill_null(0), np.int64)
     wrong = (found < 0) | (found > MOST_URGENT)
     _refuse(wrong, "priority", f"must be from 0 to {MOST_URGENT}")
-    return priority.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.asarray(priority.fill_null(-1), np.int64)
 
 
 def _refuse_separator(array: pa.Array, column: str) -> None:
