@@ -21,18 +21,19 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from benchmarks._small_sends import SMALL, kafka_sender, our_sender
 from benchmarks._spark_cpu import tree_cpu
 from benchmarks.java.kafka import KafkaServers
 from benchmarks.java.kafka_parts import KafkaParts, NoKafkaError, find_kafka, find_spark_source
 from benchmarks.java.servers import QUEUES
 from benchmarks.spark import THREE, Bench, cluster
 from benchmarks.spark_sink import EXACTLY_ONCE_ROWS, full, save
-from pocketmq import Admin, Message, Producer
+from pocketmq import Admin
 from pocketmq.model import TopicConfig
 from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
@@ -44,7 +45,6 @@ ROUNDS = 30
 KAFKA_THREE = ("partition", "offset", "value")
 LARGE_POLLS = {"kafka.max.poll.records": "10000"}
 MANY = 256
-SMALL = 80
 CLUSTER = "DefaultCluster"
 
 
@@ -58,8 +58,8 @@ class Cost(NamedTuple):
 class Pair:
     """One session, both brokers."""
 
-    def __init__(self, bench: Bench, kafka: KafkaServers, client: Any) -> None:
-        self.bench, self.kafka, self.client = bench, kafka, client
+    def __init__(self, bench: Bench, kafka: KafkaServers) -> None:
+        self.bench, self.kafka = bench, kafka
         self.broker = kafka.children[0].pid
 
     def ours(self, topic: str, schema: str | None = None) -> DataFrame:
@@ -219,7 +219,8 @@ def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[f
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.start()
         query.processAllAvailable()
-        send = (our_sender if ours else kafka_sender)(pair, topic, queues)
+        address = pair.bench.address if ours else pair.kafka.broker
+        send = (our_sender if ours else kafka_sender)(address, topic, queues)
         spent = 0.0
         for number in range(ROUNDS + 5):
             if number == 5:
@@ -231,31 +232,6 @@ def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[f
         query.stop()
     took = [p["durationMs"]["triggerExecution"] for p in found]
     return median(took), 1e3 * spent / len(found)
-
-
-def kafka_sender(pair: Pair, topic: str, queues: int) -> Callable[[], None]:
-    """Return what sends a small micro-batch, spread over all partitions."""
-    producer = pair.client.Producer({"bootstrap.servers": pair.kafka.broker, "linger.ms": 0})
-
-    def send() -> None:
-        for number in range(SMALL):
-            producer.produce(topic, b"x" * 100, partition=number % queues)
-        producer.flush()
-
-    return send
-
-
-def our_sender(pair: Pair, topic: str, queues: int) -> Callable[[], None]:
-    """Return what sends a small micro-batch, spread over as many queues."""
-    producer = Producer(pair.bench.address, group="bench").start()
-    places = producer.queues(topic)[:SMALL]
-    messages = [Message(topic, b"x" * 100)] * (SMALL // min(queues, SMALL))
-
-    def send() -> None:
-        for place in places:
-            producer.send_batch(messages, queue=place)
-
-    return send
 
 
 def live(pair: Pair) -> None:
@@ -278,8 +254,7 @@ def pairs(parts: KafkaParts, jars: list[Path], rows: int) -> Iterator[Pair]:
         spark = spark_session("pocketmq benchmark", master="local[2]", config=config)
         try:
             with cluster() as (address, broker):
-                client = import_module("confluent_kafka")  # not installed with the project
-                yield Pair(Bench(spark, address, broker, rows), kafka, client)
+                yield Pair(Bench(spark, address, broker, rows), kafka)
         finally:
             stop_session(spark)
 
