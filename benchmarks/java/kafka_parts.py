@@ -12,10 +12,12 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 POM = Path(__file__).parent / "kafka-pom.xml"
+SPARK_POM = Path(__file__).parent / "kafka-spark-pom.xml"
 CLIENT = "confluent-kafka"
 CLIENT_VERSION = "2.16.1"
 
@@ -40,12 +42,24 @@ def find_kafka() -> KafkaParts:
     """Return where both are, fetched now if they are not there; raises NoKafkaError."""
     if shutil.which("java") is None:
         raise NoKafkaError("no JDK")
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketmq"
-    content = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
-    jars = _fetched(caches / "java" / f"kafka-{content}", _fetch_jars)
+    jars = _jars_of("kafka", POM)
     tag = sysconfig.get_config_var("SOABI") or "python"
-    client = _fetched(caches / "python" / f"{CLIENT}-{CLIENT_VERSION}-{tag}", _fetch_client)
-    return KafkaParts(jars, client)
+    name = f"{CLIENT}-{CLIENT_VERSION}-{tag}"
+    return KafkaParts(jars, _fetched(_caches() / "python" / name, _fetch_client))
+
+
+def find_spark_source() -> list[Path]:
+    """Return the jars of Spark's own Kafka source and sink; raises NoKafkaError."""
+    return sorted(_jars_of("kafka-spark", SPARK_POM).glob("*.jar"))
+
+
+def _caches() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketmq"
+
+
+def _jars_of(name: str, pom: Path) -> Path:
+    content = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
+    return _fetched(_caches() / "java" / f"{name}-{content}", partial(_fetch_jars, pom))
 
 
 def _fetched(place: Path, fetch: Callable[[Path], None]) -> Path:
@@ -63,10 +77,10 @@ def _fetched(place: Path, fetch: Callable[[Path], None]) -> Path:
     return place
 
 
-def _fetch_jars(directory: Path) -> None:
+def _fetch_jars(pom: Path, directory: Path) -> None:
     if shutil.which("mvn") is None:
         raise NoKafkaError("no Maven")
-    command = ["mvn", "--batch-mode", "--no-transfer-progress", "--quiet", "--file", str(POM)]
+    command = ["mvn", "--batch-mode", "--no-transfer-progress", "--quiet", "--file", str(pom)]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
     _run([*command, "-DincludeScope=runtime"], "Maven could not fetch its jars")
 

@@ -7,10 +7,12 @@
 pub mod answers;
 pub mod batch;
 pub mod batch_records;
+pub mod checksums;
 pub mod frames;
 pub mod keys;
 pub mod lane;
 pub mod lane_records;
+pub mod md5;
 pub mod plain_send;
 pub mod posts;
 pub mod pulled;
@@ -42,5 +44,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
+    module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
+    module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;
     Ok(())
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
+use pocketmq_core::checksums::first_wrong;
 use pocketmq_core::lane_records::{Burst, Forms, Place, Queue, Run};
+use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
 use pocketmq_core::pulled::plain_record;
 use pocketmq_core::tags::{looks_torn, tags_code};
@@ -329,5 +331,33 @@ fn batches_in_the_lane_become_records_and_one_answer_or_are_left() {
             let commas = burst.answers[8..].iter().filter(|byte| **byte == b',');
             assert_eq!(commas.count() + 1, count);
         }
+    });
+}
+
+#[test]
+fn bodies_are_checked_or_left() {
+    repeatedly(|random| {
+        let data = vec![7u8; random.below(40)];
+        let mut columns = [(); 3].map(|()| {
+            let numbers = (0..3).map(|_| (random.below(50) as i64 - 3).to_ne_bytes());
+            numbers.collect::<Vec<_>>().concat()
+        });
+        random.damage(&mut columns[0]);
+        let [starts, ends, stored] = &columns;
+        let found = first_wrong(&data, starts, ends, stored);
+        assert!(found.is_none_or(|number| (-1..3).contains(&number)));
+    });
+}
+
+#[test]
+fn texts_in_lanes_have_the_words_that_they_have_alone() {
+    repeatedly(|random| {
+        let (mut words, mut alone) = (Words::default(), Vec::new());
+        for _ in 0..random.below(30) {
+            let text = vec![random.below(256) as u8; random.below(200)];
+            words.add(&text);
+            alone.extend(first_word(&text).to_le_bytes());
+        }
+        assert_eq!(words.finish(), alone);
     });
 }

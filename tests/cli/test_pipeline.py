@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq import MessageQueue, RebalanceEvent
+from pocketmq.cli.pipeline.streams import pace
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyspark")
@@ -32,6 +33,21 @@ def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=100,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds", "behind", "text"),
+    [
+        (0, 0.0, None, "0/s"),
+        (0, 3.0, 50, "0/s, 50 behind"),
+        (2000, 2.0, 0, "1,000/s, 0 behind"),
+        (2000, 2.0, 90_000, "1,000/s, 90,000 behind, about 90 s left"),
+    ],
+)
+def test_progress_names_rate_lag_and_time_left(
+    rows: int, seconds: float, behind: int | None, text: str
+) -> None:
+    assert pace(rows, seconds, behind) == text
 
 
 @pytest.fixture

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import strategies as st
 
 from pocketmq import native
+from pocketmq.balance.allocation import consistent_hash
 from pocketmq.client.producer import plain_batches, plain_frames
-from pocketmq.protocol import batch, batch_records, command_reader, pulled
+from pocketmq.protocol import batch, batch_records, body_checksums, command_reader, pulled
 from pocketmq.store import key_index_words
 
 PURE = (
     batch,
     batch_records,
+    body_checksums,
     command_reader,
+    consistent_hash,
     key_index_words,
     plain_batches,
     plain_frames,

@@ -3,9 +3,11 @@
 Add a function here when you add one to the core: a few sound inputs, damaged at random.
 """
 
+from array import array
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from pocketmq.client.producer.requests import Template
 from pocketmq.model import Message, MessageQueue
@@ -129,6 +131,26 @@ def words_of_records(random: Random) -> Call:
     return (damaged(random, data), start, modulus, random.choice([-(2**63) + 1, 5])), {}
 
 
+def md5_starts(random: Random) -> Call:
+    starts, endings = (
+        [random.randbytes(random.choice([0, 9, 54, 55, 56, 64, 130])) for _ in range(number)]
+        for number in (random.randrange(12), random.randrange(4))
+    )
+    return (starts, random.choice([endings, endings, (), [None]])), {}
+
+
+def wrong_body(random: Random) -> Call:
+    data, count = random.randbytes(random.randrange(300)), random.randrange(4)
+    bounds = [sorted(random.randrange(-1, len(data) + 2) for _ in "se") for _ in range(count)]
+    stored = [random.choice([0, crc32(data[s:e]) & 0x7FFF_FFFF, 5]) for s, e in bounds]
+    columns = [[start for start, _ in bounds], [end for _, end in bounds], stored]
+    packed = [array("q", column).tobytes() for column in columns]
+    return (
+        data,
+        *(damaged(random, each) if random.random() < 0.1 else each for each in packed),
+    ), {}
+
+
 def plain_frame(random: Random) -> Call:
     head, middle, tail = (damaged(random, b'{"code":310,"extFields":{"f":"') for _ in range(3))
     prefix = random.choice(["7F000001004D000000050001ABCD", ""])
@@ -212,4 +234,6 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "stored_answers": stored_answers,
     "stored_batch": stored_answer,
     "words_of_records": words_of_records,
+    "md5_starts": md5_starts,
+    "wrong_body": wrong_body,
 }

@@ -131,6 +131,38 @@ def test_a_copy_that_goes_on_ends_when_it_is_told(
     assert told(cluster.address, target) == told(cluster.address, topic)
 
 
+def test_priorities_are_copied_and_progress_names_the_lag(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
+) -> None:
+    """The broker of the copy selects the queue of each priority; other messages go anywhere."""
+    with mq.Producer(cluster.address, group="tests") as producer:
+        for number in range(10):
+            priority = number % 3 if number % 2 else None
+            producer.send(mq.Message(topic, b"%d" % number, priority=priority))
+    target = cluster.create_topic(f"{topic}-copy", 3, message_type="PRIORITY")
+    seen: list[CopyProgress] = []
+    copy_topics(
+        spark,
+        cluster.address,
+        [topic],
+        to_name_server=cluster.address,
+        checkpoint=tmp_path,
+        settings=CopySettings(to_topic=target, once=True, largest_batch=6),
+        progress=seen.append,
+    )
+    found = {
+        int(row["body"]): (row["queueId"], dict(row["properties"]).get("_SYS_MSG_PRIORITY_"))  # type: ignore[call-overload]
+        for row in stored(cluster.address, target)
+    }
+    assert sorted(found) == list(range(10))
+    for number in range(1, 10, 2):
+        assert found[number] == (number % 3, str(number % 3))
+    assert {found[number][1] for number in range(0, 10, 2)} == {None}
+    known = {(now.messages, now.behind) for now in seen if now.behind is not None}
+    assert known >= {(10, 0)}
+    assert known <= {(6, 4), (10, 0)}
+
+
 def test_a_topic_is_not_copied_to_itself(spark: "SparkSession", tmp_path: Path) -> None:
     for settings in (CopySettings(), CopySettings(to_topic="orders")):
         with pytest.raises(InvalidInput, match="cannot be copied to itself"):

@@ -137,3 +137,5 @@ def test_exactly_once_needs_a_ledger_that_works(options: dict[str, str], reason:
 def test_half_messages_cannot_be_held_back() -> None:
     with pytest.raises(OptionInvalid, match="cannot be combined with column 'delay'"):
         plan(FULL + ", delay double", {"exactlyOnce": "true", "ledger": "l"}, stream=True)
+    with pytest.raises(OptionInvalid, match="cannot be combined with column 'priority'"):
+        plan(FULL + ", priority int", {"exactlyOnce": "true", "ledger": "l"}, stream=True)

@@ -28,9 +28,12 @@ SCHEMA = pa.schema(
         ("properties", TEXT_MAP),
         ("orderingKey", pa.string()),
         ("delay", pa.float64()),
+        ("priority", pa.int64()),
     ]
 )
-COLUMNS = SinkColumns(body=0, topic=1, tags=2, keys=3, properties=4, ordering_key=5, delay=6)
+COLUMNS = SinkColumns(
+    body=0, topic=1, tags=2, keys=3, properties=4, ordering_key=5, delay=6, priority=7
+)
 PREFIX = "7F000001" + "0" * 20
 QUEUES = {
     topic: [MessageQueue(topic, "broker-0", number) for number in range(4)]
@@ -109,6 +112,8 @@ def test_entries_are_those_of_messages_sent_in_a_batch(
         ({"delay": -0.5}, "delay", "must be from 0 to"),
         ({"delay": float("nan")}, "delay", "must be from 0 to"),
         ({"delay": 1.7e12}, "delay", "must be from 0 to"),
+        ({"priority": -1}, "priority", "must be from 0 to"),
+        ({"priority": 1 << 31}, "priority", "must be from 0 to"),
     ],
 )
 def test_a_row_that_cannot_be_sent_names_itself(
@@ -138,6 +143,18 @@ def test_keys_come_as_text_or_as_a_list() -> None:
         )
         with pytest.raises(RowRefused, match="a key must not be null or empty"):
             read_rows(wrong, SinkColumns(body=0, keys=1), "orders")
+
+
+def test_rows_with_a_priority_are_sent_alone_and_the_others_together() -> None:
+    batch = batch_of(
+        {"body": b"A", "orderingKey": "k2"}, {"body": b"B", "priority": 3, "orderingKey": "k1"},
+        {"body": b"C", "priority": 0, "orderingKey": "k2"}, {"body": b"D", "orderingKey": "k2"},
+    )  # fmt: skip
+    parts = packed(read_rows(batch, COLUMNS, None))
+    alone = [part.rows.message(part.at) for part in parts if isinstance(part, Alone)]
+    assert sorted((each.body, each.priority) for each in alone) == [(b"B", 3), (b"C", 0)]
+    assert sum(part.rows for part in parts if isinstance(part, Packed)) == 2
+    assert read_rows(batch_of({}, {}), COLUMNS, None).message(0).priority is None
 
 
 def test_text_is_a_body_and_an_interval_a_delay() -> None:

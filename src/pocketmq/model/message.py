@@ -11,7 +11,7 @@ from pocketmq.model.queue import MessageQueue
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
 _NO_KEYS: tuple[str, ...] = ()
-_MOST_URGENT = 2**31 - 1
+MOST_URGENT = 2**31 - 1
 DEFAULT_REGION = "DefaultRegion"
 
 
@@ -104,9 +104,9 @@ def _check_key(key: object) -> None:
 
 
 def _check_priority(priority: object) -> None:
-    if type(priority) is not int or not 0 <= priority <= _MOST_URGENT:
+    if type(priority) is not int or not 0 <= priority <= MOST_URGENT:
         raise InvalidInput(
-            f"a priority is a whole number from 0 to {_MOST_URGENT}, not {priority!r}"
+            f"a priority is a whole number from 0 to {MOST_URGENT}, not {priority!r}"
         )
 
 

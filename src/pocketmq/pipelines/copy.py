@@ -1,8 +1,8 @@
 """Copying messages from topic to topic, within a cluster or between two.
 
 A stream from the source to the sink: its checkpoint is the position, and the next run resumes from
-there. Bodies, tags, keys and properties are copied; ids, times and offsets are those of the new
-message.
+there. Bodies, tags, keys, properties and priorities are copied; ids, times and offsets are those of
+the new message.
 """
 
 import threading
@@ -19,8 +19,8 @@ from pocketmq import ClientOptions
 from pocketmq.blocking.questions import Questions
 from pocketmq.errors import InvalidInput, MQError, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
-from pocketmq.model.property_names import RESERVED
-from pocketmq.pipelines.queries import Counted, reason_of, wait_for
+from pocketmq.model.property_names import PRIORITY, RESERVED
+from pocketmq.pipelines.queries import Counted, behind, reason_of, wait_for
 from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class CopyProgress(msgspec.Struct, frozen=True):
     batches: int
     messages: int
     seconds: float
+    behind: int | None = None
+    """Messages that are stored and not copied, as of the last batch."""
 
 
 class CopyResult(msgspec.Struct, frozen=True):
@@ -110,13 +112,13 @@ def copy_topics(
         sink["exactlyOnce"] = "true"
     try:
         read = spark.readStream.format("rocketmq").options(**source).load()
-        query = _start(_shaped(read, keep_order=settings.keep_order), sink, checkpoint, settings)
+        query = _start(_shaped(read, settings), sink, checkpoint, settings)
 
         def tell() -> None:
             counted.look(query)
             if progress is not None:
                 spent = round(monotonic() - began, 3)
-                progress(CopyProgress(counted.batches, counted.rows, spent))
+                progress(CopyProgress(counted.batches, counted.rows, spent, behind(query)))
 
         wait_for(query, stop or threading.Event(), tell)
         tell()
@@ -156,15 +158,21 @@ def _of_one_name(topics: Sequence[str], settings: CopySettings) -> list[str]:
     return [topic for topic in topics if settings.to_topic in (None, topic)]
 
 
-def _shaped(messages: "DataFrame", *, keep_order: bool) -> "DataFrame":
-    """Return the rows of the sink, without the properties that RocketMQ itself adds."""
+def _shaped(messages: "DataFrame", settings: CopySettings) -> "DataFrame":
+    """Return the rows of the sink, without the properties that RocketMQ itself adds.
+
+    Messages in transactions have no priority, so that an exactly-once copy has none.
+    """
     kept = F.map_filter(
         "properties",
         lambda name, value: ~name.isin(_NOT_COPIED) & (F.length(F.trim(value)) > 0),
     )
     columns = [F.col("topic"), F.col("body"), F.col("tags"), F.col("keys")]
     columns.append(kept.alias("properties"))
-    if keep_order:
+    if not settings.exactly_once:
+        priority = F.try_element_at("properties", F.lit(PRIORITY)).try_cast("int")
+        columns.append(F.when(priority >= 0, priority).alias("priority"))
+    if settings.keep_order:
         place = F.concat_ws(" ", "topic", "brokerName", "queueId")
         columns.append(place.alias("orderingKey"))
     return messages.select(*columns)

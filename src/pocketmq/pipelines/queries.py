@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pocketmq.spark.progress import stream_lag
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -53,6 +55,12 @@ class Counted:
     def rows(self) -> int:
         """The number of rows."""
         return sum(self._rows.values())
+
+
+def behind(query: "StreamingQuery") -> int | None:
+    """Return the messages a query has yet to read, by its last micro-batch; None if unknown."""
+    last = query.lastProgress
+    return None if last is None else stream_lag(last).total
 
 
 def reason_of(problem: Exception) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import Message
-from pocketmq.model.message import MAX_BODY_SIZE
+from pocketmq.model.message import MAX_BODY_SIZE, MOST_URGENT
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic
 
 LONGEST_DELAY = 3.2e9
@@ -189,6 +189,17 @@ def read_delay(array: pa.Array | None) -> npt.NDArray[np.float64] | None:
     bad = ~((delay >= 0) & (delay < LONGEST_DELAY))  # also refuses NaN
     _refuse(bad, "delay", f"must be from 0 to {LONGEST_DELAY:.0f} seconds")
     return delay if delay.any() else None
+
+
+def read_priority(array: pa.Array | None) -> npt.NDArray[np.int64] | None:
+    """Return priorities, -1 where there is none; None if no row has one."""
+    if array is None:
+        return None
+    priority = array.cast(pa.int64())
+    found = np.asarray(priority.fill_null(0), np.int64)
+    wrong = (found < 0) | (found > MOST_URGENT)
+    _refuse(wrong, "priority", f"must be from 0 to {MOST_URGENT}")
+    return np.asarray(priority.fill_null(-1), np.int64)
 
 
 def _refuse_separator(array: pa.Array, column: str) -> None:

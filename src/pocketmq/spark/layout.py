@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model import MessageQueue, SysFlag
 from pocketmq.protocol import DeliveryContext
+from pocketmq.protocol.body_checksums import wrong_body
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
 from pocketmq.spark.gathering import heads_at, numbers_at, pieces
@@ -114,12 +114,12 @@ class Layout:
 
     def check_bodies(self) -> None:
         """Verify the checksums of all bodies; raises `MessageMalformed`."""
-        data, places = self.data, zip(self.body_at.tolist(), self.body_end.tolist(), strict=True)
-        found = np.array([crc32(data[start:end]) for start, end in places], np.int64)
-        stored = numbers_at(data, ">i4", self.at + 8)
-        wrong = ((found & 0x7FFF_FFFF) != stored) & (stored != 0)  # 0: without a checksum
-        if wrong.any():
-            raise MessageMalformed("a body does not match its checksum", int(self.at[wrong][0]))
+        stored = numbers_at(self.data, ">i4", self.at + 8).astype(np.int64)
+        wrong = wrong_body(
+            self.data, self.body_at.tobytes(), self.body_end.tobytes(), stored.tobytes()
+        )
+        if wrong >= 0:
+            raise MessageMalformed("a body does not match its checksum", int(self.at[wrong]))
 
     @cached_property
     def offsets(self) -> Any:

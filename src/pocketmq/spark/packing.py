@@ -1,8 +1,9 @@
 """Rows as requests: batches for one queue each, encoded without a Python step per row.
 
-Rows that cannot be in a batch (delayed, too large, for a retry topic) are sent alone. Rows with the
-same ordering key keep their order; rows for any queue become as many requests as there are queues,
-so that a small write fills them all. Uses no connection: yields what to send, in order.
+Rows that cannot be in a batch (delayed, with a priority, too large, for a retry topic) are sent
+alone. Rows with the same ordering key keep their order; rows for any queue become as many requests
+as there are queues, so that a small write fills them all. Uses no connection: yields what to send,
+in order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -87,6 +88,8 @@ def pack(
     alone = np.diff(ends) > limit
     if rows.delay is not None:
         alone |= rows.delay > 0
+    if rows.priority is not None:  # the broker chooses the queue of each
+        alone |= rows.priority >= 0
     data = entries.buffers()[2]
     for (topic, queue), start, stop in zip(targets, bounds, bounds[1:], strict=False):
         if is_retry_topic(topic):

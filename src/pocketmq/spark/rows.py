@@ -43,6 +43,8 @@ class Rows(msgspec.Struct, frozen=True):
     """The broker of that queue; counts only for pinned rows."""
     partition: int | None = None
     """The task, for errors."""
+    priority: npt.NDArray[np.int64] | None = None
+    """Priorities; -1 is none."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -67,6 +69,7 @@ class Rows(msgspec.Struct, frozen=True):
             some(self.queue_ids),
             some(self.brokers),
             self.partition,
+            None if self.priority is None else self.priority[order],
         )
 
     def topic_of(self, at: int) -> str:
@@ -78,12 +81,14 @@ class Rows(msgspec.Struct, frozen=True):
         text = None if self.properties is None else self.properties[at].as_py()
         keys = None if self.keys is None else self.keys[at].as_py()
         tag = None if self.tags is None else self.tags[at].as_py()
+        priority = -1 if self.priority is None else int(self.priority[at])
         return CopiedMessage(
             self.topic_of(at),
             self.body[at].as_py(),
             tag=None if tag is None else tag.decode(),
             keys=keys.decode().split(" ") if keys else (),
             properties=decode_properties(text) if text else {},
+            priority=priority if priority >= 0 else None,
         )
 
 
@@ -134,6 +139,7 @@ def _read(
         column(columns.queue_id),
         column(columns.broker_name),
         partition,
+        checked_columns.read_priority(column(columns.priority)),
     )
 
 

@@ -28,6 +28,7 @@ _KINDS: dict[str, tuple[tuple[type[types.DataType], ...], str]] = {
     "orderingKey": ((types.StringType, *_WHOLE), "string or a whole number"),
     "queueId": (_WHOLE, "a whole number"),
     "brokerName": ((types.StringType,), "string"),
+    "priority": (_WHOLE, "a whole number"),
     "delay": (
         (*_WHOLE, types.FloatType, types.DoubleType, types.DecimalType, types.DayTimeIntervalType),
         "a number of seconds or an interval",
@@ -50,6 +51,7 @@ class SinkColumns(msgspec.Struct, frozen=True, kw_only=True):
     delay: int = -1
     queue_id: int = -1
     broker_name: int = -1
+    priority: int = -1
 
 
 def sink_columns(schema: types.StructType, *, topic_given: bool) -> SinkColumns:
@@ -159,10 +161,10 @@ def sink_plan(
         if name in found and exactly_once is None:
             raise OptionInvalid(name, "requires option 'exactlyOnce' to be true")
     columns = sink_columns(schema, topic_given=topic is not None)
-    if exactly_once is not None and columns.delay >= 0:
-        raise OptionInvalid(
-            "exactlyOnce", "cannot be combined with column 'delay'; drop the column"
-        )
+    for name, place in (("delay", columns.delay), ("priority", columns.priority)):
+        if exactly_once is not None and place >= 0:  # brokers ignore both in transactions
+            reason = f"cannot be combined with column {name!r}; drop the column"
+            raise OptionInvalid("exactlyOnce", reason)
     group = found.get("producerGroup") or _group(exactly_once)
     _check("producerGroup", check_producer_group, group)
     return SinkPlan(

@@ -11,6 +11,7 @@ from pocketmq.balance.allocation.consistent_hash import (
     HashFunction,
     md5_hash,
     md5_hashes,
+    md5_joined,
     md5_nodes,
 )
 from pocketmq.balance.allocation.group_strategy import GroupStrategy, is_group_strategy
@@ -64,5 +65,6 @@ __all__ = [
     "may_own",
     "md5_hash",
     "md5_hashes",
+    "md5_joined",
     "md5_nodes",
 ]

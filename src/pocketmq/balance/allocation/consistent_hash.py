@@ -17,6 +17,7 @@ import msgspec
 from pocketmq.balance.allocation.strategy import check_input, may_own
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model import MessageQueue
+from pocketmq.native import in_core
 
 try:  # CPython's own MD5: hashlib's goes through OpenSSL, which takes four times as long to set up
     from _md5 import md5 as _md5  # type: ignore[import-not-found]
@@ -39,24 +40,37 @@ def md5_hash(key: str) -> int:
 
 def md5_hashes(keys: Iterable[str]) -> "array[int]":
     """Return the `md5_hash` of many keys; one call is quicker than many."""
-    return _positions(b"".join([_md5(raw).digest() for raw in map(_encoded, keys)]))
+    return md5_joined(keys, [""])
 
 
 def md5_nodes(members: Iterable[str], virtual_nodes: int) -> "array[int]":
     """Return the `md5_hash` of the nodes of many members, one member's after the other's."""
-    endings = [b"-%d" % number for number in range(virtual_nodes)]
+    return md5_joined(members, [f"-{number}" for number in range(virtual_nodes)])
+
+
+def md5_joined(starts: Iterable[str], endings: Iterable[str]) -> "array[int]":
+    """Return the `md5_hash` of every start with every ending, one start's after the other's.
+
+    Each is encoded by itself: no start may end, nor ending begin, within a surrogate pair.
+    """
+    return _positions(md5_starts(list(map(_encoded, starts)), list(map(_encoded, endings))))
+
+
+@in_core
+def md5_starts(starts: list[bytes], endings: list[bytes]) -> bytes:
+    """Return the first four bytes of the MD5 of each start with each ending, concatenated."""
     digests = bytearray()
-    for start in map(_encoded, members):
+    for start in starts:
         digests += b"".join([_md5(start + ending).digest() for ending in endings])
-    return _positions(digests)
+    return array("I", bytes(digests))[::4].tobytes()
 
 
-def _positions(digests: bytes | bytearray) -> "array[int]":
-    """Return the first word of each digest, read as Java reads it."""
-    words = array("I", bytes(digests))[::4]
+def _positions(words: bytes) -> "array[int]":
+    """Return the words as Java reads them."""
+    positions = array("I", words)
     if byteorder == "little":
-        words.byteswap()
-    return words
+        positions.byteswap()
+    return positions
 
 
 def _encoded(text: str) -> bytes:

@@ -71,9 +71,9 @@ def command(
     with streams.running("copy", run) as (spark, line, stop):
 
         def show(now: copy.CopyProgress) -> None:
-            rate = now.messages / now.seconds if now.seconds else 0
+            pace = streams.pace(now.messages, now.seconds, now.behind)
             batches = counted(now.batches, "batch", "batches")
-            line.say(f"{now.messages:,} messages in {batches}, {rate:,.0f}/s")
+            line.say(f"{now.messages:,} messages in {batches}, {pace}")
 
         result = copy.copy_topics(
             spark,

@@ -72,9 +72,9 @@ def command(
     with streams.running("ingest", run) as (spark, line, stop):
 
         def show(now: "IngestProgress") -> None:
-            rate = now.rows / now.seconds if now.seconds else 0
+            pace = streams.pace(now.rows, now.seconds, now.behind)
             batches = counted(now.batches, "batch", "batches")
-            line.say(f"{now.rows:,} rows in {batches}, {now.bad:,} bad, {rate:,.0f}/s")
+            line.say(f"{now.rows:,} rows in {batches}, {now.bad:,} bad, {pace}")
 
         where = cluster.name_server
         result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)

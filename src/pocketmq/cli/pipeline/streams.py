@@ -108,6 +108,17 @@ def check_topics(client: ClientOptions, topics: Sequence[str]) -> None:
             reader.topics()
 
 
+def pace(rows: int, seconds: float, behind: int | None) -> str:
+    """Return the rate of a stream, and the lag and the time it will take, as far as known."""
+    rate = rows / seconds if seconds else 0.0
+    words = [f"{rate:,.0f}/s"]
+    if behind is not None:
+        words.append(f"{behind:,} behind")
+    if behind and rate:
+        words.append(f"about {behind / rate:,.0f} s left")
+    return ", ".join(words)
+
+
 @contextmanager
 def running(
     name: str, run: StreamRun

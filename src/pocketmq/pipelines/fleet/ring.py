@@ -11,16 +11,20 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from pocketmq.balance.allocation import ConsistentHash, md5_hash, md5_hashes, md5_nodes
+from pocketmq.balance.allocation import ConsistentHash, md5_hash, md5_joined, md5_nodes
 from pocketmq.balance.what_if import Owners, Situation, owners_in
 from pocketmq.model import MessageQueue
 
 Queues = tuple[MessageQueue, ...]
+"""The queues of one topic."""
+Layout = tuple[tuple[str, int], ...]
+"""Their brokers and numbers."""
 Positions = npt.NDArray[np.uint64]
 
 # A node is one number: its group, its position on the ring, its member's place in the group.
 _PLACE_BITS, _RING_BITS = np.uint64(12), np.uint64(32)
 _MOST_MEMBERS = 1 << 12
+_TOPIC = "\0"  # stands for a topic in the text of a queue; no topic, broker or number has it
 
 
 class Rings:
@@ -60,7 +64,7 @@ class Rings:
         topics = [(n, queues) for n, s in enumerate(situations) for queues in s.topics.values()]
         lengths = np.array([len(queues) for _, queues in topics])
         number = np.repeat(np.array([n for n, _ in topics]), lengths)
-        wanted = np.concatenate([self._queue_positions(queues) for _, queues in topics])
+        wanted = self._queue_positions([queues for _, queues in topics])
         found = np.searchsorted(at, number.astype(np.uint64) << _RING_BITS | wanted)
         past_the_last = found >= first[number + 1] * self._nodes
         found[past_the_last] = first[number[past_the_last]] * self._nodes
@@ -80,12 +84,27 @@ class Rings:
         self._members = np.concatenate([self._members, more])
         return self._members[at]
 
-    def _queue_positions(self, queues: Queues) -> Positions:
+    def _queue_positions(self, topics: list[Queues]) -> Positions:
         """Return the position of each queue; topics that several groups share are hashed once."""
-        if id(queues) not in self._queues:
-            words = np.frombuffer(md5_hashes(map(MessageQueue.java_text, queues)), np.uint32)
-            self._queues[id(queues)] = queues, words.astype(np.uint64)
-        return self._queues[id(queues)][1]
+        fresh: dict[Layout, list[Queues]] = {}
+        for queues in {id(queues): queues for queues in topics}.values():
+            if queues and id(queues) not in self._queues:
+                layout = tuple([(queue.broker_name, queue.queue_id) for queue in queues])
+                fresh.setdefault(layout, []).append(queues)
+        for layout, alike in fresh.items():
+            start, endings = _texts(layout)
+            words = md5_joined([start + queues[0].topic for queues in alike], endings)
+            positions = np.frombuffer(words, np.uint32).astype(np.uint64).reshape(len(alike), -1)
+            for queues, row in zip(alike, positions, strict=True):
+                self._queues[id(queues)] = queues, row
+        none: Positions = np.empty(0, np.uint64)
+        return np.concatenate([self._queues[id(q)][1] if q else none for q in topics])
+
+
+def _texts(layout: Layout) -> tuple[str, list[str]]:
+    """Return what comes before the topic in the text of a queue, and what comes after it."""
+    texts = [MessageQueue(_TOPIC, *place).java_text().partition(_TOPIC) for place in layout]
+    return texts[0][0], [after for _, _, after in texts]
 
 
 def _plain(situation: Situation) -> bool:

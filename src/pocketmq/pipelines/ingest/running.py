@@ -20,7 +20,7 @@ from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.pipelines.ingest.files import repair
 from pocketmq.pipelines.ingest.shaping import check_day, saved_schema, shaped
 from pocketmq.pipelines.places import LocalPlace, Place, place_of
-from pocketmq.pipelines.queries import reason_of, wait_for
+from pocketmq.pipelines.queries import behind, reason_of, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +55,8 @@ class IngestProgress(msgspec.Struct, frozen=True):
     rows: int
     bad: int
     seconds: float
+    behind: int | None = None
+    """Messages that are stored and not ingested, as of the last batch."""
 
 
 class IngestResult(msgspec.Struct, frozen=True):
@@ -116,17 +118,18 @@ def ingest(
     if settings.largest_batch is not None:
         options["maxOffsetsPerTrigger"] = str(settings.largest_batch)
 
-    def tell() -> None:
-        if progress is not None:
-            spent = round(monotonic() - began, 3)
-            progress(IngestProgress(counts.batches, counts.rows, counts.bad, spent))
-
     try:
         query = _start(spark, options, _Place(root, schema, settings.day_from, counts), settings)
+
+        def tell() -> None:
+            if progress is not None:
+                spent, left = round(monotonic() - began, 3), behind(query)
+                progress(IngestProgress(counts.batches, counts.rows, counts.bad, spent, left))
+
         wait_for(query, stop or threading.Event(), tell)
+        tell()
     except PySparkException as problem:
         raise PipelineFailed("ingest", reason_of(problem)) from problem
-    tell()
     return IngestResult(
         str(place), counts.batches, counts.rows, counts.bad, counts.late,
         round(monotonic() - began, 3),
