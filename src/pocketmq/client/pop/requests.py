@@ -12,6 +12,7 @@ import msgspec
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
+from pocketmq.client.pop.wrapped import WrappedBatches
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
 from pocketmq.model import MessageQueue, Subscription
@@ -43,6 +44,7 @@ class PopRequests:
         self._init_mode = 0 if from_first else 1
         self._no_batches: set[str] = set()  # brokers that do not know batch acks
         self._grace = session.options.request_timeout
+        self._wrapped = WrappedBatches()
 
     async def pop(
         self,
@@ -89,6 +91,7 @@ class PopRequests:
             return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(rows.PopResponse)
         read = read_popped(response, answer.body, broker, name)
+        self._wrapped.note(read.messages, asked, asked + invisible)
         if read.damaged:
             await self._drop(broker, queue.topic, read.damaged)
         return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
@@ -109,6 +112,7 @@ class PopRequests:
 
     async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""
+        handles = self._wrapped.settle(handles)
         near = all(0 <= _offset(handle) - handle.start_offset < _MOST_BITS for _, handle in handles)
         if len(handles) > 1 and near and broker not in self._no_batches:
             acks = rows.BatchAcks(broker_name=broker, acks=batch_acks(self._group, handles))
@@ -140,6 +144,7 @@ class PopRequests:
 
     async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
         """Hide a message for `invisible` seconds from now on; return its new handle."""
+        own, handle = handle, self._wrapped.known_as(handle)
         broker, offset = handle.broker_name, _offset(handle)
         header = rows.ChangeInvisibleTimeRequest(
             consumer_group=self._group,
@@ -154,7 +159,7 @@ class PopRequests:
             broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header, master_only=True
         )
         changed = answer.header(rows.ChangeInvisibleTimeResponse)
-        return msgspec.structs.replace(
+        new = msgspec.structs.replace(
             handle,
             start_offset=offset,
             pop_time_ms=changed.pop_time,
@@ -162,6 +167,7 @@ class PopRequests:
             revive_queue_id=changed.revive_qid,
             queue_offset=offset,
         )
+        return self._wrapped.moved(own, new, asyncio.get_running_loop().time() + invisible)
 
 
 def _offset(handle: PopHandle) -> int:
