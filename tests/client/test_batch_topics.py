@@ -28,7 +28,7 @@ def test_a_message_of_a_batch_is_retried_alone(cluster: Cluster) -> None:
 
 
 def test_messages_of_batches_are_popped_and_acknowledged(cluster: Cluster) -> None:
-    batch_topics.pop_and_acknowledge(cluster.address)
+    batch_topics.pop_and_acknowledge(cluster.address, in_order=True)
 
 
 def test_messages_that_share_batches_have_offsets_of_their_own(cluster: Cluster) -> None:

@@ -109,8 +109,8 @@ def test_our_push_consumer_retries_single_messages_of_batches(address: str) -> N
     batch_topics.push_and_retry(address)
 
 
-def test_our_pop_consumer_acknowledges_messages_of_batches(address: str) -> None:
-    batch_topics.pop_and_acknowledge(address)
+def test_our_pop_consumer_acknowledges_messages_of_batches(address: str, ours: Cluster) -> None:
+    batch_topics.pop_and_acknowledge(address, in_order=address == ours.address)
 
 
 def test_spark_reads_from_inside_of_a_batch(address: str) -> None:
