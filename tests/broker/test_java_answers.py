@@ -37,11 +37,7 @@ def differs_on_purpose(step: Step) -> bool:
 
 
 def session() -> list[Step]:
-    text = VECTORS.read_text()
-    # A topic of batches (BatchCQ) is refused here: it is made with the other type of queues.
-    text = text.replace("+queue.type=BatchCQ,", "+queue.type=SimpleCQ,")
-    text = text.replace('"queue.type": "BatchCQ"', '"queue.type": "SimpleCQ"')
-    steps = [json.loads(line) for line in text.splitlines()]
+    steps = [json.loads(line) for line in VECTORS.read_text().splitlines()]
     deleted = False
     for step in steps:
         deleted = deleted or step.get("ext") == {"groupName": "G3"}

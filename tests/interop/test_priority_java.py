@@ -142,7 +142,6 @@ def _first_of(queue: aio.MessageQueue) -> aio.MessageQueue:
     ("attributes", "words"),
     [
         ("+cleanup.policy=COMPACTION", "COMPACTION cleanup policy is not supported"),
-        ("+queue.type=BatchCQ", "BatchCQ queue type is not supported"),
         ("+message.type=LITE", "LITE message type is not supported"),
         ("+message.type=MIXED", "MIXED message type is not supported"),
     ],

@@ -1,6 +1,8 @@
 """Messages for the store's tests, and what a store holds of them."""
 
 from pocketmq.protocol import RecordView
+from pocketmq.protocol.batch import decode_batch
+from pocketmq.protocol.inner_batch import INNER_BATCH
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import Appended, MessageStore, QueueIndex
@@ -40,7 +42,12 @@ def kept(store: MessageStore, queue: QueueIndex | None) -> dict[int, bytes]:
             view = RecordView(bytes(piece), 0)
             assert view.queue_offset not in found
             assert (view.topic_bytes.decode(), view.queue_id) == (queue.topic, queue.queue_id)
-            found[view.queue_offset] = view.stored_body
+            if not view.sys_flag & INNER_BATCH:
+                found[view.queue_offset] = view.stored_body
+                continue
+            assert read.has_batches
+            for number, entry in enumerate(decode_batch(view.stored_body), view.queue_offset):
+                found[number] = entry.body
         assert read.next_offset > offset
         offset = read.next_offset
     return found

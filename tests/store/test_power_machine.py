@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.store import MessageStore, StoreOptions
 from tests.store.faults import PowerDisk, abandon
 from tests.store.messages import NOW_MS, kept, record
@@ -40,8 +41,11 @@ class PowerLoss(RuleBasedStateMachine):
         queue_id=st.integers(0, 1),
         sizes=st.lists(st.sampled_from([0, 10, 700, 5000, 9000]), min_size=1, max_size=4),
         text_size=st.sampled_from([0, 8, 400, 6000]),
+        inner=st.booleans(),
     )
-    def send(self, topic: str, queue_id: int, sizes: list[int], text_size: int) -> None:
+    def send(
+        self, topic: str, queue_id: int, sizes: list[int], text_size: int, inner: bool
+    ) -> None:
         text = (b"k\x01" + b"v" * text_size)[:text_size]
         queue = self.store.make_queue(topic, queue_id)
         records = []
@@ -49,7 +53,12 @@ class PowerLoss(RuleBasedStateMachine):
             self.count += 1
             body = b"%d:" % self.count + bytes([self.count % 256]) * size
             records.append(record(topic, body, queue_id=queue_id, text=text))
-        first = self.store.append(queue, records, [0] * len(records), NOW_MS).queue_offset
+        if inner:
+            body = encode_batch([BatchEntry(one.body, text) for one in records])
+            like = record(topic, b"", queue_id=queue_id, text=text)
+            first = self.store.append_inner(queue, body, like, 0, NOW_MS).queue_offset
+        else:
+            first = self.store.append(queue, records, [0] * len(records), NOW_MS).queue_offset
         sent = self.sent.setdefault((topic, queue_id), {})
         sent |= {first + n: one.body for n, one in enumerate(records)}
         self.store.write()

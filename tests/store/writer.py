@@ -22,7 +22,10 @@ def main(path: str, run: str) -> None:
             if number % 2:
                 body = encode_batch([BatchEntry(content, b"k\x01v\x02") for content in contents])
                 like = record("T", b"", queue_id=queue_id)
-                offset = store.append_batch(queue, body, like, NOW_MS).queue_offset
+                if number % 4 == 1:
+                    offset = store.append_inner(queue, body, like, 0, NOW_MS).queue_offset
+                else:
+                    offset = store.append_batch(queue, body, like, NOW_MS).queue_offset
             else:
                 records = [record("T", content, queue_id=queue_id) for content in contents]
                 offset = store.append(queue, records, [0] * len(records), NOW_MS).queue_offset

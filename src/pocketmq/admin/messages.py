@@ -20,7 +20,7 @@ from pocketmq.model import names as topic_names
 from pocketmq.model.message import CopiedMessage
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import InnerMessage, decode_pulled
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests import reading as rows
 from pocketmq.protocol.trace_text import Traced, decode_traced
@@ -111,7 +111,7 @@ class Messages:
         )
         if by_tag:
             return await self._query(header, lambda message: message.tag == key)
-        return await self._query(header, lambda message: key in message.keys)
+        return await self._query(header, lambda message: key in _keys(message))
 
     async def by_unique_key(
         self,
@@ -126,7 +126,7 @@ class Messages:
         header = msgspec.structs.replace(
             _query(topic, message_id, limit, begin_ms, end_ms), unique_key_query=True
         )
-        return await self._query(header, lambda message: message.message_id == message_id)
+        return await self._query(header, lambda message: message_id in _unique_ids(message))
 
     async def by_offset(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
         """Return the message at an offset of a queue. Raises `Absent`."""
@@ -254,6 +254,20 @@ def _query(
     return rows.QueryMessageRequest(
         topic=topic, key=key, max_num=limit, begin_timestamp=begin_ms, end_timestamp=end_ms
     )
+
+
+def _unique_ids(message: ReceivedMessage) -> tuple[str | None, ...]:
+    """Return a message's own id, and that of the inner batch it is in."""
+    if not isinstance(message, InnerMessage):
+        return (message.message_id,)
+    return message.message_id, message.batch_properties.get(property_names.UNIQUE_KEY)
+
+
+def _keys(message: ReceivedMessage) -> list[str]:
+    """Return a message's keys, and those of the inner batch it is in: brokers find it by these."""
+    if not isinstance(message, InnerMessage):
+        return list(message.keys)
+    return [*message.keys, *message.batch_properties.get(property_names.KEYS, "").split()]
 
 
 def _sound(body: bytes, topic: str, broker: str) -> list[ReceivedMessage]:

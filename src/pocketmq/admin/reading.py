@@ -13,7 +13,7 @@ from pocketmq.errors import MessagesCutShort
 from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.filter import tag_filter
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import decode_pulled, from_offset
 
 PAGE = 32
 """Messages of a page by default."""
@@ -119,6 +119,7 @@ class QueueReader:
                     next_offset = messages[-1].queue_offset + 1
                 else:
                     damaged = error
+            messages = from_offset(messages, offset)
             tags = tag_filter(subscription)
             messages = [message for message in messages if tags.matches_tag(message.tag)]
         return Page(status, messages, next_offset, pulled.min_offset, pulled.max_offset, damaged)

@@ -251,6 +251,7 @@ class BlockingPops:
         """Acknowledge messages of one broker; raises what the loop's path does."""
         self._check()
         questions, ask = self._member.requests.questions, self.connections.ask
+        acks = questions.settled(acks)
         try:
             if len(acks) == 1:
                 run_blocking(questions.ack_one(broker, *acks[0]), ask)

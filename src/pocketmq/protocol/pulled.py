@@ -8,11 +8,13 @@ from pocketmq.model import SysFlag
 from pocketmq.native import in_core
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
+from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import (
     BODY_AT,
     MAGIC_V1,
     ReadableBuffer,
+    RecordView,
     checksum,
     scan_records,
 )
@@ -81,6 +83,17 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     return messages
 
 
+def from_offset(messages: list[ReceivedMessage], offset: int) -> list[ReceivedMessage]:
+    """Return messages without those of an inner batch that come before the offset asked for.
+
+    A broker returns the whole batch to a pull that begins inside of it. Java's clients hand such
+    messages to the application once more.
+    """
+    if not messages or type(messages[0]) is ReceivedMessage or messages[0].queue_offset >= offset:
+        return messages
+    return [each for each in messages if each.queue_offset >= offset]
+
+
 @in_core
 def plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[ReceivedMessage], int]:
     """Return the messages before the first record that is damaged or special, and its position.
@@ -132,6 +145,16 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
     """
 
     entry: BatchEntry
+
+    @property
+    def batch_properties(self) -> dict[str, str]:
+        """The properties of the batch as a whole, such as its own id."""
+        return decode_properties(RecordView(self.buffer, self.position).property_bytes)
+
+    @property
+    def batch_offset(self) -> int:
+        """The queue offset of the batch's first message."""
+        return RecordView(self.buffer, self.position).queue_offset + self.delivery.offset_delta
 
     @property
     def body_crc(self) -> int:

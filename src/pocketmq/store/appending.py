@@ -11,9 +11,11 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
+from pocketmq.protocol.inner_batch import WRAPPED, count_entries, with_base, with_number
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.inner_batches import append_batch_entries
 from pocketmq.store.queue_index import Index, QueueIndex
 
 _TORN = "properties with a zero byte at their end cannot be stored"
@@ -116,6 +118,27 @@ class Appender:
             )
 
         return self._append_packed(queue, pack)
+
+    def append_inner(
+        self, queue: QueueIndex, body: bytes, like: Record, tag: int, now_ms: int
+    ) -> Appended:
+        """Add a batch as one record; see `MessageStore.append_inner`."""
+        count = count_entries(body)
+        log, offset = self._log, queue.next_offset
+        text = with_base(with_number(like.property_bytes, count), offset)
+        flag = like.sys_flag | WRAPPED
+        record = msgspec.structs.replace(like, body=body, property_bytes=text, sys_flag=flag)
+        _check(record)
+        position = log.tail
+        data = pack_record(record, offset, position, now_ms, self._store_host)
+        if position + len(data) > log.limit or log.failed is not None:
+            position = self._make_room(len(data))
+            data = pack_record(record, offset, position, now_ms, self._store_host)
+        append_batch_entries(queue, count, position, len(data), tag)
+        log.pending.append(data)
+        log.tail = position + len(data)
+        self._unwritten.append((queue, offset))
+        return Appended(offset, [position])
 
     def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
         """Add records that are packed for the log's end; see `MessageStore.append_packed`."""

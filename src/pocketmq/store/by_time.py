@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable
 
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.inner_batches import MARK, find_batch
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.record_check import in_place
 
@@ -30,26 +31,38 @@ def _sound_from(log: CommitLog, queue: QueueIndex, offset: int) -> tuple[int, in
 
     The time is -1 if there is none near.
     """
-    positions, sizes = queue.entries(offset, 1)
-    if not positions or not sizes[0] or not _is_sound(log, queue, offset, positions[0], sizes[0]):
-        positions, sizes = queue.entries(offset, _LOOK)
-    for number, (position, size) in enumerate(zip(positions, sizes, strict=True), offset):
-        if size and _is_sound(log, queue, number, position, size):
-            view = log.view(position, 76)
-            assert view is not None
-            return number, _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
+    bad = -1  # all entries of a batch lead to the same record
+    for count in (1, _LOOK):
+        positions, sizes = queue.entries(offset, count)
+        for number, (position, size) in enumerate(zip(positions, sizes, strict=True), offset):
+            if size and position != bad:
+                stored = _time_at(log, queue, number, position, size)
+                if stored is not None:
+                    return number, stored
+                bad = position
     return offset, -1
 
 
-def _is_sound(log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int) -> bool:
+def _time_at(
+    log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int
+) -> int | None:
+    """Return the store time of the record that an entry names; None if it is not sound."""
+    if size & MARK:
+        batch = find_batch(log, queue, offset, position, size)
+        return None if batch is None else batch.store_time_ms
     segment = log.segments.at(position)
-    return segment is not None and in_place(segment, queue, offset, position, size)
+    if segment is None or not in_place(segment, queue, offset, position, size):
+        return None
+    view = log.view(position, 76)
+    assert view is not None
+    return _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
 
 
 def offset_by_time(log: CommitLog, queue: QueueIndex, time_ms: int, *, upper: bool) -> int:
     """Return the first message stored at or after a time; past the end, the next one to come.
 
-    With `upper` the last message at or before it; 0 if there is none, as in RocketMQ 5.x.
+    With `upper` the last message at or before it; 0 if there is none, as in RocketMQ 5.x. Either
+    way the first message stands for an inner batch, whose messages were stored together.
     """
     low, high = queue.min_offset, queue.next_offset
     while low < high:
@@ -63,4 +76,10 @@ def offset_by_time(log: CommitLog, queue: QueueIndex, time_ms: int, *, upper: bo
             high = middle
     if not upper:
         return low
-    return low - 1 if low > queue.min_offset else 0
+    return _first_of_batch(log, queue, low - 1) if low > queue.min_offset else 0
+
+
+def _first_of_batch(log: CommitLog, queue: QueueIndex, offset: int) -> int:
+    (position,), (size,) = queue.entries(offset, 1)
+    batch = find_batch(log, queue, offset, position, size) if size & MARK else None
+    return offset if batch is None else batch.first

@@ -7,10 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from pocketmq.protocol import RecordView
+from pocketmq.protocol.inner_batch import batch_size
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.check_metadata import SeenMetadata
 from pocketmq.store.check_values import Findings, Severity, StoredFormats
 from pocketmq.store.extents import FILE_BYTES
+from pocketmq.store.inner_batches import MARK
 from pocketmq.store.log_scan import Sound
 
 PART = "queues"
@@ -54,9 +56,10 @@ class IndexFiles:
 class SeenQueue:
     """A queue as the last checkpoint recorded it, and which of its entries a record bears out."""
 
-    def __init__(self, number: int, name: str, low: int, high: int) -> None:
+    def __init__(self, number: int, topic: str, queue_id: int, low: int, high: int) -> None:
         self.number = number
-        self.name = name
+        self.topic = topic
+        self.name = f"queue {queue_id} of {topic}"
         self.low = low
         self.high = high
         self.runs: list[tuple[int, int, int, int]] = []  # first offset, entries, file, place
@@ -124,7 +127,7 @@ class QueueCheck:
         self._findings = findings
         self._files = IndexFiles(folder)
         self._queues = {
-            (topic, queue_id): SeenQueue(number, f"queue {queue_id} of {topic}", low, high)
+            (topic, queue_id): SeenQueue(number, topic, queue_id, low, high)
             for number, topic, queue_id, low, high in seen.queues
         }
         by_number = {queue.number: queue for queue in self._queues.values()}
@@ -159,10 +162,26 @@ class QueueCheck:
         if not queue.low <= offset < queue.high:
             self.dead += 1  # of an earlier life of the topic: offsets began at 0 again
             return
+        count, shown = batch_size(view), size
+        if count:
+            shown |= MARK
+        for each in range(offset, min(offset + max(count, 1), queue.high)):
+            self._see_entry(queue, each, (position, shown), record, view)
+
+    def _see_entry(
+        self,
+        queue: SeenQueue,
+        offset: int,
+        expected: tuple[int, int],
+        record: Sound,
+        view: RecordView,
+    ) -> None:
+        """Hold one entry of a queue against the record that should be there."""
+        position, size = record[:2]
         entry = queue.entry(offset, self._files)
-        if entry is not None and entry[:2] == (position, size):
+        if entry is not None and entry[:2] == expected:
             queue.bear_out(offset)
-            tag = self._tag(name, record, view)
+            tag = self._tag(queue.topic, record, view)
             if tag is not None and tag != entry[2]:
                 text = f"{queue.name} has tag code {entry[2]} at offset {offset}, not {tag}"
                 self._findings.error(PART, text, kind="wrong tag codes")

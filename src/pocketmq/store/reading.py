@@ -7,33 +7,32 @@ process wrote or checked a few minutes ago at most are not checked again: they c
 What was written or checked earlier may have been read from the device again since.
 """
 
-import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from functools import partial
 from itertools import accumulate, compress, islice
 from operator import add, eq, ne, sub
 from typing import NamedTuple
 
 import msgspec
 
+from pocketmq.store.batch_reading import BatchWalk, Limits, Matches
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.inner_batches import MARK
 from pocketmq.store.queue_index import QueueIndex
-from pocketmq.store.record_check import in_place, sound_record, suspect_rows
+from pocketmq.store.record_check import (
+    in_place,
+    report_damaged,
+    sound_record,
+    suspect_rows,
+)
 from pocketmq.store.segments import Segment
-
-logger = logging.getLogger("pocketmq.store")
-
-Matches = Callable[[int, memoryview], bool]
-"""Returns whether a reader wants a message, by its tag code and its whole record."""
 
 SCAN_LIMIT = 800
 """Entries scanned in one read when few of them match, as in Java."""
 
 _SAMPLE = 8
-_REPORTED = 1000
-"""Damaged records that are logged and counted; a disk may have lost millions."""
 
 
 class ReadStatus(Enum):
@@ -64,7 +63,9 @@ class QueueRead(msgspec.Struct, gc=False):
     pieces: list[memoryview] = []
     size: int = 0
     count: int = 0
-    """How many records were found."""
+    """How many messages were found: as many as pieces, where these are not joined or batches."""
+    has_batches: bool = False
+    """Whether pieces may be inner batches, which hold several messages."""
 
 
 def read_queue(
@@ -100,7 +101,6 @@ def read_queue(
         _read_all(log, queue, max_count, max_bytes, result, joined=joined)
     else:
         _read_matching(log, queue, max_count, max_bytes, result, matches=matches, tags=tags)
-        result.count = len(result.pieces)
     return result
 
 
@@ -115,6 +115,9 @@ def _read_all(
 ) -> None:
     positions, sizes = queue.entries(result.next_offset, max_count)
     total = sum(sizes)
+    if total >= MARK and max(sizes) >= MARK:
+        _read_batches(log, queue, max_count, max_bytes, result)
+        return
     if total > max_bytes:
         fitting = max(1, bisect_right(list(accumulate(sizes)), max_bytes))
         del positions[fitting:], sizes[fitting:]
@@ -204,7 +207,7 @@ def _sound_ones(
             continue
         record = sound_record(log.segments, queue, offset + row, position, size)
         if record is None:
-            _report(log, queue, offset + row, position, size)
+            report_damaged(log, queue, offset + row, position, size)
         else:
             found.append(record)
     return found
@@ -267,6 +270,9 @@ def _read_matching(
 ) -> None:
     offset, scan = result.next_offset, max(SCAN_LIMIT, max_count)
     positions, sizes = queue.entries(offset, scan)
+    if sum(sizes) >= MARK and max(sizes) >= MARK:
+        _read_batches(log, queue, max_count, max_bytes, result, matches=matches, tags=tags)
+        return
     codes = queue.tags(offset, scan)
     trusted = _is_trusted(log, queue, offset, positions, sizes)
     for position, size, code in zip(positions, sizes, codes, strict=True):
@@ -280,9 +286,31 @@ def _read_matching(
         offset += 1
         if len(result.pieces) >= max_count:
             break
-    result.next_offset = offset
+    result.next_offset, result.count = offset, len(result.pieces)
     if not result.pieces:
         result.status = ReadStatus.NO_MATCHED_MESSAGE
+
+
+def _read_batches(
+    log: CommitLog,
+    queue: QueueIndex,
+    max_count: int,
+    max_bytes: int,
+    result: QueueRead,
+    *,
+    matches: Matches | None = None,
+    tags: AbstractSet[int] | None = None,
+) -> None:
+    """Read where inner batches are, each of them as a whole; see `batch_reading`."""
+    plain, report = partial(_record, log, queue, trusted=False), partial(report_damaged, log, queue)
+    walk = BatchWalk(log, queue, plain, report, tags, matches)
+    limits = Limits(max_count, max_bytes, max(SCAN_LIMIT, max_count))
+    result.next_offset, result.count = walk.read(result.next_offset, limits, result.pieces)
+    result.size, result.has_batches = sum(map(len, result.pieces)), True
+    if not result.pieces:
+        filtered = matches is not None or tags is not None
+        missing = ReadStatus.MESSAGE_WAS_REMOVING
+        result.status = ReadStatus.NO_MATCHED_MESSAGE if filtered else missing
 
 
 def _record(
@@ -297,16 +325,3 @@ def _record(
         return segment.view[at : at + size]
     found = _sound_ones(log, _Entries(queue, offset, [position], [size]), None, frozenset())
     return found[0] if found else None
-
-
-def _report(log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int) -> None:
-    """Log a damaged record once. What is known to be lost is no news."""
-    key = queue.number, offset
-    if not size or key in log.damaged or len(log.damaged) >= _REPORTED:
-        return
-    log.damaged.add(key)
-    logger.error(
-        "damaged record skipped: topic=%s queue=%d queue_offset=%d log_position=%d; "
-        "stop the broker and run `pocketmq store check --repair` on its data directory",
-        queue.topic, queue.queue_id, offset, position,
-    )  # fmt: skip

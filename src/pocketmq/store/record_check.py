@@ -5,6 +5,7 @@ says, its lengths add up, its topic is the queue's and its body has its checksum
 no checksum of their own. When a check is needed is decided in `reading`.
 """
 
+import logging
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,11 +14,16 @@ from mmap import mmap
 from zlib import crc32
 
 from pocketmq.protocol.record_scan import MAGIC_V1, SECTOR, looks_torn
+from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.log_scan import SegmentScan
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.segments import Segment, Segments
 
+logger = logging.getLogger("pocketmq.store")
+
 _SMALLEST = 91
+_REPORTED = 1000
+"""Damaged records that are logged and counted; a disk may have lost millions."""
 # Size, magic, checksum, queue id, queue offset, position, the system flag's last byte, and the size
 # of the body: where that stands in a record with IPv4 hosts.
 _HEAD: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">IiiI4xqq3xB44xI").unpack_from
@@ -107,3 +113,18 @@ def _inside(segment: Segment, positions: list[int], sizes: list[int]) -> bool:
         return True
     ends = map(int.__add__, positions, sizes)
     return max(ends) <= segment.end
+
+
+def report_damaged(
+    log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int
+) -> None:
+    """Log a damaged record once. What is known to be lost is no news."""
+    key = queue.number, offset
+    if not size or key in log.damaged or len(log.damaged) >= _REPORTED:
+        return
+    log.damaged.add(key)
+    logger.error(
+        "damaged record skipped: topic=%s queue=%d queue_offset=%d log_position=%d; "
+        "stop the broker and run `pocketmq store check --repair` on its data directory",
+        queue.topic, queue.queue_id, offset, position,
+    )  # fmt: skip

@@ -23,8 +23,11 @@ import msgspec
 
 from pocketmq.errors import StoreCorrupt
 from pocketmq.protocol import RecordView
+from pocketmq.protocol.batch import ENTRY_OVERHEAD
+from pocketmq.protocol.inner_batch import IN_BATCH, batch_size
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.inner_batches import place_batch_entries
 from pocketmq.store.log_scan import SegmentScan
 from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.queue_index import QueueIndex
@@ -37,7 +40,8 @@ TagRule = Callable[[RecordView], int]
 It must be the code with which the record was appended.
 """
 
-_SMALLEST = 91
+_SMALLEST = ENTRY_OVERHEAD
+"""Bytes of the log that a lost message has taken at least: it may have been in an inner batch."""
 REPAIR_KIND = "repair"
 """The kind of the document, and its only key, in which a repair leaves word for the next start."""
 log = logging.getLogger("pocketmq.store")
@@ -150,11 +154,13 @@ class _Recovery:
                     tag = place.tag
                 else:
                     tag = place.learn(text)
-                queue = place.queue
-                if queue is not None and queue_offset == queue.next_offset:
+                queue, count = place.queue, 0
+                if IN_BATCH in text:
+                    count = batch_size(RecordView(view, position - base))
+                if not count and queue is not None and queue_offset == queue.next_offset:
                     queue.append(position, size, tag)
                     state.records += 1
-                elif self._place(place, queue_offset, position, size, tag):
+                elif self._place(place, queue_offset, position, size, tag, count):
                     state.records += 1
                 else:
                     self._lose(position, tail)
@@ -164,14 +170,22 @@ class _Recovery:
                 self._lose(tail, scan.blank_at)
             state.tail = segment.end
 
-    def _place(self, place: _Place, offset: int, position: int, size: int, tag: int) -> bool:
-        """Index a record that is the first of its queue, or does not follow the last one."""
+    def _place(  # noqa: PLR0917 - an entry's fields
+        self, place: _Place, offset: int, position: int, size: int, tag: int, count: int
+    ) -> bool:
+        """Index a batch, or a record that is its queue's first or does not follow the last one.
+
+        `count` is the number of messages in an inner batch, 0 for a plain record.
+        """
         losses = self._lost_bytes // _SMALLEST
         if place.queue is None:
             if offset > losses:
                 return False
             place.queue = self._queues.make(place.topic, place.queue_id)
             self._queues.index.dirty.add(place.queue)
+        if count:
+            entry = position, size, tag
+            return place_batch_entries(place.queue, offset, count, entry, losses=losses)
         return place.queue.place(offset, position, size, tag, losses=losses)
 
     def _find_place(self, topic: bytes, queue_id: int) -> _Place | None:

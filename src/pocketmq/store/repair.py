@@ -9,7 +9,7 @@ groups' settings and offsets, users, rules, and which topics had been deleted; t
 are then inferred from the records (`TopicLife`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,8 @@ import msgspec
 from pocketmq.errors import StoreCorrupt
 from pocketmq.model import TopicConfig
 from pocketmq.model.names import is_system_topic
-from pocketmq.protocol import encode_body
+from pocketmq.protocol import RecordView, encode_body
+from pocketmq.protocol.inner_batch import IN_BATCH, batch_size
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_values import NO_FORMATS, Findings, StoredFormats, WaitsFor
 from pocketmq.store.checking import LogReader, locked
@@ -41,12 +42,14 @@ class LivedQueue(msgspec.Struct):
     ends: int
     """... and where the last one does."""
     last: int
-    """The offset of the last record, ..."""
+    """The offset of the last record, of an inner batch that of its last message, ..."""
     before: int
     """... and of the one before it, if offsets are missing between them."""
     newest: RecordSpan
     anew: RecordSpan | None = None
-    """A record with offset 0 that may be the first after a deletion."""
+    """A record with offset 0 that may be the first after a deletion, ..."""
+    anew_count: int = 1
+    """... and how many messages it holds."""
 
 
 class TopicLife(msgspec.Struct):
@@ -58,21 +61,22 @@ class TopicLife(msgspec.Struct):
     misfits: list[RecordSpan] = []
     """Records whose offset cannot be: a bit of it was flipped."""
 
-    def see(self, queue_id: int, offset: int, place: RecordSpan) -> None:
-        """Note the next record."""
-        known = self.queues.get(queue_id)
+    def see(self, queue_id: int, offset: int, place: RecordSpan, count: int = 1) -> None:
+        """Note the next record, which holds `count` messages."""
+        known, last = self.queues.get(queue_id), offset + count - 1
         if known is not None and known.anew is not None:
-            known = self._decide(queue_id, known, known.anew, is_first=offset == 1)
+            is_first = offset == known.anew_count
+            known = self._decide(queue_id, known, known.anew, is_first=is_first)
         if known is None:
-            self._begin(queue_id, offset, place)
+            self._begin(queue_id, offset, place, count)
         elif offset == 0:
-            known.anew = place
+            known.anew, known.anew_count = place, count
         elif offset > known.last:
             known.before = known.last
-            known.last, known.ends, known.newest = offset, place[0], place
+            known.last, known.ends, known.newest = last, place[0], place
         elif offset > known.before:  # the record before this one was too far ahead
             self.misfits.append(known.newest)
-            known.last, known.ends, known.newest = offset, place[0], place
+            known.last, known.ends, known.newest = last, place[0], place
             known.before = offset - 1
         else:
             self.misfits.append(place)
@@ -81,7 +85,8 @@ class TopicLife(msgspec.Struct):
         """Decide what no further record decides, by the next offsets that metadata knew."""
         for queue_id, known in list(self.queues.items()):
             if known.anew is not None:
-                is_first = next_offsets is None or next_offsets.get(queue_id, 1) == 1
+                count = known.anew_count
+                is_first = next_offsets is None or next_offsets.get(queue_id, count) == count
                 self._decide(queue_id, known, known.anew, is_first=is_first)
 
     def _decide(
@@ -93,10 +98,11 @@ class TopicLife(msgspec.Struct):
             self.misfits.append(place)
             return known
         self._begin_anew(known.ends, place[0])
-        return self._begin(queue_id, 0, place)
+        return self._begin(queue_id, 0, place, known.anew_count)
 
-    def _begin(self, queue_id: int, offset: int, place: RecordSpan) -> LivedQueue:
-        queue = LivedQueue(offset, place[0], place[0], offset, offset - 1, place)
+    def _begin(self, queue_id: int, offset: int, place: RecordSpan, count: int) -> LivedQueue:
+        last = offset + count - 1
+        queue = LivedQueue(offset, place[0], place[0], last, offset - 1, place)
         self.queues[queue_id] = queue
         return queue
 
@@ -130,16 +136,21 @@ def noting_waits(
 
 
 def read_lives(
-    records: Iterable[Sound], next_offsets: Mapping[str, Mapping[int, int]] | None
+    records: Iterable[Sound],
+    next_offsets: Mapping[str, Mapping[int, int]] | None,
+    view: Callable[[Sound], RecordView],
 ) -> dict[str, TopicLife]:
     """Find out which queues there are, and where each begins.
 
     `next_offsets` are those that metadata knew by topic and queue, None if there is no metadata.
+    `view` returns the fields of the record that was read last.
     """
     lives: dict[str, TopicLife] = {}
-    for position, size, queue_id, offset, _, topic, _ in records:
-        name = topic.decode("utf-8", "replace")
-        lives.setdefault(name, TopicLife()).see(queue_id, offset, (position, position + size))
+    for record in records:
+        position, size, queue_id, offset, _, topic, text = record
+        count = max(batch_size(view(record)), 1) if IN_BATCH in text else 1
+        life = lives.setdefault(topic.decode("utf-8", "replace"), TopicLife())
+        life.see(queue_id, offset, (position, position + size), count)
     for name, life in lives.items():
         life.finish(None if next_offsets is None else next_offsets.get(name, {}))
     return lives
@@ -172,9 +183,9 @@ def repair_store(path: Path, formats: StoredFormats = NO_FORMATS) -> Repaired:
                 )
             if seen is None:
                 records = noting_waits(reader.read(), formats.waits_for, waiting)
-                lives = read_lives(records, None)
+                lives = read_lives(records, None, reader.view)
             else:
-                lives = read_lives(reader.read(), _next_offsets(seen))
+                lives = read_lives(reader.read(), _next_offsets(seen), reader.view)
         finally:
             reader.close()
         kept_in = _move_aside(path)

@@ -17,6 +17,7 @@ import msgspec
 from pocketmq.errors import InvalidInput, StoreError, StoreFailed
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry, Run
+from pocketmq.store.batch_reading import Matches
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
@@ -24,6 +25,7 @@ from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
+from pocketmq.store.inner_batches import place_of
 from pocketmq.store.key_index import KeyIndex, KeyQuery
 from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
@@ -32,7 +34,7 @@ from pocketmq.store.no_disk import NoDisk
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
-from pocketmq.store.reading import Matches, QueueRead, read_queue
+from pocketmq.store.reading import QueueRead, read_queue
 from pocketmq.store.recovery import Recovered, TagRule, take_up
 from pocketmq.store.retention import Drop, Retention
 
@@ -193,6 +195,17 @@ class MessageStore:
         """
         return self._appender.append_batch(queue, body, like, now_ms)
 
+    def append_inner(
+        self, queue: QueueIndex, body: bytes, like: Record, tag: int, now_ms: int
+    ) -> Appended:
+        """Add a SEND_BATCH_MESSAGE body as one record, an inner batch, that takes its range.
+
+        All else is as in `like`; the numbers of an inner batch are added to its properties. There
+        is one position, whatever the number of messages. Raises what `append_batch` does, and
+        `InvalidInput` for more messages than an inner batch can hold.
+        """
+        return self._appender.append_inner(queue, body, like, tag, now_ms)
+
     def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
         """Add records that were packed and checked for the log's end, all of them or none.
 
@@ -237,6 +250,14 @@ class MessageStore:
         if position >= self.log.written:
             self.write()
         return record_bytes(self.log.segments, position)
+
+    def place_of(self, queue: QueueIndex, offset: int) -> int | None:
+        """Return a byte of the log that is one message's alone: its record's first, mostly.
+
+        A message of an inner batch has the byte of the record by its number in the batch, of which
+        there are always enough. None if the message is not there.
+        """
+        return place_of(self.log, queue, offset)
 
     def walk(self, start: int, limit: int) -> tuple[list[Sound], int]:
         """Return up to `limit` sound records of the log from a position on, and the next position.

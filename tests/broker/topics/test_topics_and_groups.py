@@ -83,7 +83,7 @@ def test_what_was_made_before_a_refusal_is_saved_and_announced() -> None:
     ("attributes", "words"),
     [
         ("+cleanup.policy=COMPACTION", "COMPACTION cleanup policy is not supported: "),
-        ("+queue.type=BatchCQ,+message.type=NORMAL", "BatchCQ queue type is not supported: "),
+        ("+queue.type=BatchCQ,+message.type=LITE", "LITE message type is not supported: "),
         ("+message.type=LITE", "LITE message type is not supported: "),
         ("+message.type=MIXED", "MIXED message type is not supported."),
     ],
@@ -106,7 +106,7 @@ def test_topics_of_an_earlier_release_load_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk = Desk(tmp_path)
-    asked = {"C": {"cleanup.policy": "COMPACTION"}, "B": {"queue.type": "BatchCQ"}, "N": {}}
+    asked = {"C": {"cleanup.policy": "COMPACTION"}, "L": {"message.type": "LITE"}, "N": {}}
     stored: dict[str, bytes | None] = {
         name: encode_body(TopicConfig(topic_name=name, attributes=attributes))
         for name, attributes in asked.items()
@@ -120,7 +120,7 @@ def test_topics_of_an_earlier_release_load_with_one_warning(
     (message,) = caplog.messages
     assert message == (
         "attributes of topics are not supported and ignored: topics=2 "
-        "first=B (queue.type=BatchCQ); C (cleanup.policy=COMPACTION); "
+        "first=C (cleanup.policy=COMPACTION); L (message.type=LITE); "
         "delete and recreate the topics without them"
     )
     changed = again.make_topic("C", attributes="+message.type=PRIORITY")

@@ -105,6 +105,24 @@ class SendAnswers:
         fields = (queue_id, unique_key.encode(), ids.encode(), offset, request.opaque)
         return encode_frame(_JSON, self._many % fields)
 
+    def inner_batch(
+        self, request: Command, queue_id: int, offset: int, position: int, unique_key: str
+    ) -> bytes:
+        """Return the frame for a batch that is one record: one id, and the batch's own key.
+
+        By the key a 5.x producer sees that it is one.
+        """
+        header = SendResponse(
+            msg_id=self.identity(position),
+            queue_id=queue_id,
+            queue_offset=offset,
+            transaction_id=unique_key,
+            batch_uniq_id=unique_key,
+            region=self._region,
+            trace_on=self._trace_on,
+        )
+        return request.reply(ResponseCode.SUCCESS, None, header).encode()
+
     def special(
         self,
         request: Command,

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.pop import taking
+from pocketmq.broker.pop.single_messages import single_messages
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.errors import ResponseCode
 from pocketmq.model import TopicConfig
@@ -140,5 +141,6 @@ def _read(  # noqa: PLR0917 - a place
     size = state.config.max_transfer_bytes_on_message_in_memory
     read = state.store.read(queue, offset, most, size)
     if not read.pieces and read.next_offset != offset:
-        read = state.store.read(queue, read.next_offset, most, size)
-    return read, left
+        offset = read.next_offset
+        read = state.store.read(queue, offset, most, size)
+    return single_messages(read, offset, most, size), left

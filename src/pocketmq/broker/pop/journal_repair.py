@@ -83,7 +83,7 @@ def _end(
 def _has_copy(store: MessageStore, settled: MessagesSettled, offset: int, copy: int) -> bool:
     """Return whether the copy of a message is in the log, or was until it grew too old."""
     queue = store.queue(settled.topic, settled.queue_id)
-    position = None if queue is None else queue.position(offset)
+    position = None if queue is None else store.place_of(queue, offset)
     if copy < store.log.first or position is None:
         return True
     record = store.record_at(copy)
@@ -135,7 +135,7 @@ class CopyFinder:
         if queue is None or not copies:
             return found
         for offset, taken in in_flight.held.items():
-            position = queue.position(offset)
+            position = self._store.place_of(queue, offset)
             if position is None:
                 continue
             origin, since = origin_of_popped(position), self._places.get(taken, self._position)

@@ -20,6 +20,7 @@ from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.recovery import recover, snapshot
+from pocketmq.broker.pop.single_messages import single_messages
 from pocketmq.broker.retry.rules import PopOfFailed, retries_exhausted, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
@@ -211,7 +212,7 @@ def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:
 def _record(state: BrokerState, in_flight: QueueInFlight, offset: int) -> RecordView | None:
     """Return a popped message; None if retention has deleted it."""
     queue = state.store.queue(in_flight.topic, in_flight.queue_id)
-    read = state.store.read(queue, offset, 1, 1)
+    read = single_messages(state.store.read(queue, offset, 1, 1), offset, 1, 1)
     found = RecordView(bytes(read.pieces[0]), 0) if read.pieces else None
     if found is None or found.queue_offset != offset:
         logger.warning(
@@ -245,7 +246,10 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
         state.measures.revived.add((first_topic(in_flight), in_flight.group))
     pop = PopOfFailed(in_flight.group, first_topic(in_flight), pop_time_ms)
     draft = retry_of_popped(failed, topic, pop, exhausted=exhausted)
-    draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
+    queue = state.store.queue(in_flight.topic, in_flight.queue_id)
+    found = None if queue is None else state.store.place_of(queue, failed.queue_offset)
+    origin = failed.commit_log_offset if found is None else found
+    draft.prepared_transaction_offset = origin_of_popped(origin)
     try:
         return place(state, draft, ())
     except ServerError:  # the properties are too long with those of a retry

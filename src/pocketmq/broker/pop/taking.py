@@ -15,6 +15,7 @@ import msgspec
 from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
 from pocketmq.broker.pop.queue_order import priority_factor, queue_order
+from pocketmq.broker.pop.single_messages import single_messages
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
@@ -179,6 +180,8 @@ class Taking:
             read = store.read(
                 queue, offset, count, most_bytes, matches=wanted.matches, tags=wanted.codes
             )
+            if read.has_batches:
+                read = single_messages(read, offset, count, most_bytes)
             if read.pieces or read.next_offset == offset:
                 break
             if read.next_offset < offset:  # the queue is a new one under an old name

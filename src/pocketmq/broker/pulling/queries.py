@@ -8,6 +8,8 @@ from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.requests import reading
+from pocketmq.store import QueueIndex
+from pocketmq.store.inner_batches import MARK
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
 _MOST_ENTRIES = 4096
@@ -108,8 +110,7 @@ def look_at_queue(
         return request.reply(ResponseCode.SYSTEM_ERROR, remark)
     known = state.consumers.subscription(group, topic)
     start, count = max(header.index, 0), min(max(header.count, 0), _MOST_ENTRIES)
-    positions, sizes = queue.entries(start, count)
-    tags = queue.tags(start, count)
+    entries = _entries(queue, start, count)
     page = reading.ConsumeQueuePage(
         subscription_data=None if known is None else known.subscription,
         filter_data=f"{group}@{topic} is not online!" if known is None else "null",
@@ -120,12 +121,24 @@ def look_at_queue(
                 tags_code=tag,
                 eval=known is not None and known.tags.matches_code(tag),
             )
-            for position, size, tag in zip(positions, sizes, tags, strict=True)
+            for position, size, tag in entries
         ],
         max_queue_index=queue.next_offset,
         min_queue_index=queue.min_offset,
     )
     return request.reply(ResponseCode.SUCCESS, "not set any response code", None, encode_body(page))
+
+
+def _entries(queue: QueueIndex, start: int, count: int) -> list[tuple[int, int, int]]:
+    """Return position, size and tag code of entries; an inner batch is one, as in Java."""
+    positions, sizes = queue.entries(start, count)
+    found: list[tuple[int, int, int]] = []
+    for position, size, tag in zip(positions, sizes, queue.tags(start, count), strict=True):
+        if not size & MARK:
+            found.append((position, size, tag))
+        elif not found or found[-1][0] != position:
+            found.append((position, size & ~MARK, tag))
+    return found
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {

@@ -20,6 +20,7 @@ from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol.inner_batch import INNER_BATCH
 from pocketmq.protocol.requests.sending import SendBackRequest
 
 _UNIT_SUB = 2
@@ -41,6 +42,9 @@ def send_back(
             ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}"
         )
     failed = RecordView(found, 0)
+    if failed.sys_flag & INNER_BATCH:
+        # As in Java: which of its messages failed is not said, and the consumer sends that itself.
+        raise server_error(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
     limit = rules.retry_limit(group, request.version, header.max_reconsume_times)
     level = rules.level_of_retry(failed.reconsume_times, limit, header.delay_level)
     draft = rules.retry_of(failed, level)

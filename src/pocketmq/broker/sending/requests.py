@@ -10,6 +10,7 @@ from functools import lru_cache
 from pocketmq import errors
 from pocketmq.broker.core.refusals import NO_LITE_TOPICS, OVERLOADED, STORE_UNAVAILABLE
 from pocketmq.broker.retry.requests import dead_letter_exhausted
+from pocketmq.broker.sending.inner_batches import take_inner
 from pocketmq.broker.sending.priority import queue_of
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
@@ -211,8 +212,13 @@ def _take_batch(
     text = (header.properties or "") + "\2"
     delayed = _value(text, "DELAY\1") is not None
     size = len(request.body)
-    if header.sys_flag & _NOT_PLAIN or delayed or not 0 < size <= limit:
+    unique_key = _value(text, "UNIQ_KEY\1")
+    inner = target.batches and unique_key is not None
+    refused = TRANSACTION_MASK if inner else _NOT_PLAIN
+    if header.sys_flag & refused or delayed or not 0 < size <= limit:
         raise message_illegal(limit)
+    if inner:
+        return take_inner(state, connection, request, header, target)
     queue = target.queue
     like = Record(
         topic=target.topic,
@@ -227,7 +233,6 @@ def _take_batch(
         stored = append_batch(state, queue, request.body, like)
     except errors.MessageMalformed as error:
         raise errors.server_error(errors.ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
-    unique_key = _value(text, "UNIQ_KEY\1")
     return state.send_answers.stored_batch(
         request,
         queue.queue_id,

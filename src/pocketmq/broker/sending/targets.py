@@ -18,6 +18,7 @@ from pocketmq.model.names import (
     TIMER_TOPIC,
     is_retry_topic,
 )
+from pocketmq.protocol.inner_batch import is_queue_of_batches
 from pocketmq.protocol.requests.sending import SendRequest
 
 _UNIT = 1
@@ -46,7 +47,10 @@ def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendT
         if config.topic_filter_type is TopicFilterType.MULTI_TAG
         else 0,
         retry=is_retry_topic(header.topic),
+        batches=is_queue_of_batches(config.attributes),
     )
+    if target.batches:
+        return target  # not kept: the lane takes only what is kept, and knows no inner batches
     if len(state.targets) >= _KEPT:
         state.targets.clear()
     state.targets[header.topic, queue_id] = target

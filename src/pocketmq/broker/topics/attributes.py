@@ -53,14 +53,7 @@ def _any_text(_: str) -> str | None:
 
 _LONG = 2**63 - 1
 TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
-    "queue.type": Attribute(
-        one_of("SimpleCQ", "BatchCQ"),
-        changeable=False,
-        lacking={
-            "BatchCQ": "BatchCQ queue type is not supported: this broker stores the messages of a "
-            "batch one by one."
-        },
-    ),
+    "queue.type": Attribute(one_of("SimpleCQ", "BatchCQ"), changeable=False),
     "cleanup.policy": Attribute(
         one_of("DELETE", "COMPACTION"),
         changeable=False,

@@ -47,6 +47,19 @@ def append_batch(state: BrokerState, queue: QueueIndex, body: bytes, like: Recor
     return stored
 
 
+def append_inner(
+    state: BrokerState, queue: QueueIndex, body: bytes, like: Record, tag: int
+) -> Appended:
+    """Store a batch's body as one record with a range of offsets. Raises as `append_batch` does."""
+    stored = state.store.append_inner(queue, body, like, tag, state.batch.now_ms)
+    size = state.store.log.tail - stored.positions[0]
+    count = queue.next_offset - stored.queue_offset
+    state.batch.appended(queue, count, size)
+    if state.measures is not None:
+        state.measures.size.add((queue.topic,), size // count)
+    return stored
+
+
 def place(state: BrokerState, draft: Draft, redirecting: Sequence[str] = REDIRECTING) -> Placed:
     """Send a draft through the redirects it asks for, and store it.
 

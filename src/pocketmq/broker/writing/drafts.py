@@ -72,6 +72,7 @@ class SendTarget(msgspec.Struct, frozen=True, gc=False):
     topic: bytes
     sys_flag: int  # bits every message of the topic gets
     retry: bool
+    batches: bool = False  # whether a batch is stored as one record
 
 
 _KEY = "born_host"

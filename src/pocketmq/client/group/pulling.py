@@ -19,7 +19,7 @@ from pocketmq.client.questions.pulling import STATUS, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
 from pocketmq.model import MessageQueue, OnDamage, property_names
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import decode_pulled, from_offset
 from pocketmq.protocol.requests.reading import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
@@ -136,6 +136,7 @@ def read_answer(
         )
     else:
         held.suspicion.clear()
+    messages = from_offset(messages, asked.offset)
     if subscribed.tags.tags is not None:
         matches = subscribed.tags.matches_tag
         messages = [message for message in messages if matches(message.tag)]

@@ -16,7 +16,7 @@ from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE
+from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, ReadableBuffer
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
 _CHECKPOINT = property_names.POP_CHECKPOINT.encode()
@@ -70,7 +70,7 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         handle = message.get_property(property_names.POP_CHECKPOINT) if handled or inner else None
         tries: int | None = None
         if handle is None:
-            handle, tries = origins.of(message, inner=inner)
+            handle, tries = origins.of_inner(message) if inner else origins.of(message)
         added = {property_names.POP_CHECKPOINT: handle}
         if (
             not (popped_before or inner)
@@ -103,8 +103,9 @@ class _Origins:
         self._offsets = {queue: iter(offsets) for queue, offsets in taken.items()}
         self._counts = handles.read_order_counts(response.order_count_info)
         self._known: dict[bytes, _Origin] = {}
+        self._batch: tuple[ReadableBuffer, int, str, int | None] | None = None  # the latest
 
-    def of(self, message: ReceivedMessage, *, inner: bool) -> tuple[str, int | None]:
+    def of(self, message: ReceivedMessage, *, inner: bool = False) -> tuple[str, int | None]:
         """Return the handle of the next message, and how often it was popped if it was before."""
         data, at = message.buffer, message.position
         if inner:
@@ -129,6 +130,17 @@ class _Origins:
         start = self._starts.get(queue)
         common = None if start is None else str(self._handle(queue, start))
         return queue, common, self._offsets.get(queue, iter(()))
+
+    def of_inner(self, message: ReceivedMessage) -> tuple[str, int | None]:
+        """Return a handle of its own for a message of an inner batch, which was taken as a whole.
+
+        All before the offset is the batch's; see `wrapped`.
+        """
+        place = message.buffer, message.position
+        if self._batch is None or self._batch[0] is not place[0] or self._batch[1] != place[1]:
+            self._batch = (*place, *self.of(message, inner=True))
+        _, _, handle, tries = self._batch
+        return f"{handle.rpartition(' ')[0]} {message.queue_offset}", tries
 
     def _handle(self, queue: handles.PopQueue, start: int) -> handles.PopHandle:
         return handles.PopHandle(

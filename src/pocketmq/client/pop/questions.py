@@ -12,6 +12,7 @@ import msgspec
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
+from pocketmq.client.pop.wrapped import WrappedBatches
 from pocketmq.client.questions.asking import Ask, Question
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
 from pocketmq.model import MessageQueue, Subscription
@@ -46,6 +47,7 @@ class PopQuestions:
         self._init_mode = 0 if from_first else 1
         self._grace = grace
         self._no_batches: set[str] = set()  # brokers that do not know batch acks
+        self._wrapped = WrappedBatches()
 
     def pop(
         self,
@@ -85,6 +87,7 @@ class PopQuestions:
             return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(rows.PopResponse)
         read = read_popped(response, answer.body, broker, name)
+        self._wrapped.note(read.messages, asked, asked + invisible)
         if read.damaged:
             yield from self._drop(broker, queue.topic, read.damaged)
         return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
@@ -98,13 +101,17 @@ class PopQuestions:
         for message in damaged:
             queue = MessageQueue(message.topic, broker, message.queue_id)
             tell_skipped(queue, message.queue_offset, "the body does not match its checksum")
-        acks = [(topic, handle_of(message)) for message in damaged]
+        acks = self.settled([(topic, handle_of(message)) for message in damaged])
         try:
             if not (yield from self.ack_together(broker, acks)):
                 for ack in acks:
                     yield from self.ack_one(broker, *ack)
         except MQError as error:
             logger.warning('ack of damaged messages failed: topic=%s error="%s"', topic, error)
+
+    def settled(self, acks: Acks) -> Acks:
+        """Return what to ask of the broker for these messages: inner batches go as a whole."""
+        return self._wrapped.settle(acks)
 
     def may_be_together(self, broker: str, acks: Acks) -> bool:
         """Return whether one request can acknowledge these messages of a broker."""
@@ -140,9 +147,10 @@ class PopQuestions:
         yield Ask(_any_of(broker), RequestCode.ACK_MESSAGE, header)
 
     def change_invisible(
-        self, topic: str, handle: PopHandle, invisible: float
+        self, topic: str, handle: PopHandle, invisible: float, now: float
     ) -> Question[PopHandle]:
-        """Hide a message for `invisible` seconds from now on; return its new handle."""
+        """Hide a message for `invisible` seconds from `now` on; return its new handle."""
+        own, handle = handle, self._wrapped.known_as(handle)
         broker, offset = handle.broker_name, _offset(handle)
         header = rows.ChangeInvisibleTimeRequest(
             consumer_group=self._group,
@@ -155,7 +163,7 @@ class PopQuestions:
         )
         answer = yield Ask(_any_of(broker), RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         changed = answer.header(rows.ChangeInvisibleTimeResponse)
-        return msgspec.structs.replace(
+        new = msgspec.structs.replace(
             handle,
             start_offset=offset,
             pop_time_ms=changed.pop_time,
@@ -163,6 +171,7 @@ class PopQuestions:
             revive_queue_id=changed.revive_qid,
             queue_offset=offset,
         )
+        return self._wrapped.moved(own, new, now + invisible)
 
 
 def _any_of(broker: str) -> MessageQueue:

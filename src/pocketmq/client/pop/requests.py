@@ -74,6 +74,7 @@ class PopRequests:
 
     async def ack(self, broker: str, acks: Acks) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""
+        acks = self.questions.settled(acks)
         if await run(self.questions.ack_together(broker, acks), self.carry):
             return
         for start in range(0, len(acks), _MOST_AT_ONCE):
@@ -84,5 +85,6 @@ class PopRequests:
 
     async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
         """Hide a message for `invisible` seconds from now on; return its new handle."""
-        question = self.questions.change_invisible(topic, handle, invisible)
+        now = asyncio.get_running_loop().time()
+        question = self.questions.change_invisible(topic, handle, invisible, now)
         return await run(question, self.carry)

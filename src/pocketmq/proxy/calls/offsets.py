@@ -12,7 +12,7 @@ from pocketmq.errors import FilterSyntaxError, MQError
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model.groups import SQL92, TAG
 from pocketmq.protocol.filter.subscribe import subscribe
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import decode_pulled, from_offset
 from pocketmq.protocol.received import DeliveryContext
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
@@ -55,7 +55,8 @@ async def pull_message(
             broker_name=queue.broker_name, queue_id=queue.queue_id, offset_delta=pulled.offset_delta
         )
         yield s.PullMessageResponse(status=OK)
-        for message in decode_pulled(pulled.records, context):
+        messages = decode_pulled(pulled.records, context)
+        for message in from_offset(messages, request.offset):
             yield s.PullMessageResponse(message=delivered(message))
     yield s.PullMessageResponse(next_offset=pulled.next_offset)
 
