@@ -252,6 +252,8 @@ class BlockingPops:
         self._check()
         questions, ask = self._member.requests.questions, self.connections.ask
         acks = questions.settled(acks)
+        if not acks:
+            return
         try:
             if len(acks) == 1:
                 run_blocking(questions.ack_one(broker, *acks[0]), ask)
