@@ -15,7 +15,7 @@ from pocketmq.balance.producer import transactions
 from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model import Message, SendReceipt, TransactionState
+from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.message_ids import parse_offset_id
@@ -176,12 +176,14 @@ class Transactions:
         self, message: Message, receipt: SendReceipt, end: transactions.EndTransaction
     ) -> None:
         """Send the end once: if it does not arrive, the broker checks back later."""
-        broker = end.queue.broker_name
+        topic = wrap_namespace(self._session.options.namespace, message.topic)
+        queue = MessageQueue(topic, end.queue.broker_name, end.queue.queue_id)
+        broker = self._session.addresses.holder(queue)
         try:
             place = parse_offset_id(end.id_with_offset)
             address = self._session.brokers.address(broker, master_only=True)
             request = EndTransactionRequest(
-                topic=wrap_namespace(self._session.options.namespace, message.topic),
+                topic=topic,
                 producer_group=self._group,
                 tran_state_table_offset=end.queue_offset,
                 commit_log_offset=place.commit_log_offset,
