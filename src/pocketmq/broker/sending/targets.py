@@ -47,6 +47,8 @@ def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendT
         else 0,
         retry=is_retry_topic(header.topic),
     )
+    if header.topic in state.mappings.entries:
+        return target  # not kept: who finds it there would take a logical queue for a physical one
     if len(state.targets) >= _KEPT:
         state.targets.clear()
     state.targets[header.topic, queue_id] = target
