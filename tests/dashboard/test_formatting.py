@@ -6,7 +6,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.dashboard.formatting import LONGEST_TEXT, as_hex, as_json, as_msgpack, as_text
+from pocketmq.dashboard.formatting import (
+    LONGEST_TEXT,
+    as_hex,
+    as_json,
+    as_msgpack,
+    as_text,
+    leaders_text,
+)
+from pocketmq.model import MessageQueue
 
 
 @given(st.binary(max_size=2000))
@@ -48,3 +56,12 @@ def test_control_characters_are_bytes_not_text() -> None:
     assert as_text(b"a\x00b") is None
     assert as_text(b"a\x1b[2Jb") is None
     assert as_text(b"a\tb\r\n") == "a\tb\r\n"
+
+
+def test_a_static_topic_says_which_broker_leads_which_queue() -> None:
+    names = ["broker-b", "broker-a", "broker-b"]
+    queues = {MessageQueue("fixed", "__syslo__global__", i): name for i, name in enumerate(names)}
+    assert leaders_text(queues) == (
+        "Static topic; logical queues: broker-a leads 1; broker-b leads 0, 2."
+    )
+    assert leaders_text({}) == ""

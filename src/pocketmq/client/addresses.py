@@ -120,7 +120,11 @@ class BrokerAddresses:
 
         Raises `BrokerNotFound`.
         """
-        return self.master(self.holder(queue))
+        name = self.holder(queue) if self._leaders else queue.broker_name
+        address = self.masters.get(name)
+        if address is None:
+            raise BrokerNotFound(name)
+        return address
 
     def any_of(self, broker: str) -> BrokerProcess:
         """Return the master, or a slave if there is none; raises `BrokerNotFound`."""

@@ -340,6 +340,8 @@ class RouteRegistry:
         """Remove a topic, everywhere or on these brokers."""
         names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
         self.departures.forget(topic, brokers)
+        if brokers is None:
+            self.routes.forget_mappings(topic)
         for name in self.routes.remove(topic, names):
             self._live.forget_digests(name)
 

@@ -69,7 +69,7 @@ def led_here(detail: TopicMappingDetail) -> dict[int, int]:
     """Return the logical queues that a mapping's own broker leads, with their physical queues."""
     return {
         number: parts[-1].queue_id
-        for number, parts in detail.hosted_queues.items()
+        for number, parts in sorted(detail.hosted_queues.items())
         if parts and parts[-1].bname == detail.bname
     }
 

@@ -13,7 +13,7 @@ MAX_MAPPINGS = 10_000
 class MappingTable(ConfigTable[TopicMappingDetail]):
     """Mappings by topic; empty on brokers without static topics."""
 
-    kind = "static topic"
+    kind = "static_topic"
 
     def __init__(self, *, now_ms: int = 0) -> None:
         super().__init__(TopicMappingDetail, MAX_MAPPINGS, now_ms)
