@@ -150,5 +150,6 @@ async def test_a_forwarded_request_is_never_forwarded_again() -> None:
                 wrong = mapping(part(0, other, 0), part(1, name, 100), broker=name, total_queues=1)
                 assert await create(peer, wrong, force="true") == (0, None)
         async with client(parse_address(places["broker-0"])) as peer:
-            answer = await peer.ask(RequestCode.GET_MIN_OFFSET, {"topic": TOPIC, "queueId": "0"})
+            fields = {"topic": TOPIC, "queueId": "0", "lo": "true"}
+            answer = await peer.ask(RequestCode.GET_MIN_OFFSET, fields)
             assert (answer.code, answer.ext["offset"]) == (0, "0")
