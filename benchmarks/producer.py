@@ -120,7 +120,7 @@ async def frames(address: str, size: int) -> tuple[str, bytes]:
             made = sending.preparing.prepare(Message(TOPIC, BODY))
         queue = MessageQueue(TOPIC, receipt.queue.broker_name, receipt.queue.queue_id)
         frame = sending.exchange.writer.frame(made, queue, 1, sending.session.clock.now_ms())
-        return producer.session.brokers.send_address(queue.broker_name), frame
+        return producer.session.brokers.send_address(queue), frame
 
 
 def bare(broker: str, frame: bytes, depth: int, each: int, seconds: float) -> float:

@@ -58,11 +58,11 @@ CHANGING = {
     "addWritePerm", "cleanExpiredCQ", "cleanUnusedTopic", "cloneGroupOffset", "copyAcl", "copyUser",
     "createAcl", "createUser", "deleteAcl", "deleteAclConfig", "deleteExpiredCommitLog",
     "deleteKvConfig", "deleteSubGroup", "deleteTopic", "deleteUser", "exportConfigs",
-    "exportMetadata", "exportMetrics", "rebalance", "resetOffsetByTime", "resetOffsetByTimeOld",
-    "setConsumeMode", "skipAccumulatedMessage", "updateAcl", "updateAclConfig",
+    "exportMetadata", "exportMetrics", "rebalance", "remappingStaticTopic", "resetOffsetByTime",
+    "resetOffsetByTimeOld", "setConsumeMode", "skipAccumulatedMessage", "updateAcl", "updateAclConfig",
     "updateBrokerConfig", "updateGlobalWhiteAddr", "updateKvConfig", "updateNamesrvConfig",
-    "updateOrderConf", "updateSubGroup", "updateSubGroupList", "updateTopic", "updateTopicList",
-    "updateTopicPerm", "updateUser", "wipeWritePerm",
+    "updateOrderConf", "updateStaticTopic", "updateSubGroup", "updateSubGroupList", "updateTopic",
+    "updateTopicList", "updateTopicPerm", "updateUser", "wipeWritePerm",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from pocketmq.client.addresses import BrokerAddresses, BrokerProcess
 from pocketmq.errors import BrokerNotFound
+from pocketmq.model import MessageQueue
 from tests.client.servers import broker, route
 
 
@@ -81,3 +82,21 @@ def test_invalid_addresses_are_ignored(wrong: str, caplog: pytest.LogCaptureFixt
         with pytest.raises(BrokerNotFound):
             table.master(name)
     assert caplog.text.count("invalid address in route") == 2
+
+
+def test_a_logical_queue_is_served_by_its_leader_of_now() -> None:
+    table = known(("a", {0: "h:1"}), ("b", {0: "h:2"}))
+    logical = MessageQueue("fixed", "__syslo__global__", 0)
+    other = MessageQueue("other", "__syslo__global__", 0)
+    plain = MessageQueue("orders", "a", 0)
+    assert table.writer(plain) == "h:1"
+    with pytest.raises(BrokerNotFound, match="__syslo__global__"):
+        table.writer(logical)
+    table.lead("fixed", {logical: "a"})
+    table.lead("other", {other: "b"})
+    assert [table.writer(queue) for queue in (plain, logical, other)] == ["h:1", "h:1", "h:2"]
+    table.lead("fixed", {logical: "b"})
+    assert table.holder(logical) == "b"
+    table.lead("fixed", {})
+    assert table.holder(logical) == "__syslo__global__"
+    assert table.holder(other) == "b"

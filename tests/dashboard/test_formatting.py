@@ -15,8 +15,10 @@ from pocketmq.dashboard.formatting import (
     as_json,
     as_msgpack,
     as_text,
+    leaders_text,
     moment,
 )
+from pocketmq.model import MessageQueue
 
 
 @given(st.binary(max_size=2000))
@@ -70,3 +72,12 @@ def test_times_name_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_static_topic_says_which_broker_leads_which_queue() -> None:
+    names = ["broker-b", "broker-a", "broker-b"]
+    queues = {MessageQueue("fixed", "__syslo__global__", i): name for i, name in enumerate(names)}
+    assert leaders_text(queues) == (
+        "Static topic; logical queues: broker-a leads 1; broker-b leads 0, 2."
+    )
+    assert leaders_text({}) == ""

@@ -135,6 +135,15 @@ class TestRegistering:
         assert route is not None
         assert route.topic_queue_mapping_by_broker == {"b": mapping["t"]}
 
+    def test_a_deleted_topic_takes_its_mapping_along(self) -> None:
+        table = table_with(broker())
+        table.routes.put_mappings("b", {"t": TopicMapping(topic="t", bname="b", total_queues=4)})
+        table.remove_topic("t")
+        table.register(broker(), topics("t"), "x", 1.0)
+        route = table.routes.get("t")
+        assert route is not None
+        assert route.topic_queue_mapping_by_broker is None
+
     def test_topics_of_an_old_slave_do_not_count(self) -> None:
         table = table_with(broker("b", 1, acting=None))
         assert table.routes.get("t") is None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pocketmq.admin.name_servers import NameServers
     from pocketmq.admin.offsets import Offsets
     from pocketmq.admin.overview import Overview
+    from pocketmq.admin.static_topics import StaticTopics
     from pocketmq.admin.topics import Topics
     from pocketmq.admin.tracks import Tracks
 
@@ -90,6 +91,13 @@ class Admin:
         from pocketmq.admin.topics import Topics
 
         return Topics(self._wire, self.brokers, self.name_servers)
+
+    @cached_property
+    def static_topics(self) -> "StaticTopics":
+        """Static topics: logical queues, created and moved between brokers."""
+        from pocketmq.admin.static_topics import StaticTopics
+
+        return StaticTopics(self._wire, self.brokers)
 
     @cached_property
     def groups(self) -> "Groups":

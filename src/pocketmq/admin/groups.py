@@ -1,13 +1,15 @@
 """Consumer and producer groups: settings, members, progress."""
 
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
+from pocketmq.admin.logical_queues import logical_progress, mapped_configs
 from pocketmq.admin.relayed import RelayedCall, RelayedCalls
-from pocketmq.admin.topics import Topics
+from pocketmq.admin.topics import Topics, places_of
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
 from pocketmq.model import GroupConfig, MessageQueue, MessageRequestMode, sort_queues
@@ -20,10 +22,13 @@ _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for requests relayed to a client."""
 
 
+Progress: TypeAlias = dict[MessageQueue, QueueProgress]
+
+
 class GroupProgress(msgspec.Struct, frozen=True):
     """The progress of a group in each queue; queues of brokers in `missing` are not listed."""
 
-    queues: dict[MessageQueue, QueueProgress]
+    queues: Progress
     consume_tps: float
     missing: tuple[Missing, ...] = ()
 
@@ -246,9 +251,23 @@ class Groups:
             for stats in gathered.values()
             for queue, progress in stats.offset_table.items()
         }
+        for name in {queue.topic for queue in found}:
+            found = await self._logical(name, found)
         tps = sum(stats.consume_tps for stats in gathered.values())
         queues = {queue: found[queue] for queue in sort_queues(set(found))}
         return GroupProgress(queues, tps, gathered.missing)
+
+    async def _logical(self, topic: str, found: Progress) -> Progress:
+        """Replace a static topic's physical queues by its logical ones."""
+        try:
+            known = await self._wire.session.routes.get(topic, self._wire.options.timeout)
+        except MQError:
+            return found
+        if not known.route.topic_queue_mapping_by_broker:
+            return found
+        configs = await mapped_configs(self._wire, topic, places_of(known.route))
+        others = {queue: each for queue, each in found.items() if queue.topic != topic}
+        return others | logical_progress(topic, configs, found)
 
     async def stats_at(
         self, group: str, topic: str | None, places: list[ServerPlace]

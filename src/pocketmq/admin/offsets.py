@@ -12,6 +12,7 @@ from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model import MessageQueue, TopicRoute, sort_queues
+from pocketmq.model.static_topics import is_logical
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests import offsets as rows
 
@@ -186,9 +187,9 @@ class Offsets:
     async def address_of(self, queue: MessageQueue) -> str:
         """Return the address of a queue's broker. Raises `RouteNotFound`, `BrokerNotFound`."""
         known = await self._wire.session.routes.get(queue.topic, self._wire.options.timeout)
-        address = _address(known.route, queue.broker_name)
+        address = None if is_logical(queue) else _address(known.route, queue)
         if address is None:  # the topic may be on a broker that the cached route does not have yet
-            address = _address(await self._topics.route(queue.topic), queue.broker_name)
+            address = _address(await self._topics.route(queue.topic), queue)
         if address is None:
             raise BrokerNotFound(queue.broker_name)
         return address
@@ -197,7 +198,8 @@ class Offsets:
         return await self._wire.run(question, self.address_of)
 
 
-def _address(route: TopicRoute, broker: str) -> str | None:
+def _address(route: TopicRoute, queue: MessageQueue) -> str | None:
+    broker = route.leaders(queue.topic).get(queue, queue.broker_name)
     for data in route.broker_datas:
         if data.broker_name == broker and data.broker_addrs:
             return data.broker_addrs[min(data.broker_addrs)]

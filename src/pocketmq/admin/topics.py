@@ -4,6 +4,7 @@ import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
+from pocketmq.admin.logical_queues import logical_offsets, mapped_configs
 from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
 from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions.routes import route_of
@@ -151,16 +152,19 @@ class Topics:
         return await self._wire.each((t for t in targets if t.broker in queues), change)
 
     async def status(self, topic: str) -> TopicStatus:
-        """Return the offsets of each queue.
+        """Return the offsets of each queue; of a static topic those of logical queues, too.
 
         Raises `RouteNotFound`, or the error if no broker answers.
         """
         header = rows.GET_TOPIC_STATS_INFO.header(topic=topic)
-        places = await self.places(topic)
+        route = await self.route(topic)
+        places = places_of(route)
         gathered = (await self._wire.read_each(places, rows.GET_TOPIC_STATS_INFO, header)).some()
         found = {
             queue: held for stats in gathered.values() for queue, held in stats.offset_table.items()
         }
+        if route.topic_queue_mapping_by_broker:
+            found |= logical_offsets(topic, await mapped_configs(self._wire, topic, places), found)
         tps = sum(stats.topic_put_tps for stats in gathered.values())
         ordered = {queue: found[queue] for queue in sort_queues(set(found))}
         return TopicStatus(ordered, tps, gathered.missing)

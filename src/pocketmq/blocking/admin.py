@@ -19,6 +19,7 @@ from pocketmq.admin.messages import Messages as AsyncMessages
 from pocketmq.admin.name_servers import NameServers as AsyncNameServers
 from pocketmq.admin.offsets import Offsets as AsyncOffsets
 from pocketmq.admin.overview import Overview as AsyncOverview
+from pocketmq.admin.static_topics import StaticTopics as AsyncStaticTopics
 from pocketmq.admin.topics import Topics as AsyncTopics
 from pocketmq.admin.tracks import Tracks as AsyncTracks
 from pocketmq.admin.wire import AdminOptions, AdminSettings
@@ -87,6 +88,15 @@ class BlockingNameServers(BlockingPart[AsyncNameServers]):
     def addresses(self) -> tuple[str, ...]:
         """The addresses that the admin was given."""
         return self._part.addresses
+
+
+class BlockingStaticTopics(BlockingPart[AsyncStaticTopics]):
+    """Static topics: see `pocketmq.admin.static_topics`."""
+
+    configs = blocking(AsyncStaticTopics.configs)
+    create = blocking(AsyncStaticTopics.create)
+    move = blocking(AsyncStaticTopics.move)
+    apply = blocking(AsyncStaticTopics.apply)
 
 
 class BlockingTopics(BlockingPart[AsyncTopics]):
@@ -230,6 +240,7 @@ class Admin(Facade[AsyncAdmin]):
         self.brokers = BlockingBrokers(admin.brokers, self._call)
         self.name_servers = BlockingNameServers(admin.name_servers, self._call)
         self.topics = BlockingTopics(admin.topics, self._call)
+        self.static_topics = BlockingStaticTopics(admin.static_topics, self._call)
         self.groups = BlockingGroups(admin.groups, self._call)
         self.offsets = BlockingOffsets(admin.offsets, self._call)
         self.messages = BlockingMessages(admin.messages, self._call)

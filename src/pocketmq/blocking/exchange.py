@@ -14,7 +14,7 @@ from pocketmq.client.producer.plain_frames import Stored, plain_frame
 from pocketmq.client.producer.plain_sends import Aim
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.errors import BrokerNotFound, InvalidInput, MQError
+from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, NotLeader
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.protocol import RequestCode
 
@@ -44,9 +44,9 @@ class ThreadExchange:
 
     def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
         """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
+        deadline = time.monotonic() + timeout
         try:
-            address = self._address(queue.broker_name)
-            deadline = time.monotonic() + timeout
+            address = self._address(queue)
             connection = self.connections.take(address, deadline)
             if connection is None:
                 return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
@@ -59,6 +59,9 @@ class ThreadExchange:
                 raise
             self.connections.give(connection)
             return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except NotLeader as error:
+            left = deadline - time.monotonic()
+            return self._thread.call(self._on_loop.follow(outgoing, queue, left, error))
         except MQError as error:
             return error
 
@@ -71,7 +74,7 @@ class ThreadExchange:
         """
         publication, turn, queue, template, tail = aim
         try:
-            connection = self.connections.take_idle(self._address(queue.broker_name), started)
+            connection = self.connections.take_idle(self._address(queue), started)
         except BrokerNotFound:
             return None
         if connection is None:
@@ -119,7 +122,7 @@ class ThreadExchange:
         """
         publication, turn, queue, template = aim
         try:
-            connection = self.connections.take_idle(self._address(queue.broker_name), started)
+            connection = self.connections.take_idle(self._address(queue), started)
         except BrokerNotFound:
             return None
         if connection is None:
@@ -179,7 +182,7 @@ class ThreadExchange:
     def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
         """Send one way; return the error if it cannot leave."""
         try:
-            address = self._address(queue.broker_name)
+            address = self._address(queue)
 
             def frame(opaque: int) -> bytes:
                 return self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)

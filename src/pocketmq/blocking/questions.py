@@ -75,6 +75,9 @@ class Questions:
         except errors.RouteNotFound:
             raise errors.RouteNotFound(topic) from None
         self._addresses.take(route.broker_datas)
+        name = self.wrap(topic)
+        if leaders := route.leaders(name):
+            self._addresses.lead(name, leaders)
         return route
 
     def consult(self, question: Question[T], *, patience: float | None = None) -> T:
@@ -192,11 +195,12 @@ class Questions:
         wanted = MASTER_ID
         if code == RequestCode.PULL_MESSAGE:
             wanted = self._suggested.get(queue, MASTER_ID)
+        addresses = self._addresses
         try:
-            return self._addresses.for_reading(queue.broker_name, wanted).address
+            return addresses.for_reading(addresses.holder(queue), wanted).address
         except errors.MQError:
             self._refresh(queue.topic)
-            return self._addresses.for_reading(queue.broker_name, wanted).address
+            return addresses.for_reading(addresses.holder(queue), wanted).address
 
     def _refresh(self, topic: str) -> None:
         # Without a route the broker may still answer; if not, its error is raised.

@@ -138,6 +138,13 @@ class RecordSender(Producer):
         outgoing = sending.preparing.prepare(message, extra)
         return parts.submitting.submit(outgoing, choice, timeout)
 
+    def half(self, receipt: SendReceipt) -> HalfMessage:
+        """Return the position of a half message; raises `InvalidInput` as `HalfMessage.of` does."""
+        session, queue = self._client.session, receipt.queue
+        topic = wrap_namespace(session.options.namespace, queue.topic)
+        broker = session.addresses.holder(MessageQueue(topic, queue.broker_name, queue.queue_id))
+        return msgspec.structs.replace(HalfMessage.of(receipt), broker=broker)
+
     def ends_once(self, half: HalfMessage, timeout: float = 5.0) -> bool:
         """Return whether ending a half message is idempotent, at any time and for any process.
 

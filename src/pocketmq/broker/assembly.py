@@ -28,6 +28,8 @@ from pocketmq.broker.sending.reply_delivery import ReplyDelivery
 from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.static_topics.neighbours import Neighbours
+from pocketmq.broker.static_topics.upkeep import StaticTopicUpkeep
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics.table import TopicConfigTable, system_groups, system_topics
@@ -66,6 +68,7 @@ class BrokerParts:
         self.questions = RouteQuestions(name_servers, calls)
         routes = RouteCache(self.questions.fetch)
         self.state = state = make_state(config, store, clock, address, store_host, routes)
+        state.neighbours = Neighbours(calls, self.questions.fetch)
         load_tables(state)
         self.registrar = Registrar(state, name_servers, calls)
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
@@ -75,6 +78,8 @@ class BrokerParts:
             Timers(state, loop),
             TransactionChecks(state, loop),
             state.replies,
+            state.neighbours,
+            StaticTopicUpkeep(state),
             Housekeeping(state, loop),
         ]
         if config.knows_people:

@@ -24,6 +24,7 @@ from pocketmq.broker.sending import reply_requests
 from pocketmq.broker.sending import requests as sending
 from pocketmq.broker.serving import unserved
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState, Handler, HeaderHandler
+from pocketmq.broker.static_topics import requests as static_topics
 from pocketmq.broker.statistics import requests as statistics
 from pocketmq.broker.timers import requests as timers
 from pocketmq.broker.topics import requests as topics
@@ -38,7 +39,7 @@ FEATURES = (
     pulling, queries, pop, offsets, progress, moving,
     members, client_calls, balancing,
     topics, groups, settings, statistics, cleaning,
-    access, unserved,
+    static_topics, access, unserved,
 )  # fmt: skip
 
 

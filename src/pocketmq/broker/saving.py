@@ -43,7 +43,8 @@ class SavedTable(Protocol):
 
 
 def _tables(state: BrokerState) -> tuple[SavedTable, ...]:
-    return state.topics, state.groups, state.groups.forbidden, state.modes, state.users, state.acls
+    settings = state.topics, state.groups, state.groups.forbidden, state.modes
+    return *settings, state.users, state.acls, state.mappings
 
 
 def load_tables(state: BrokerState) -> None:

@@ -28,6 +28,8 @@ from pocketmq.broker.name_servers.routes import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.sending.reply_delivery import ReplyDelivery
+from pocketmq.broker.static_topics.neighbours import Neighbours
+from pocketmq.broker.static_topics.table import MappingTable
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.topics.table import TopicConfigTable
@@ -115,6 +117,10 @@ class BrokerState:
     modes: RequestModeTable = field(default_factory=RequestModeTable)
     users: UserTable = field(default_factory=UserTable)
     acls: AclTable = field(default_factory=AclTable)
+    mappings: MappingTable = field(default_factory=MappingTable)
+    """Static topics."""
+    neighbours: Neighbours = field(default_factory=Neighbours)
+    """Other brokers that hold queues of this broker's static topics."""
     routes: RouteCache = field(default_factory=RouteCache)
     announcements: TopicAnnouncements = field(default_factory=TopicAnnouncements)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)

@@ -5,11 +5,11 @@ loop; other threads may read.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pocketmq.errors import BrokerNotFound, InvalidInput
-from pocketmq.model import BrokerData, TopicRoute
+from pocketmq.model import BrokerData, MessageQueue, TopicRoute
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import parse_address
 
@@ -38,6 +38,8 @@ class BrokerAddresses:
         self._by_name: dict[str, dict[int, str]] = {}
         self.masters: dict[str, str] = {}
         """Addresses by the broker's name; replaced as a whole when one of them changes."""
+        self._leaders: dict[MessageQueue, str] = {}
+        """The brokers of logical queues; replaced as a whole."""
         self._versions: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
 
@@ -63,6 +65,19 @@ class BrokerAddresses:
                 )  # fmt: skip
             self._by_name[data.broker_name] = table
         self._index()
+
+    def lead(self, topic: str, leaders: Mapping[MessageQueue, str]) -> None:
+        """Take over which brokers lead the logical queues of a static topic."""
+        others = {each: name for each, name in self._leaders.items() if each.topic != topic}
+        self._leaders = others | dict(leaders)
+
+    def holder(self, queue: MessageQueue) -> str:
+        """Return the name of the broker that serves a queue. Any thread may call it.
+
+        It is the queue's own, but for the logical queues of a static topic.
+        """
+        found = self._leaders
+        return found.get(queue, queue.broker_name) if found else queue.broker_name
 
     def keep_only(self, routes: Iterable[TopicRoute]) -> list[str]:
         """Drop and return addresses that no route has any more (Java: cleanOfflineBroker)."""
@@ -98,6 +113,17 @@ class BrokerAddresses:
         address = self.masters.get(broker)
         if address is None:
             raise BrokerNotFound(broker)
+        return address
+
+    def writer(self, queue: MessageQueue) -> str:
+        """Return the address of the master that takes a queue's messages.
+
+        Raises `BrokerNotFound`.
+        """
+        name = self.holder(queue) if self._leaders else queue.broker_name
+        address = self.masters.get(name)
+        if address is None:
+            raise BrokerNotFound(name)
         return address
 
     def any_of(self, broker: str) -> BrokerProcess:

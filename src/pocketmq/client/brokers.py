@@ -12,6 +12,7 @@ from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
+from pocketmq.model import MessageQueue
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Address, parse_address
 from pocketmq.protocol import Command
@@ -41,10 +42,10 @@ class BrokerCalls:
     ) -> None:
         self.calls = calls
         self.addresses = addresses
-        self.send_address: Callable[[str], str] = (
-            self._second_port if vip_channel else addresses.master
+        self.send_address: Callable[[MessageQueue], str] = (
+            self._second_port if vip_channel else addresses.writer
         )
-        """Returns a broker's address for sends; raises `BrokerNotFound`. Any thread may call it."""
+        """Returns the address to send to for a queue; raises `BrokerNotFound`. Thread-safe."""
         self._timeout = timeout
         self._vip = vip_channel
 
@@ -103,8 +104,8 @@ class BrokerCalls:
             return self.addresses.master(broker)
         return self.addresses.any_of(broker).address
 
-    def _second_port(self, broker: str) -> str:
-        return vip_address(self.addresses.master(broker))
+    def _second_port(self, queue: MessageQueue) -> str:
+        return vip_address(self.addresses.writer(queue))
 
     def _port(self, address: str, code: int) -> str:
         return vip_address(address) if self._vip and code not in main_port() else address

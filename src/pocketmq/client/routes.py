@@ -179,6 +179,7 @@ class RouteBook:
             if old.assumed and not assumed:
                 self._routes[topic] = old = msgspec.structs.replace(old, assumed=False)
             return old
+        leaders = route.leaders(topic)
         known = KnownRoute(
             topic,
             route,
@@ -188,6 +189,8 @@ class RouteBook:
         )
         self._routes[topic] = known
         self.addresses.take(route.broker_datas)
+        if leaders or (old is not None and old.route.topic_queue_mapping_by_broker):
+            self.addresses.lead(topic, leaders)
         for listener in self._listeners:
             try:
                 listener(known)

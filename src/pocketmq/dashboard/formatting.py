@@ -2,9 +2,12 @@
 
 import json
 import time
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
+
+from pocketmq.model import MessageQueue
 
 UNKNOWN = "?"
 """Shown for a value that is not known, which is never shown as 0."""
@@ -112,3 +115,14 @@ def _cut(text: str, limit: int, size: int) -> str:
     if len(text) <= limit and size <= limit + 4:
         return text
     return f"{text[:limit]}\n… truncated: the body has {size:,} bytes"
+
+
+def leaders_text(leaders: Mapping[MessageQueue, str]) -> str:
+    """Return which broker leads which logical queues of a static topic; empty for other topics."""
+    by_broker: dict[str, list[str]] = {}
+    for queue, broker in leaders.items():
+        by_broker.setdefault(broker, []).append(str(queue.queue_id))
+    if not by_broker:
+        return ""
+    parts = [f"{broker} leads {', '.join(ids)}" for broker, ids in sorted(by_broker.items())]
+    return f"Static topic; logical queues: {'; '.join(parts)}."

@@ -175,6 +175,14 @@ class SubscriptionGroupNotFound(ServerError):
     advice = "create the group, or check its name"
 
 
+class NotLeader(ServerError):
+    """The broker does not lead this logical queue of a static topic: the queue has moved."""
+
+    answers = ResponseCode.NOT_LEADER_FOR_QUEUE
+    retryable = True
+    refresh_route = True
+
+
 class ConsumerOffline(ServerError):
     """No member of the group is connected."""
 

@@ -57,6 +57,14 @@ class AttributeUnsupported(AttributeRefused):
     """A valid attribute that asks for what this broker lacks."""
 
 
+class MappingRefused(InvalidInput):
+    """A mapping of a static topic that does not follow from the one before."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"invalid mapping of a static topic: {reason}")
+
+
 class FilterSyntaxError(InvalidInput):
     """A tag or SQL92 expression that does not parse; `column` counts from 1."""
 

@@ -12,6 +12,7 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model.java_strings import java_order, java_split
 from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.static_topics import leaders
 from pocketmq.model.topics import TopicMapping
 from pocketmq.model.value import WireValue
 
@@ -60,8 +61,9 @@ class TopicRoute(WireValue, frozen=True, kw_only=True):
     def publish_queues(self, topic: str) -> list[MessageQueue]:
         """List the queues producers choose from, in Java's order.
 
-        An order configuration wins and gives its own order. Otherwise brokers go by name, and only
-        writable queues of brokers with a registered master count. Order and repetitions are Java's,
+        An order configuration wins and gives its own order; a static topic has its logical queues.
+        Otherwise brokers go by name, and only writable queues of brokers with a registered master
+        count. Order and repetitions are Java's,
         because a hash of the ordering key is an index into this list.
 
         Raises `BodyMalformed` when the route declares too many queues, or when its order
@@ -69,19 +71,30 @@ class TopicRoute(WireValue, frozen=True, kw_only=True):
         """
         if self.order_topic_conf:
             return _expand(topic, _read_order(self.order_topic_conf))
+        if self.order_topic_conf is None and self.topic_queue_mapping_by_broker:
+            return sorted(self.leaders(topic), key=lambda queue: queue.queue_id)
         return _expand(topic, self._writable())
 
     def subscribe_queues(self, topic: str) -> set[MessageQueue]:
-        """List the queues consumers share: all readable ones, masters or not.
+        """List the queues consumers share: all readable or all logical ones, masters or not.
 
         Raises `BodyMalformed` when the route declares too many queues.
         """
+        if self.topic_queue_mapping_by_broker:
+            return set(self.leaders(topic))
         readable = [
             (data.broker_name, data.read_queue_nums)
             for data in self.queue_datas
             if data.perm & Permission.READ
         ]
         return set(_expand(topic, readable))
+
+    def leaders(self, topic: str) -> dict[MessageQueue, str]:
+        """Return the brokers that lead the logical queues of a static topic; empty for others.
+
+        Raises `BodyMalformed` when the route declares too many queues.
+        """
+        return leaders(topic, self.topic_queue_mapping_by_broker or {})
 
     def for_new_topic(self, queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS) -> "TopicRoute":
         """Return the route for a topic that brokers will create when its first message comes.

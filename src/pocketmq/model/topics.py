@@ -1,7 +1,7 @@
 """A topic's set-up on one broker, and the mapping of static topics (5.x).
 
-The logical queues of a static topic may move between brokers. PocketMQ passes mappings on; it
-creates no static topics of its own.
+The logical queues of a static topic may move between brokers. Rules about mappings are in
+`balance.static_topics`.
 """
 
 from pocketmq.model.kinds import Permission, TopicFilterType
@@ -56,3 +56,14 @@ class MappedTopicConfig(TopicConfig, frozen=True, kw_only=True):
     """A topic's set-up with its mapping, if it is static (Java: TopicConfigAndQueueMapping)."""
 
     mapping_detail: TopicMappingDetail | None = None
+
+
+class TopicMappingPlan(WireValue, frozen=True, kw_only=True):
+    """How a static topic shall be mapped (Java: TopicRemappingDetailWrapper)."""
+
+    topic: str
+    type: str
+    epoch: int
+    broker_config_map: dict[str, MappedTopicConfig] = {}
+    broker_to_map_in: list[str] = []
+    broker_to_map_out: list[str] = []

@@ -340,6 +340,8 @@ class RouteRegistry:
     def remove_topic(self, topic: str, brokers: list[str] | None = None) -> None:
         """Remove a topic from the routes, everywhere or on these brokers."""
         names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
+        if brokers is None:
+            self.routes.forget_mappings(topic)
         for name in self.routes.remove(topic, names):
             self._live.forget_digests(name)
 

@@ -148,10 +148,18 @@ class Routes:
         return len(topics)
 
     def put_mappings(self, broker: str, mappings: dict[str, TopicMapping]) -> None:
-        """Set a broker's mappings of static topics. As in Java they outlive topic and broker."""
+        """Set a broker's mappings of static topics. They outlive the broker, as in Java."""
         for topic, mapping in mappings.items():
             self._mappings.setdefault(topic, {})[mapping.bname or broker] = mapping
         self._touch(mappings)
+
+    def forget_mappings(self, topic: str) -> None:
+        """Forget the mappings of a topic that is deleted: a new one of that name may not be static.
+
+        Java keeps them.
+        """
+        if self._mappings.pop(topic, None) is not None:
+            self._touch([topic])
 
     def unmapped(self, topics: Iterable[str]) -> int:
         """Count the topics that have no mapping, plus all that have one."""

@@ -260,7 +260,7 @@ class TaskHalves:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                stored = HalfMessage.of(half.receipt.result())
+                stored = self._sender.half(half.receipt.result())
             except MQError as error:
                 if not error.retryable or time.monotonic() + PAUSE > deadline:
                     raise RowsNotSent(

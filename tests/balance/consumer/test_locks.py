@@ -20,6 +20,8 @@ OWNED = (
 def test_locks_are_renewed_with_one_request_for_each_broker() -> None:
     assert locks.lock_plan(OWNED) == (LockBatch("a", (A0, A1)), LockBatch("b", (B0,)))
     assert locks.lock_plan(()) == ()
+    # Logical queues of a static topic are locked at the broker that leads them.
+    assert locks.lock_plan(OWNED, lambda _: "leader") == (LockBatch("leader", (A0, B0, A1)),)
 
 
 def test_what_a_broker_does_not_grant_is_not_locked() -> None:

@@ -75,6 +75,10 @@ async def test_a_broker_that_used_everything_leaves_a_sound_store(tmp_path: Path
         assert (await peer.ask(25, {}, b"fileReservedTime=48")).code == 0
         mode = '{"topic": "T", "consumerGroup": "G2", "mode": "POP", "popShareQueueNum": 1}'
         assert (await peer.ask(401, {}, mode.encode())).code == 0
+        mapping = f'{{"topic": "S", "bname": "{broker.config.broker_name}", "totalQueues": 1}}'
+        static = {"topic": "S", "readQueueNums": "0", "writeQueueNums": "0", "perm": "6"}
+        static |= {"topicFilterType": "SINGLE_TAG"}
+        assert (await peer.ask(513, static, mapping.encode())).code == 0
         broker.state.groups.forbidden.set("G2", "T", 1)
         broker.state.delay_progress.reached(1, 1)
     report = check_broker_store(tmp_path)

@@ -319,7 +319,8 @@ async def test_the_second_port_is_used_if_asked_for() -> None:
         await on.producer.sending.publishing.find("orders", 1.0)
         address = on.producer.session.addresses.master("broker-a")
         host, _, port = address.rpartition(":")
-        assert on.producer.session.brokers.send_address("broker-a") == f"{host}:{int(port) - 2}"
+        queue = MessageQueue("orders", "broker-a", 0)
+        assert on.producer.session.brokers.send_address(queue) == f"{host}:{int(port) - 2}"
 
 
 async def test_namespaces_are_for_the_wire_alone() -> None:

@@ -4,13 +4,11 @@ from typing import Any
 
 from msgspec import field
 
-from pocketmq.model.topics import TopicMappingDetail
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.fastjson import dumps, loads
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import NOBODY, RAW, Form, NoHeader, json_of, request
-from pocketmq.protocol.requests.topics import CreateTopicRequest
+from pocketmq.protocol.request import NOBODY, RAW, Form, NoHeader, request
 
 TEXT: Form[str] = Form("text", str.encode, bytes.decode)
 ANY_JSON: Form[Any] = Form("json", dumps, loads)
@@ -50,12 +48,6 @@ class SwitchTimerEngineRequest(Header, frozen=True, kw_only=True):
 
 EXPORT_ROCKSDB_CONFIG_TO_JSON = request(
     Code.EXPORT_ROCKSDB_CONFIG_TO_JSON, ExportRocksdbConfigRequest, NoHeader
-)
-UPDATE_AND_CREATE_STATIC_TOPIC = request(
-    Code.UPDATE_AND_CREATE_STATIC_TOPIC,
-    CreateTopicRequest,
-    NoHeader,
-    body=json_of(TopicMappingDetail),
 )
 ADD_BROKER = request(Code.ADD_BROKER, AddBrokerRequest, NoHeader)
 REMOVE_BROKER = request(Code.REMOVE_BROKER, RemoveBrokerRequest, NoHeader)

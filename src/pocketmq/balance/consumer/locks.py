@@ -10,7 +10,8 @@ while a handler still works on the queue: then the queue stays in the table, dro
 round tries again.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,15 +31,22 @@ from pocketmq.balance.consumer.instructions import (
 from pocketmq.balance.profile import Profile
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode
 
+Holder: TypeAlias = Callable[[MessageQueue], str]
+"""Returns the name of the broker that serves a queue: not its own for logical queues."""
 
-def lock_plan(owned: Iterable[OwnedQueue]) -> tuple[LockBatch, ...]:
+
+def _own(queue: MessageQueue) -> str:
+    return queue.broker_name
+
+
+def lock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[LockBatch, ...]:
     """Group the owned queues that are not dropped by their broker."""
-    return tuple(LockBatch(name, queues) for name, queues in _by_broker(owned).items())
+    return tuple(LockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
 
 
-def unlock_plan(owned: Iterable[OwnedQueue]) -> tuple[UnlockBatch, ...]:
+def unlock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[UnlockBatch, ...]:
     """Group the queues to unlock when the consumer stops."""
-    return tuple(UnlockBatch(name, queues) for name, queues in _by_broker(owned).items())
+    return tuple(UnlockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
 
 
 def after_lock_batch(
@@ -61,11 +69,11 @@ def after_unlock_batch(batch: UnlockBatch, *, answered: bool) -> tuple[Instructi
     return tuple(MarkUnlocked(queue) for queue in batch.queues) if answered else ()
 
 
-def _by_broker(owned: Iterable[OwnedQueue]) -> dict[str, tuple[MessageQueue, ...]]:
+def _by_broker(owned: Iterable[OwnedQueue], holder: Holder) -> dict[str, tuple[MessageQueue, ...]]:
     brokers: dict[str, list[MessageQueue]] = {}
     for item in owned:
         if not item.dropped and item.mode is MessageRequestMode.PULL:
-            brokers.setdefault(item.queue.broker_name, []).append(item.queue)
+            brokers.setdefault(holder(item.queue), []).append(item.queue)
     return {name: tuple(queues) for name, queues in brokers.items()}
 
 

@@ -96,6 +96,7 @@ class Registrar:
                         if name in table.entries
                     },
                     data_version=table.version,
+                    topic_queue_mapping_info_map=state.mappings.registered(topics) or None,
                 )
             ),
             compressed=config.compressed_register,
@@ -131,6 +132,10 @@ class Registrar:
     def singly(self) -> bool:
         """Whether changed topics go one by one."""
         return self._state.config.enable_single_topic_register
+
+    def maps(self, topics: list[str]) -> bool:
+        """Return whether static topics are among these, whose mapping a single topic lacks."""
+        return any(topic in self._state.mappings for topic in topics)
 
     async def send_singly(self, address: str, topics: list[str]) -> None:
         """Register topics one by one; raises `MQError`."""
@@ -250,7 +255,7 @@ class _Link:
     async def _send(self, topics: list[str] | None) -> Command | None:
         """Register some topics or all; return the answer to a registration."""
         registrar = self._registrar
-        if topics is not None and registrar.singly:
+        if topics is not None and registrar.singly and not registrar.maps(topics):
             if self._singly:
                 try:
                     await registrar.send_singly(self.address, topics)

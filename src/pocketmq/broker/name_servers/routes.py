@@ -110,7 +110,7 @@ class RouteQuestions:
         return None
 
 
-def _no_route(_: str, found: Found) -> None:
+def no_route(_: str, found: Found) -> None:
     """Answer for a broker without name servers."""
     found(None)
 
@@ -118,7 +118,7 @@ def _no_route(_: str, found: Found) -> None:
 class RouteCache:
     """Readable queues by topic, as name servers returned them."""
 
-    def __init__(self, fetch: Fetch = _no_route) -> None:
+    def __init__(self, fetch: Fetch = no_route) -> None:
         self.fetch = fetch
         self._known: dict[str, tuple[Queues, float]] = {}
         self._waiting: dict[str, list[Waiter]] = {}

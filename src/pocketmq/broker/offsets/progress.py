@@ -51,10 +51,13 @@ def queue_progress(
 ) -> dict[MessageQueue, stats.QueueProgress]:
     """Return how far a group is in each queue of a topic; where it never was counts as 0."""
     broker, store, offsets = state.config.broker_name, state.store, state.offsets
+    # Tools take the newest range of a logical queue that has an offset at all (Java: double read).
+    none = -1 if topic in state.mappings else 0
     table = {}
     for number in range(queues):
         queue = store.queue(topic, number)
-        committed = max(offsets.query(group, topic, number) or 0, 0)
+        known = offsets.query(group, topic, number)
+        committed = none if known is None else max(known, none)
         consumed_ms = 0 if queue is None else store.store_time(queue, committed - 1)
         table[MessageQueue(topic, broker, number)] = stats.QueueProgress(
             broker_offset=0 if queue is None else queue.next_offset,

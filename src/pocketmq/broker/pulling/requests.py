@@ -6,9 +6,11 @@ again, as in Java: the topic or the group may be gone by then.
 
 from typing import NamedTuple
 
+from pocketmq.balance.static_topics.answers import Pulled
 from pocketmq.broker.core.answers import pull_answer
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.groups.finding import group_named
+from pocketmq.broker.pulling.logical_pulls import LogicalPull
 from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
 from pocketmq.broker.state import Answer, BrokerState, Handler
@@ -16,7 +18,7 @@ from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import GroupConfig, Permission, PullFlag, TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.requests.reading import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 from pocketmq.store import QueueIndex, QueueRead, ReadStatus
 
 _LONGEST_WAIT = 3600.0
@@ -49,16 +51,21 @@ class _Checked(NamedTuple):
     queue: QueueIndex
 
 
-def pull(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Answer a pull, or suspend it."""
+def pull(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    logical: LogicalPull | None = None,
+) -> Answer:
+    """Answer a pull, or suspend it; of a logical queue it names the physical one."""
     header = request.header(PullRequest)
     checked = _check(state, connection, request, header)
     read = _read(state, connection, header, checked)
     _commit(state, header, read)
     code = _code(read, header)
     may_wait = code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & _SUSPEND
-    if not may_wait or not _hold(state, connection, request, header, checked):
-        _answer(state, connection, request, checked, code, read)
+    if not may_wait or not _hold(state, connection, request, header, checked, logical):
+        _answer(state, connection, request, checked, code, read, logical)
     return None
 
 
@@ -74,7 +81,7 @@ def resume(state: BrokerState, held: SuspendedPull) -> None:
     state.offsets.record_pull(
         header.consumer_group, header.topic, header.queue_id, read.next_offset
     )
-    _answer(state, connection, request, checked, _code(read, header), read)
+    _answer(state, connection, request, checked, _code(read, header), read, held.logical)
 
 
 def has_match(state: BrokerState, held: SuspendedPull) -> bool:
@@ -170,12 +177,13 @@ def _commit(state: BrokerState, header: PullRequest, read: QueueRead) -> None:
         state.offsets.commit(group, topic, queue_id, header.commit_offset)
 
 
-def _hold(
+def _hold(  # noqa: PLR0917 - what a suspended pull consists of
     state: BrokerState,
     connection: Connection,
     request: Command,
     header: PullRequest,
     checked: _Checked,
+    logical: LogicalPull | None,
 ) -> bool:
     wait_ms = header.suspend_timeout_millis
     if not state.config.long_polling_enable:
@@ -186,6 +194,7 @@ def _hold(
     held = SuspendedPull(
         connection, request, header, checked.queue, selection.codes, sql=not selection.by_tag
     )
+    held.logical = logical
     return state.waiting.hold(held, min(wait_ms / 1000, _LONGEST_WAIT), state.steady())
 
 
@@ -196,7 +205,11 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
     checked: _Checked,
     code: int,
     read: QueueRead,
+    logical: LogicalPull | None,
 ) -> None:
+    if logical is not None:
+        _answer_logical(state, connection, request, checked, code, read, logical)
+        return
     head = pull_answer(
         request,
         code,
@@ -208,6 +221,39 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
         group_flag=checked.group.group_sys_flag,
         body_size=read.size,
     )
+    _count(state, checked, read)
+    connection.write(head, *read.pieces)
+    if state.measures is not None:
+        state.measures.answered(request.code, code, state.steady())
+
+
+def _answer_logical(  # noqa: PLR0917 - as above
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    checked: _Checked,
+    code: int,
+    read: QueueRead,
+    logical: LogicalPull,
+) -> None:
+    pulled = Pulled(int(code), read.next_offset, read.min_offset, read.max_offset)
+    flags = PullResponse(
+        suggest_which_broker_id=0,
+        next_begin_offset=0,
+        min_offset=0,
+        max_offset=0,
+        topic_sys_flag=checked.topic.topic_sys_flag,
+        group_sys_flag=checked.group.group_sys_flag,
+    )
+    body = b"".join(read.pieces)
+    answer = logical.answer(request, pulled, read.status.value, body, flags)
+    _count(state, checked, read)
+    connection.write(answer.encode())
+    if state.measures is not None:
+        state.measures.answered(request.code, answer.code, state.steady())
+
+
+def _count(state: BrokerState, checked: _Checked, read: QueueRead) -> None:
     if read.count:
         state.traffic.pulls_found += 1
         state.traffic.messages_out += read.count
@@ -215,9 +261,6 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
         state.stats.were_given(queue.topic, checked.group.group_name, read.count, read.size)
     else:
         state.traffic.pulls_missed += 1
-    connection.write(head, *read.pieces)
-    if state.measures is not None:
-        state.measures.answered(request.code, code, state.steady())
 
 
 def _host(state: BrokerState) -> str:

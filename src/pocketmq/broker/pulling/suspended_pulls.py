@@ -9,6 +9,7 @@ skip what does not match. Belongs to the broker's loop.
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from pocketmq.broker.pulling.logical_pulls import LogicalPull
 from pocketmq.net import Connection
 from pocketmq.protocol import Command
 from pocketmq.protocol.requests.reading import PullRequest
@@ -30,8 +31,8 @@ class SuspendedPull:
     """A pull that waits for messages."""
 
     __slots__ = (
-        "checked", "codes", "connection", "deadline", "header", "lane", "queue", "request", "since",
-        "size", "sql",
+        "checked", "codes", "connection", "deadline", "header", "lane", "logical", "queue",
+        "request", "since", "size", "sql",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,8 @@ class SuspendedPull:
         self.deadline = NEVER
         self.since = 0.0
         self.lane = 0.0
+        self.logical: LogicalPull | None = None
+        """How a pull of a logical queue is answered; None for others."""
 
 
 class SuspendedPulls:

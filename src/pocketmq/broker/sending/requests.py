@@ -4,7 +4,7 @@ A plain message takes the short way: its target is cached, its properties are on
 answer is a template. Whatever asks for more (retries, delays, transactions) becomes a draft.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from pocketmq import errors
@@ -31,8 +31,13 @@ _INNER_BATCH = int(SysFlag.INNER_BATCH)
 _NOT_PLAIN = TRANSACTION_MASK | _INNER_BATCH
 
 
-def send(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Store a message or a batch (codes 10, 310 and 320)."""
+def send(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    rewrite: Callable[[bytes], bytes] | None = None,
+) -> Answer:
+    """Store a message or a batch (codes 10, 310 and 320); `rewrite` changes the receipt."""
     header = request.header(
         SendRequest if request.code == RequestCode.SEND_MESSAGE else SendRequestV2
     )
@@ -45,6 +50,8 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
             target = find_target(state, connection.remote_address, header)
         take = _take_batch if header.batch else _take_one
         frame = take(state, connection, request, header, target)
+        if rewrite is not None:
+            frame = rewrite(frame)
     except errors.ServerError as error:
         state.traffic.refused += 1
         return state.send_answers.refused(request, error.code, error.remark)

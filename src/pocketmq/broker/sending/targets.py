@@ -51,6 +51,8 @@ def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendT
     )
     if target.batches:
         return target  # not kept: the lane takes only what is kept, and knows no inner batches
+    if header.topic in state.mappings.entries:
+        return target  # not kept: who finds it there would take a logical queue for a physical one
     if len(state.targets) >= _KEPT:
         state.targets.clear()
     state.targets[header.topic, queue_id] = target

@@ -23,6 +23,7 @@ from pocketmq.broker.serving.overload import (
     with_back_pressure,
 )
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.static_topics.requests import rerouted
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.limited_logs import RefusalLog
@@ -54,7 +55,10 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._state = state
-        self._handlers = {code: with_back_pressure(code, each) for code, each in handlers.items()}
+        self._plain = {code: with_back_pressure(code, each) for code, each in handlers.items()}
+        self._rerouted = {code: rerouted(code, each) for code, each in self._plain.items()}
+        # Brokers without static topics do not even look for them.
+        self._handlers = self._rerouted if state.mappings.entries else self._plain
         self._loop = loop
         self._refusals = RefusalLog(logger)
         self._pulls = LongPolling(state, loop)
@@ -185,6 +189,7 @@ class Dispatcher:
         state = self._state
         if self._topics is not state.topics.version:
             self._topics = state.topics.version
+            self._handlers = self._rerouted if state.mappings.entries else self._plain
             self._pulls.release_orphans()
             if state.pops is not None:
                 state.pops.topics_changed()

@@ -36,7 +36,6 @@ _REASONS: dict[Code, str] = {
     Code.CONTROLLER_APPLY_BROKER_ID: _CONTROLLER,
     Code.ADD_BROKER: _CONTAINER,
     Code.REMOVE_BROKER: _CONTAINER,
-    Code.UPDATE_AND_CREATE_STATIC_TOPIC: "static topics span brokers; this one keeps to itself",
     Code.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are not in RocksDB; exportMetadata exports them",
     Code.SWITCH_TIMER_ENGINE: "there is one engine for timed messages",
     Code.POP_LITE_MESSAGE: NO_LITE_TOPICS,

@@ -1,5 +1,7 @@
 """Topics as tools manage them: make or change (17, 18), delete (215), show (21, 305, 351)."""
 
+import msgspec
+
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.attributes import parse_changes
@@ -15,6 +17,7 @@ from pocketmq.errors import (
 from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.names import SYSTEM_TOPICS
+from pocketmq.model.topics import MappedTopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.handles import TopicMark
@@ -31,6 +34,19 @@ _OPTIONAL = {"order": "false", "defaultTopic": ""}
 
 def create(state: BrokerState, _: Connection, request: Command) -> Command:
     """Make a topic, or replace how it is set up."""
+    wanted = read_config(request)
+    try:
+        changes = parse_changes(request.ext.get("attributes") or "")
+    except AttributeRefused as refused:
+        fault = topic_fault(wanted.topic_name)  # Java checks the name first
+        if fault is not None:
+            return request.reply(ResponseCode.INVALID_PARAMETER, fault)
+        return request.reply(ResponseCode.SYSTEM_ERROR, refused.reason)
+    return _create(state, request, [msgspec.structs.replace(wanted, attributes=changes)])
+
+
+def read_config(request: Command) -> TopicConfig:
+    """Return what a request wants of a topic, without attributes. Raises `HeaderMalformed`."""
     header = topics.CreateTopicRequest.from_ext(_OPTIONAL | request.ext)
     try:
         filter_type = TopicFilterType[header.topic_filter_type]
@@ -38,14 +54,7 @@ def create(state: BrokerState, _: Connection, request: Command) -> Command:
         raise HeaderMalformed(
             f"topicFilterType = [{header.topic_filter_type[:80]}] value invalid"
         ) from None
-    try:
-        changes = parse_changes(header.attributes or "")
-    except AttributeRefused as refused:
-        fault = topic_fault(header.topic)  # Java checks the name first
-        if fault is not None:
-            return request.reply(ResponseCode.INVALID_PARAMETER, fault)
-        return request.reply(ResponseCode.SYSTEM_ERROR, refused.reason)
-    wanted = TopicConfig(
+    return TopicConfig(
         topic_name=header.topic,
         read_queue_nums=header.read_queue_nums,
         write_queue_nums=header.write_queue_nums,
@@ -53,9 +62,7 @@ def create(state: BrokerState, _: Connection, request: Command) -> Command:
         topic_filter_type=filter_type,
         topic_sys_flag=header.topic_sys_flag or 0,
         order=header.order,
-        attributes=changes,
     )
-    return _create(state, request, [wanted])
 
 
 def create_several(state: BrokerState, _: Connection, request: Command) -> Command:
@@ -68,7 +75,7 @@ def create_several(state: BrokerState, _: Connection, request: Command) -> Comma
 
 def _create(state: BrokerState, request: Command, wanted: list[TopicConfig]) -> Command:
     for config in wanted:
-        fault = _fault(state, config)
+        fault = topic_refusal(state, config)
         if fault is not None:
             return request.reply(ResponseCode.INVALID_PARAMETER, fault)
     try:
@@ -86,7 +93,8 @@ def _create(state: BrokerState, request: Command, wanted: list[TopicConfig]) -> 
     return request.reply(ResponseCode.SUCCESS, _DONE)
 
 
-def _fault(state: BrokerState, config: TopicConfig) -> str | None:
+def topic_refusal(state: BrokerState, config: TopicConfig) -> str | None:
+    """Return why a topic cannot be created or changed like this; None if it can."""
     name = config.topic_name
     fault = topic_fault(name)
     if fault is not None:
@@ -111,6 +119,7 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
     for name in (topic, *_pop_retry_topics(state, topic)):
         state.store.delete_topic(name)  # first: if that fails, everything is as it was
         state.topics.remove(name, state.clock.now_ms())
+        state.mappings.remove(name, state.clock.now_ms())
         state.offsets.remove_topic(name)
         if state.pops is not None:
             state.pops.forget(topic=name)
@@ -139,6 +148,9 @@ def get(
     if config is None:
         remark = f"No topic in this broker. topic: {topic}"
         return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark)
+    detail = state.mappings.get(topic) if header.lo else None
+    if detail is not None:
+        config = MappedTopicConfig(**msgspec.structs.asdict(config), mapping_detail=detail)
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(config))
 
 
@@ -155,8 +167,12 @@ def get_all(
     body = topics.TopicTableBody(
         topic_config_table=entries,
         data_version=table.version,
-        mapping_data_version=DataVersion(),
-        topic_queue_mapping_detail_map={},
+        mapping_data_version=state.mappings.version if state.mappings else DataVersion(),
+        topic_queue_mapping_detail_map={
+            name: state.mappings.entries[name]
+            for name in (entries if state.mappings else ())
+            if name in state.mappings
+        },
         topic_queue_mapping_info_map={},
     )
     total = topics.GetAllTopicConfigResponse(total_topic_num=len(table))

@@ -17,6 +17,7 @@ from pocketmq.broker.groups.table import ForbiddenTable, GroupConfigTable
 from pocketmq.broker.pop.recovery import SavedPops
 from pocketmq.broker.pop.redelivery import KIND as POPS
 from pocketmq.broker.settings import KIND as SETTING
+from pocketmq.broker.static_topics.table import MappingTable
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers
 from pocketmq.broker.timers.timers import timer_tag_rules
@@ -27,6 +28,7 @@ from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS
 from pocketmq.broker.transactions.half_messages import SavedStates
 from pocketmq.broker.transactions.half_states import unpack_states
 from pocketmq.model import GroupConfig, TopicConfig
+from pocketmq.model.topics import TopicMappingDetail
 from pocketmq.protocol import decode_body
 from pocketmq.protocol.requests.access import Acl, User
 from pocketmq.store.check_values import CheckReport, StoredFormats
@@ -49,6 +51,7 @@ def _waits_for(properties: bytes) -> tuple[str, int] | None:
 FORMATS = StoredFormats(
     documents={
         TopicConfigTable.kind: lambda _, document: decode_body(document, TopicConfig),
+        MappingTable.kind: lambda _, document: decode_body(document, TopicMappingDetail),
         GroupConfigTable.kind: lambda _, document: decode_body(document, GroupConfig),
         UserTable.kind: lambda _, document: decode_body(document, User),
         AclTable.kind: lambda _, document: decode_body(document, Acl),

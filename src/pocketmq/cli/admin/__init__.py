@@ -13,7 +13,7 @@ from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 
 SECTIONS = {
     "Cluster and brokers": ("overview", "brokers", "name_servers", "exports"),
-    "Topics": ("topics",),
+    "Topics": ("topics", "static_topics"),
     "Groups and offsets": ("groups", "offsets", "member_status"),
     "Load balancing": ("balance",),
     "Messages": ("messages", "printing", "sending"),

@@ -80,8 +80,8 @@ _WATCHED = click.option(
     help=f"Repeat every SECONDS until Ctrl-C; without a number, every {_WATCH:.0f}.",
 )
 _CHANGING = (
-    "add", "clean", "clone", "copy", "create", "delete", "export", "rebalance", "reset", "set",
-    "skip", "update", "wipe",
+    "add", "clean", "clone", "copy", "create", "delete", "export", "rebalance", "remapping",
+    "reset", "set", "skip", "update", "wipe",
 )  # fmt: skip
 """How the names of commands begin that change something, which nobody wants to repeat."""
 _TIMEOUT = click.option(

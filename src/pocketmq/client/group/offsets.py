@@ -133,12 +133,13 @@ class RemoteOffsets:
     async def _answered(self, queue: MessageQueue, offset: int) -> None:
         session, code = self._session, RequestCode.UPDATE_CONSUMER_OFFSET
         try:
-            address = session.brokers.address(queue.broker_name)
+            address = session.brokers.address(session.addresses.holder(queue))
             if session.calls.connected(address) is None:  # a stop must not wait to connect
                 self._send(queue, offset)
                 return
             header = commit_header(self._group, queue, offset)
-            await session.brokers.call(queue.broker_name, code, header, timeout=LAST_TIMEOUT)
+            holder = session.addresses.holder(queue)
+            await session.brokers.call(holder, code, header, timeout=LAST_TIMEOUT)
         except MQError as error:
             self._not_stored(queue, offset, error)
 
@@ -147,7 +148,7 @@ class RemoteOffsets:
         session = self._session
         header = commit_header(self._group, queue, offset)
         try:
-            address = session.brokers.address(queue.broker_name)
+            address = session.brokers.address(session.addresses.holder(queue))
         except BrokerNotFound as error:
             self._not_stored(queue, offset, error)
             return
@@ -161,9 +162,8 @@ class RemoteOffsets:
 
     async def _send_later(self, queue: MessageQueue, header: UpdateConsumerOffsetRequest) -> None:
         try:
-            await self._session.brokers.tell(
-                queue.broker_name, RequestCode.UPDATE_CONSUMER_OFFSET, header
-            )
+            holder = self._session.addresses.holder(queue)
+            await self._session.brokers.tell(holder, RequestCode.UPDATE_CONSUMER_OFFSET, header)
         except MQError as error:
             self._not_stored(queue, header.commit_offset, error)
 

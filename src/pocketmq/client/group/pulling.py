@@ -77,12 +77,12 @@ class PullLoop(QueueLoop[Q, PullResult]):
         if template is None or held.subscribed is not asked.subscribed:
             template = held.template = self.template(held.queue, asked.subscribed)
             held.subscribed = asked.subscribed
-        addresses, name = self._session.addresses, held.queue.broker_name
+        addresses, queue = self._session.addresses, held.queue
         try:
-            place = addresses.for_reading(name, held.suggested)
+            place = addresses.for_reading(addresses.holder(queue), held.suggested)
         except BrokerNotFound:
-            await self._session.fetch_routes([held.queue.topic])
-            place = addresses.for_reading(name, held.suggested)
+            await self._session.fetch_routes([queue.topic])
+            place = addresses.for_reading(addresses.holder(queue), held.suggested)
         answer = await self.send(place.address, self.fields(held, template, place, asked.offset))
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id

@@ -12,9 +12,13 @@ from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_rece
 from pocketmq.client.producer.window import SendWindow
 from pocketmq.client.session import Session
 from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.model.static_topics import is_logical
 from pocketmq.net import Connection
 from pocketmq.net.open_requests import AnswerSink
 from pocketmq.protocol import Command
+
+MOVE_PAUSE = 0.05
+"""Seconds until the route of a queue that moves is fetched again."""
 
 
 class LoopExchange:
@@ -33,6 +37,7 @@ class LoopExchange:
         self._now = now
         self._now_ms = session.clock.now_ms
         self._address = session.brokers.send_address
+        self._routes = session.routes
         self._namespace = session.options.namespace
         self._dialer = session.calls.dialer
 
@@ -41,15 +46,19 @@ class LoopExchange:
         outgoing: Outgoing,
         queue: MessageQueue,
         timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+        *,
+        follow: bool = True,
     ) -> SendReceipt | errors.MQError:
         """Send a message and return its receipt, or the error.
 
-        That is a `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`.
+        That is a `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`. A logical
+        queue that has moved is followed, unless `follow` is False.
         """
         connection = None
         asked = self._now()
+        deadline = asked + timeout
         try:
-            address = self._address(queue.broker_name)
+            address = self._address(queue)
             connection = self._dialer.known(address)
             if connection is None:
                 connection = await self._connect(address, timeout)
@@ -68,7 +77,35 @@ class LoopExchange:
         except errors.MQError as error:
             if isinstance(error, errors.RequestTimedOut) and connection is not None:
                 self.timed_out(connection, asked, len(outgoing.body))
+            if follow and isinstance(error, errors.NotLeader):
+                return await self.follow(outgoing, queue, deadline - self._now(), error)
             return error
+
+    async def follow(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout: float,  # noqa: ASYNC109 - for all requests together
+        refused: errors.NotLeader,
+    ) -> SendReceipt | errors.MQError:
+        """Send a message to the broker that leads its logical queue now; nothing was stored yet.
+
+        The route is fetched until it names another broker than the one that refused.
+        """
+        deadline = self._now() + timeout
+        while (left := deadline - self._now()) > 0:
+            try:
+                await self._routes.refresh(queue.topic, left)
+                moved = self._address(queue) != refused.address
+            except errors.MQError:
+                moved = False
+            if moved:
+                outcome = await self.ask(outgoing, queue, deadline - self._now(), follow=False)
+                if not isinstance(outcome, errors.NotLeader):
+                    return outcome
+                refused = outcome
+            await asyncio.sleep(MOVE_PAUSE)
+        return refused
 
     async def tell(
         self,
@@ -78,7 +115,7 @@ class LoopExchange:
     ) -> errors.MQError | None:
         """Send one way; return the error if it cannot leave."""
         try:
-            address = self._address(queue.broker_name)
+            address = self._address(queue)
             connection = self._dialer.known(address) or await self._connect(address, timeout)
             opaque, _ = connection.expect(outgoing.code, timeout)
             connection.forget(opaque)
@@ -95,9 +132,14 @@ class LoopExchange:
     def post(
         self, sink: AnswerSink, outgoing: Outgoing, queue: MessageQueue, timeout: float
     ) -> Connection | None:
-        """Send a message whose response goes to `sink`; None if there is no connection yet."""
+        """Send a message whose response goes to `sink`; None if there is no connection yet.
+
+        Logical queues are for `ask`, which follows them.
+        """
+        if is_logical(queue):
+            return None
         try:
-            connection = self._dialer.known(self._address(queue.broker_name))
+            connection = self._dialer.known(self._address(queue))
         except errors.BrokerNotFound:
             return None
         if connection is not None:

@@ -92,7 +92,7 @@ class SendHooks:
             return None
         session = self._session
         try:
-            address = session.brokers.send_address(queue.broker_name)
+            address = session.brokers.send_address(queue)
         except BrokerNotFound:
             address = ""
         context = SendContext(

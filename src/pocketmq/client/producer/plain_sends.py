@@ -31,6 +31,7 @@ from pocketmq.client.producer.tries import Tries
 from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, RequestTimedOut
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.model.message import DEFAULT_REGION
+from pocketmq.model.static_topics import is_logical
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.property_text import encode_properties
@@ -147,8 +148,10 @@ class PlainMessages:
             self._topics.clear()
         return self._renew(PlainTopic(name, publication, (), ()))
 
-    def _renew(self, old: "PlainTopic") -> "PlainTopic":
+    def _renew(self, old: "PlainTopic") -> "PlainTopic | None":
         queues = old.publication.queues
+        if queues and is_logical(queues[0]):
+            return None  # connections are remembered by the queue's broker, which is not a real one
         templates = tuple(map(self._template, queues))
         topic = PlainTopic(old.name, old.publication, queues, templates)
         self._topics[old.name] = topic
@@ -217,7 +220,7 @@ class PlainSends:
             self._connections.clear()
         connection = self._connections.get(queue.broker_name)
         if connection is None or connection.closed:
-            connection = self._connection(queue.broker_name)
+            connection = self._connection(queue)
         body = message.body
         if connection is None or not self._window.try_enter(len(body)):
             return None
@@ -252,15 +255,15 @@ class PlainSends:
             raise
         return posted
 
-    def _connection(self, broker: str) -> Connection | None:
+    def _connection(self, queue: MessageQueue) -> Connection | None:
         """Return the connection to a broker, and remember it while its address stays the same."""
         try:
-            connection = self._known(self._address(broker))
+            connection = self._known(self._address(queue))
         except BrokerNotFound:
             return None
         if connection is not None:
             connection.requests.read_answers = stored_answers
-            self._connections[broker] = connection
+            self._connections[queue.broker_name] = connection
         return connection
 
     def receipt(self, posted: Posted, reply: StoredPost | Command | MQError) -> SendReceipt | None:

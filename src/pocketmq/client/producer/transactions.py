@@ -15,7 +15,7 @@ from pocketmq.balance.producer import transactions
 from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model import Message, SendReceipt, TransactionState
+from pocketmq.model import Message, MessageQueue, SendReceipt, TransactionState
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.message_ids import parse_offset_id
@@ -192,11 +192,13 @@ class Transactions:
         self, message: Message, end: transactions.EndTransaction
     ) -> tuple[str, EndTransactionRequest]:
         """Return the broker's address and the request. Raises `BrokerNotFound`, `InvalidInput`."""
-        broker = end.queue.broker_name
+        topic = wrap_namespace(self._session.options.namespace, message.topic)
+        queue = MessageQueue(topic, end.queue.broker_name, end.queue.queue_id)
+        broker = self._session.addresses.holder(queue)
         place = parse_offset_id(end.id_with_offset)
         address = self._session.brokers.address(broker, master_only=True)
         return address, EndTransactionRequest(
-            topic=wrap_namespace(self._session.options.namespace, message.topic),
+            topic=topic,
             producer_group=self._group,
             tran_state_table_offset=end.queue_offset,
             commit_log_offset=place.commit_log_offset,

@@ -32,12 +32,13 @@ class BrokerLocks:
 
     def __init__(self, session: Session, group: str, tasks: Tasks) -> None:
         self._session = session
+        self._holder = session.addresses.holder
         self._group = group
         self._tasks = tasks
 
     async def renew(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
         """Ask all brokers for the locks of all queues again, side by side; return what follows."""
-        plan = locks.lock_plan(owned)
+        plan = locks.lock_plan(owned, self._holder)
         answers = await asyncio.gather(*(self.lock(batch) for batch in plan))
         return [
             step
@@ -47,7 +48,7 @@ class BrokerLocks:
 
     async def unlock_all(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
         """Release all locks, waiting for the brokers; return what follows."""
-        plan = locks.unlock_plan(owned)
+        plan = locks.unlock_plan(owned, self._holder)
         answers = await asyncio.gather(*(self.unlock(batch) for batch in plan))
         return [
             step
@@ -81,7 +82,7 @@ class BrokerLocks:
 
     async def lock_one(self, queue: MessageQueue) -> bool:
         """Ask for one queue's lock; no answer is a refusal."""
-        granted = await self.lock(LockBatch(queue.broker_name, (queue,)))
+        granted = await self.lock(LockBatch(self._holder(queue), (queue,)))
         return granted is not None and queue in granted
 
     async def unlock(self, batch: UnlockBatch) -> bool:
@@ -115,11 +116,12 @@ class BrokerLocks:
             await self._send_unlock(queue)
 
     async def _send_unlock(self, queue: MessageQueue) -> None:
+        holder = self._holder(queue)
         try:
             await self._session.brokers.tell(
-                queue.broker_name,
+                holder,
                 RequestCode.UNLOCK_BATCH_MQ,
-                assignment.UnlockQueuesRequest(bname=queue.broker_name),
+                assignment.UnlockQueuesRequest(bname=holder),
                 self._unlocking((queue,)),
                 timeout=LOCK_TIMEOUT,
                 master_only=True,

@@ -14,13 +14,12 @@ from pocketmq.errors import MQError
 from pocketmq.model import Message, property_names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.names import INNER_PRODUCER_GROUP, dead_letter_topic, retry_topic
+from pocketmq.model.static_topics import LOGICAL_BROKER
 from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.requests.sending import SendBackRequest
 
 logger = logging.getLogger("pocketmq.client")
 
-_LOGICAL_BROKER = "__syslo__"
-"""How the names of brokers begin that stand for the logical queues of a 5.x static topic."""
 _INNER = ProducerOptions(group=INNER_PRODUCER_GROUP)
 
 
@@ -40,7 +39,7 @@ class Requeue:
         consuming = self._consuming
         if limit is None:
             limit = concurrent.max_reconsume_times(consuming.options.max_reconsume_times)
-        if not broker.startswith(_LOGICAL_BROKER):
+        if not broker.startswith(LOGICAL_BROKER):
             header = SendBackRequest(
                 offset=message.commit_log_offset,
                 group=consuming.group,

@@ -10,6 +10,7 @@ from pocketmq.balance.consumer.pulling import CommitWithPull, PullStatus
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue, PullFlag
+from pocketmq.model.static_topics import is_logical
 from pocketmq.protocol.requests.reading import PULL_MESSAGE, PullRequest
 
 PULL_TIMEOUT = 10.0
@@ -81,13 +82,15 @@ def pull_header(queue: MessageQueue, offset: int, wanted: PullSpec) -> PullReque
 class PullTemplate:
     """The pull requests of one queue; what does not change from one to the next is encoded once."""
 
-    __slots__ = ("_count", "_fields", "_flags", "_many")
+    __slots__ = ("_commit", "_count", "_fields", "_flags", "_many")
 
     def __init__(
         self, queue: MessageQueue, wanted: PullSpec, catch_up_size: int | None = None
     ) -> None:
         self._count = wanted.count
         self._flags = int(wanted.flags)
+        # Java's brokers would store the logical offset as one of the physical queue.
+        self._commit = 0 if is_logical(queue) else _COMMIT
         self._fields = self._many = pull_header(queue, 0, wanted).to_ext()
         if catch_up_size is not None:
             # A broker of ours sends more messages than usual to a client that asks for more bytes.
@@ -99,7 +102,7 @@ class PullTemplate:
             **(self._many if count > self._count else self._fields),
             "queueOffset": str(offset),
             "maxMsgNums": str(count),
-            "sysFlag": str(self._flags | _COMMIT if commit.enabled else self._flags),
+            "sysFlag": str(self._flags | self._commit if commit.enabled else self._flags),
             "commitOffset": str(commit.offset),
         }
 

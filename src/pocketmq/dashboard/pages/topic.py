@@ -5,7 +5,7 @@ from nicegui import ui
 
 from pocketmq.dashboard.chart_card import ChartCard
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment, rate
+from pocketmq.dashboard.formatting import UNKNOWN, count, leaders_text, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
 from pocketmq.dashboard.pages.missing import show_if_found
@@ -68,6 +68,7 @@ class _Topic:
             empty="No group consumes it.",
         )  # fmt: skip
         heading("Queues")
+        self._leaders = note("")
         self._queues = LiveTable[Held](
             "Queues", _QUEUE_COLUMNS, key=lambda row: f"{row[0].broker_name} {row[0].queue_id}",
             search=lambda row: f"{row[0].broker_name} {row[0].queue_id}", empty="It has no queues.",
@@ -106,6 +107,7 @@ class _Topic:
         known = status is not None and not status.missing
         self._tiles.show("flow", rate(status.put_tps if known and status is not None else None))
         self._tiles.show("groups", count(len(view.groups)) if not view.missing else UNKNOWN)
+        self._leaders.set_text(leaders_text(view.route.leaders(self._topic)))
         if status is not None:
             self._queues.show(list(status.queues.items()))
         self._show_consumers()

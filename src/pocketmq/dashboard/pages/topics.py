@@ -16,6 +16,7 @@ from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
 from pocketmq.errors import InvalidInput
 from pocketmq.model.names import check_topic, is_dead_letter_topic, is_retry_topic, is_system_topic
+from pocketmq.model.static_topics import is_logical
 
 
 def add_pages(desks: Desks) -> None:
@@ -160,4 +161,5 @@ def messages_in(status: TopicStatus | None) -> int | None:
     """Return the number of messages; None unless all brokers responded."""
     if status is None or status.missing:
         return None
-    return sum(each.max_offset - each.min_offset for each in status.queues.values())
+    physical = (each for queue, each in status.queues.items() if not is_logical(queue))
+    return sum(each.max_offset - each.min_offset for each in physical)

@@ -104,6 +104,13 @@ UPDATE_AND_CREATE_TOPIC = request(
     announced=True,
     right=RequestRight.to("Create", topic="Topic"),
 )
+UPDATE_AND_CREATE_STATIC_TOPIC = request(
+    Code.UPDATE_AND_CREATE_STATIC_TOPIC,
+    CreateTopicRequest,
+    NoHeader,
+    body=json_of(TopicMappingDetail),
+    announced=True,
+)
 UPDATE_AND_CREATE_TOPIC_LIST = request(
     Code.UPDATE_AND_CREATE_TOPIC_LIST,
     CreateTopicListRequest,

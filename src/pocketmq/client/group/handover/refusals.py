@@ -28,6 +28,8 @@ async def bus_refusal(session: Session, group: str, topics: Iterable[str]) -> st
         except MQError:
             continue
         brokers |= {queue.broker_name for queue in known.subscribe_queues}
+        if known.route.topic_queue_mapping_by_broker:
+            return f"topic {topic} is static: its queues move between brokers, their locks do not"
     for broker in sorted(brokers):
         refusal = await _refusal(session, group, broker)
         if refusal is not None:
