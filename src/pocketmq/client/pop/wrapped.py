@@ -30,7 +30,7 @@ class _Wrapped:
 
 
 class WrappedBatches:
-    """The popped batches of one consumer whose messages are not all settled. Any thread may call."""
+    """The popped batches of one consumer that are not settled. Any thread may call."""
 
     def __init__(self) -> None:
         self._by_handle: dict[PopHandle, _Wrapped] = {}  # in the order in which they were popped
