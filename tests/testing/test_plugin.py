@@ -44,6 +44,39 @@ def test_a_first_test_needs_nothing_but_the_fixture(run: Run) -> None:
     result.assert_outcomes(passed=1)
 
 
+def test_coroutines_await_what_the_shared_cluster_does(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+        from pocketmq import Message, aio
+
+        pytestmark = pytest.mark.anyio
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        async def test_an_order_is_sent(rocketmq_aio, rocketmq_group):
+            topic = await rocketmq_aio.create_topic("orders", queues=2)
+            async with aio.Producer(rocketmq_aio.address, group=rocketmq_group) as producer:
+                receipt = await producer.send(Message(topic, b"42 EUR"))
+            assert receipt.queue.queue_id in (0, 1)
+            [message] = await rocketmq_aio.wait_for(topic, 1)
+            assert message.body == b"42 EUR"
+            assert await rocketmq_aio.messages(topic) == [message]
+            with pytest.raises(TimeoutError, match="'orders' has 1 of 2 messages"):
+                await rocketmq_aio.wait_for(topic, 2, timeout=0.05)
+
+        async def test_the_next_one_starts_afresh(rocketmq, rocketmq_aio):
+            assert rocketmq_aio.address == rocketmq.address
+            assert len(rocketmq.messages("orders")) == 1
+            await rocketmq_aio.reset()
+            assert rocketmq.messages("orders") == []
+        """
+    )
+    result.assert_outcomes(passed=2)
+
+
 def test_all_tests_share_one_cluster_but_no_topic_and_no_group(run: Run) -> None:
     result = run(
         """

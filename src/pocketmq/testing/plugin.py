@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pocketmq.embedded import Cluster
+    from pocketmq.testing.asynchronous import AsyncCluster
     from pocketmq.testing.external import ExternalCluster
 
 _LONGEST_NAME = 60
@@ -55,6 +56,17 @@ def rocketmq(request: pytest.FixtureRequest) -> "Iterator[Cluster | ExternalClus
         return
     with ExitStack() as running:
         yield _start(running)
+
+
+@pytest.fixture
+def rocketmq_aio(rocketmq: "Cluster | ExternalCluster") -> "AsyncCluster":
+    """Return the same cluster for coroutines: `await rocketmq_aio.wait_for(topic, 1)`.
+
+    A plain fixture, so that it works with pytest-asyncio, AnyIO and any other way to run them.
+    """
+    from pocketmq.testing.asynchronous import AsyncCluster
+
+    return AsyncCluster(rocketmq)
 
 
 @pytest.fixture
