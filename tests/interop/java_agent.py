@@ -39,4 +39,6 @@ def with_agent(command: list[str], url: str) -> list[str]:
         "bsp.schedule.delay": "100",
     }
     options = [f"-Dotel.{name}={value}" for name, value in properties.items()]
+    # The agent changes classes, so none may come from an archive of those that were loaded before.
+    rest = [each for each in rest if not each.startswith("-XX:SharedArchiveFile=")]
     return [first, f"-javaagent:{fetched()}", *options, *rest]

@@ -20,13 +20,14 @@ COMMON = "CLUSTER, KEYS, MSG_REGION"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give a cluster for one release: both use the same topics and groups."""
     settings: dict[str, Setting] = {
         "transactionCheckInterval": 2000,
         "transactionTimeOut": 1000,
         "transactionCheckMax": 3,
     }
-    directory = tmp_path_factory.mktemp("data")
+    directory = tmp_path_factory.mktemp(jars.version)
     with Cluster(data=directory, in_process=False, config=settings) as running:
         yield running
 
