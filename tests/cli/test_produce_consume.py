@@ -10,6 +10,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
+from pocketmq.cli.consume import _LAST_LINE
 from tests.cli.in_process import command
 from tests.server_process import POCKETMQ
 
@@ -53,6 +54,20 @@ def test_lines_become_messages_and_messages_lines(
     assert sorted(done.stdout.splitlines()) == sorted(
         [b"last without an end", b"one", "thrée \\x1b[31m".encode(), b"two"]
     )
+
+
+def test_the_end_does_not_wait_for_messages_beyond_the_count(cluster: Cluster) -> None:
+    topic = cluster.create_topic("beyond", queues=8)
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for _ in range(8):  # one in each: all are there before the first is printed
+            producer.send(mq.Message(topic, b"again"))
+    words = ["consume", "-n", cluster.address, "-t", topic, "--from", "first", "--count", "1"]
+    for number in range(5):
+        group = f"g{number}-{topic}"
+        with subprocess.Popen([POCKETMQ, *words, "-g", group], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"again\n"
+            assert process.wait(_LAST_LINE - 1) == 0
 
 
 @BOTH

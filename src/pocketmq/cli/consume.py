@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _COMMIT_INTERVAL = 1.0
 _LAST_LINE = 5.0
 """Seconds to finish the line that is being printed."""
+_RETURN = 0.2
+"""Seconds for the handler of that line to return, so that its message counts as handled."""
 _POLL = 0.5
 """Seconds between checks of the timeout while no message arrives."""
 
@@ -307,10 +309,14 @@ def _commit(consumer: "PullConsumer", reached: dict[MessageQueue, int]) -> None:
 def _push(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
     from pocketmq.blocking.push_consumer import PushConsumer
 
-    refused, closed = threading.Event(), threading.Event()
+    refused, closed, line = threading.Event(), threading.Event(), threading.Lock()
 
     def handle(message: ReceivedMessage) -> None:
-        if _is_wanted(message, wanted) and not printing(message):
+        if not _is_wanted(message, wanted):
+            return
+        with line:
+            printed = printing(message)
+        if not printed:
             refused.set()
             closed.wait()  # beyond the count: it stays uncommitted and is redelivered to the group
             raise RetryLater
@@ -333,7 +339,10 @@ def _push(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
     finally:
         printing.end()
         try:
-            consumer.close(wait=0.0 if refused.is_set() else _LAST_LINE)
+            if line.acquire(timeout=_LAST_LINE):
+                line.release()
+            # Not longer: another message may come meanwhile, and its handler waits for the end.
+            consumer.close(wait=0.0 if refused.is_set() else _RETURN)
         finally:
             closed.set()
 
