@@ -57,8 +57,11 @@ def test_the_page_lists_what_was_missed_and_by_how_much(tmp_path: Path) -> None:
     ]
     text = page(rows, Run("5.5.0", None, Scale(), tmp_path))
     table, _, missed = text.partition("## Goals that were missed\n\n")
-    assert missed.splitlines() == [
-        "- send, one at a time: ≥ 3.5 × missed; reached 2.00 ×; ours/Java 1.20 ×"
+    (point,) = (each for each in missed.split("\n- ") if each)
+    assert " ".join(point.split()).split("; ")[:3] == [  # then comes the reason, if there is one
+        "- send, one at a time: ≥ 3.5 × missed",
+        "reached 2.00 ×",
+        "ours/Java 1.20 ×",
     ]
     lines = [each for each in table.splitlines() if each.startswith("|")]
     assert len(lines) == 4
