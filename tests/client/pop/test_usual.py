@@ -13,7 +13,7 @@ from pocketmq.client.pop.questions import PopQuestions
 from pocketmq.client.pop.usual import RepeatedFrame, UsualAcks, is_done, read_usual_pop
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue, Subscription
-from pocketmq.protocol import Command
+from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.handles import (
@@ -53,9 +53,17 @@ def read_long(frame: bytes) -> list[Any]:
     return read_popped(answer.header(PopResponse), answer.body, BROKER, TOPIC).messages
 
 
+def body_of(message: ReceivedMessage) -> bytes | str:
+    """Return the body, or why it cannot be read: a damaged flag may say that it is compressed."""
+    try:
+        return message.body
+    except MQError as error:
+        return str(error)
+
+
 def facts(messages: list[Any]) -> list[object]:
     return [
-        (each.topic, each.queue_offset, each.body, dict(each.properties), str(handle_of(each)))
+        (each.topic, each.queue_offset, body_of(each), dict(each.properties), str(handle_of(each)))
         for each in messages
     ]
 
