@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -54,21 +54,19 @@ class _PopFields(msgspec.Struct, frozen=True, gc=False):
     orderCountInfo: str | None = None  # noqa: N815
 
 
-class _PopAnswer(msgspec.Struct, frozen=True, gc=False):
+class _Done(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    code: _Int32
+    flag: _Int32
+    opaque: _Int32
+    language: str = "JAVA"
+    version: _Int32 = 0
+
+
+class _PopAnswer(_Done, frozen=True, gc=False, kw_only=True):
     extFields: _PopFields  # noqa: N815 - Java's keys
-    code: _Int32
-    flag: _Int32
-    opaque: _Int32
-    language: str = "JAVA"
-    version: _Int32 = 0
 
 
-class _Done(msgspec.Struct, frozen=True, gc=False):
-    code: _Int32
-    flag: _Int32
-    opaque: _Int32
-    language: str = "JAVA"
-    version: _Int32 = 0
+A = TypeVar("A", bound=_Done)
 
 
 _read_pop = msgspec.json.Decoder(_PopAnswer, strict=False).decode
@@ -93,6 +91,27 @@ class RepeatedFrame:
         return _PREFIX.pack(4 + size, size) + self._before + number + self._after
 
 
+def _header_end(data: bytes) -> int | None:
+    """Return where the header of a whole response ends; None if it is cut, or large."""
+    if len(data) < 8:
+        return None
+    length, header = _PREFIX.unpack_from(data)
+    if length + 4 != len(data) or header + 4 > length or header > _LONGEST:
+        return None
+    end: int = 8 + header
+    return end
+
+
+def _answer(read: Callable[[bytes], A], header: bytes, opaque: int) -> A | None:
+    """Return a header that says "done" in response to a request; None for any other."""
+    try:
+        found = read(header)
+    except (msgspec.DecodeError, ValueError):
+        return None
+    is_done = not found.code and found.opaque == opaque and found.flag & RESPONSE_FLAG
+    return found if is_done else None
+
+
 def read_usual_pop(
     broker: str, topic: str, data: bytes, opaque: int
 ) -> list[ReceivedMessage] | None:
@@ -100,18 +119,11 @@ def read_usual_pop(
 
     None if `data` is not the whole response, or it is not a usual one.
     """
-    if len(data) < 8:
+    end = _header_end(data)
+    answer = None if end is None else _answer(_read_pop, data[8:end], opaque)
+    if answer is None:
         return None
-    length, header = _PREFIX.unpack_from(data)
-    if length + 4 != len(data) or header + 4 > length or header > _LONGEST:
-        return None
-    try:
-        answer = _read_pop(data[8 : 8 + header])
-    except (msgspec.DecodeError, ValueError):
-        return None
-    if answer.code or answer.opaque != opaque or not answer.flag & RESPONSE_FLAG:
-        return None
-    fields, body = answer.extFields, data[8 + header :]
+    fields, body = answer.extFields, data[end:]
     start = _ONE_QUEUE(fields.startOffsetInfo)
     if start is None or fields.orderCountInfo or _HANDLED in body or _POPPED_BEFORE in body:
         return None
@@ -205,14 +217,7 @@ def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: 
 
 def is_done(data: bytes, opaque: int) -> bool | None:
     """Return whether `data` is one whole response that says "done"; None for anything else."""
-    if len(data) < 8:
+    end = _header_end(data)
+    if end is None or _answer(_read_done, data[8:end], opaque) is None:
         return None
-    length, header = _PREFIX.unpack_from(data)
-    if length + 4 != len(data) or header + 4 > length or header > _LONGEST:
-        return None
-    try:
-        answer = _read_done(data[8 : 8 + header])
-    except (msgspec.DecodeError, ValueError):
-        return None
-    is_answer = answer.opaque == opaque and answer.flag & RESPONSE_FLAG and not answer.code
-    return True if is_answer else None
+    return True
