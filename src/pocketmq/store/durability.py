@@ -34,7 +34,7 @@ from collections.abc import Callable
 from pocketmq.errors import StoreError
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import store_error
-from pocketmq.store.flusher import Flusher
+from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.metadata import Checkpoint, Metadata
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queues import Queues
@@ -66,6 +66,20 @@ class LogSync:
         """Start a sync if anything is not on the device yet; no caller waits for it."""
         if self._log.written > self._log.synced and not self.busy:
             self._start()
+
+    def submit_after(self, job: Callable[[], None], outcome: Outcome) -> None:
+        """Run a job that saves what was derived from the log, once the log itself is synced.
+
+        Else a power cut could leave an index of records that other records have replaced.
+        """
+
+        def synced(error: Exception | None) -> None:
+            if error is not None:
+                outcome(error)
+            else:
+                self._flusher.submit(job, outcome)
+
+        self.request(synced)
 
     def sync_now(self) -> None:
         """Sync everything written while the caller waits; raises `StoreError`."""

@@ -9,6 +9,7 @@ and neighbouring runs are merged into larger ones. A query searches each run, th
 checks each hit against the record itself: hashes collide, and the record may be deleted by now.
 """
 
+import secrets
 import struct
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +25,9 @@ from pocketmq.store.key_index_files import RunFiles, Submit
 from pocketmq.store.key_index_run import KeyRun
 from pocketmq.store.key_index_runs import Runs
 from pocketmq.store.key_index_stretch import LogStretch
-from pocketmq.store.key_index_words import KeyHash
+from pocketmq.store.key_index_words import KeyHash, choose_modulus
 from pocketmq.store.log_scan import SegmentScan, Sound
+from pocketmq.store.metadata import Metadata
 
 MOST_BYTES = 8 << 20
 """An answer ends with the record that makes it larger than this: clients refuse huge frames."""
@@ -243,3 +245,14 @@ class KeyIndex:
                 self._gaps, LogStretch(self._hash, start, damaged.info.end), key=attrgetter("start")
             )
         return more
+
+
+def open_keys(
+    disk: FileSystem, log: CommitLog, metadata: Metadata, submit: Submit, *, recovered_end: int
+) -> KeyIndex:
+    """Return the key index of a store; its hash is chosen once, by chance: no peer knows it."""
+    modulus = metadata.number("key_modulus")
+    if modulus is None:
+        modulus = choose_modulus(secrets.randbits)
+        metadata.set_number("key_modulus", modulus)
+    return KeyIndex(disk, log, submit, modulus=modulus, recovered_end=recovered_end)

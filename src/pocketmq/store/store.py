@@ -6,7 +6,6 @@ When data is durable: see `durability`.
 """
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -26,8 +25,7 @@ from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.inner_batches import place_of
-from pocketmq.store.key_index import KeyIndex, KeyQuery
-from pocketmq.store.key_index_words import choose_modulus
+from pocketmq.store.key_index import KeyIndex, KeyQuery, open_keys
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.no_disk import NoDisk
@@ -288,17 +286,8 @@ class MessageStore:
     def keys(self) -> KeyIndex:
         """The key index; a timer should let it `catch_up` when there is little else to do."""
         if self._keys is None:
-            modulus = self.metadata.number("key_modulus")
-            if modulus is None:
-                modulus = choose_modulus(secrets.randbits)
-                self.metadata.set_number("key_modulus", modulus)
-            self._keys = KeyIndex(
-                self.disk,
-                self.log,
-                self._submit_synced,
-                modulus=modulus,
-                recovered_end=self.recovered.tail,
-            )
+            submit, tail = self._log_sync.submit_after, self.recovered.tail
+            self._keys = open_keys(self.disk, self.log, self.metadata, submit, recovered_end=tail)
         return self._keys
 
     def find_by_key(
@@ -447,20 +436,6 @@ class MessageStore:
         position, _, queue_id, queue_offset, _, topic, _ = record
         queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
         return queue is not None and queue.position(queue_offset) == position
-
-    def _submit_synced(self, job: Callable[[], None], outcome: Outcome) -> None:
-        """Run a job that saves what was derived from the log, once the log itself is synced.
-
-        Else a power cut could leave an index of records that other records have replaced.
-        """
-
-        def synced(error: Exception | None) -> None:
-            if error is not None:
-                outcome(error)
-            else:
-                self._flusher.submit(job, outcome)
-
-        self.request_sync(synced)
 
     def _drop_oldest(self) -> bool:
         return self.drop_first_segment() or (self.checkpoint() and self.drop_first_segment())
