@@ -22,6 +22,11 @@ def warm(cluster: Cluster, topic: str, **options: Any) -> Iterator[mq.Producer]:
     with mq.Producer(cluster.address, group="shop", **options) as producer:
         for queue in producer.queues(topic):
             producer.send(Message(topic, b"warm"), queue=queue)
+        publishing = producer._running().sending._on_loop.publishing
+        publication = publishing.ready(topic)
+        assert publication is not None
+        while not publishing.knows_batch_ids(publication):
+            producer.send(Message(topic, b"warm"))  # versions come with the heartbeats' responses
         yield producer
 
 

@@ -238,16 +238,16 @@ async def recorded(target: str) -> bytes:
 def damaged(whole: bytes, chance: random.Random) -> bytes:
     made = bytearray(whole)
     for _ in range(chance.randint(1, 8)):
-        place = chance.randrange(len(PREFACE), len(made))
+        place = chance.randrange(len(PREFACE), len(made) + 1)
         match chance.randrange(4):
             case 0:
-                made[place] = chance.randrange(256)
+                made[place : place + 1] = chance.randbytes(1)
             case 1:
                 del made[place : place + chance.randint(1, 20)]
             case 2:
                 made[place:place] = chance.randbytes(chance.randint(1, 20))
             case _:
-                made = made[: place + 1]
+                del made[place:]
     return bytes(made)
 
 
