@@ -31,19 +31,8 @@ def make_topic(address: str, topic: str) -> str:
         return str(place.address)
 
 
-def wait_for_ids(producer: mq.Producer, address: str) -> None:
-    """Wait until a producer knows that its brokers take ids of batches: their first heartbeat."""
-    with mq.Admin(address) as admin:
-        topics = admin.topics.names()
-    if "first-batches" not in topics:
-        make_topic(address, "first-batches")
-    some = [mq.Message("first-batches", b"x")] * 2
-    wait_until(lambda: "," not in producer.send_batch(some).message_id, "the brokers' version")
-
-
 def send_words(address: str, topic: str) -> list[mq.SendReceipt]:
     with mq.Producer(address, group="batches") as producer:
-        wait_for_ids(producer, address)
         return [
             producer.send(mq.Message(topic, word.encode(), tag=f"tag-{word}", keys=[f"key-{word}"]))
             if len(word) == 1

@@ -192,7 +192,11 @@ class BlockingSending:
         if publication is None:
             publication = self._thread.call(on_loop.publishing.find(outgoing.topic, limit))
         if outgoing.for_5x:
-            outgoing = on_loop.publishing.adapt(outgoing, publication)
+            if on_loop.publishing.can_adapt(publication):
+                outgoing = on_loop.publishing.adapt(outgoing, publication)
+            else:
+                asked = on_loop.publishing.adapted(outgoing, publication, limit)
+                outgoing = self._thread.call(asked)
         tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
         return self._make(tries, exchange, outgoing)
 

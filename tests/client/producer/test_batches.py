@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,9 @@ from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.batch import batch_entry, decode_batch, encode_batch, encode_messages
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.peers import VersionGate
+from pocketmq.protocol.peers import VersionGate, version_number
 from pocketmq.protocol.property_text import decode_properties
-from tests.client.producer.stage import silent, stage, stores
+from tests.client.producer.stage import refuses, stage, stores
 
 messages = st.builds(
     Message,
@@ -126,7 +127,7 @@ async def test_a_batch_to_a_broker_of_unknown_version_has_no_id_of_its_own() -> 
     """A 4.x broker would give it to all messages, and it may be one until it has said otherwise."""
     async with stage({"broker-a": stores}) as on:
         broker = on.brokers["broker-a"]
-        broker.script[RequestCode.HEART_BEAT] = silent
+        broker.script[RequestCode.HEART_BEAT] = refuses(1)
         batch = [Message("orders", b"%d" % number) for number in range(2)]
         await on.producer.send_batch(batch)
         addresses = on.producer.session.addresses
@@ -137,6 +138,27 @@ async def test_a_batch_to_a_broker_of_unknown_version_has_no_id_of_its_own() -> 
             for sent in broker.sends
         ]
         assert ids == [False, True]
+
+
+async def test_the_first_batch_waits_for_the_brokers_versions() -> None:
+    async with stage() as on:
+        batch = [Message("orders", b"%d" % number) for number in range(2)]
+        await on.producer.send_batch(batch)
+        (sent,) = [request for each in on.brokers.values() for request in each.sends]
+        assert "UNIQ_KEY" in decode_properties(sent.ext["i"].encode())
+
+
+async def test_the_first_delay_is_not_lost_on_a_4x_broker() -> None:
+    async with stage({"broker-a": stores}) as on:
+        broker = on.brokers["broker-a"]
+
+        def beats_as_4x(request: Command) -> Command:
+            return msgspec.structs.replace(request.reply(0), version=version_number(4, 9, 7))
+
+        broker.script[RequestCode.HEART_BEAT] = beats_as_4x
+        with pytest.raises(InvalidInput, match=r"is on a 4\.x broker"):
+            await on.producer.send(Message("orders", b"x"), delay=60)
+        assert not broker.sends
 
 
 async def test_a_split_batch_gives_a_receipt_for_each_part() -> None:

@@ -6,6 +6,7 @@ topic (Java: tryToFindTopicPublishInfo). Changed by one event loop; other thread
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 import msgspec
 
@@ -23,12 +24,14 @@ from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol.peers import VersionGate
 
 _BATCH_IDS = int(VersionGate.TOPIC_QUEUE_MAPPING)  # brokers from this version on are 5.x
+_VERSION_WAIT = 1.0
+"""Seconds that what depends on the brokers' versions waits for them."""
 
 
 class Publication:
     """One topic as a producer sees it."""
 
-    __slots__ = ("brokers", "by_broker", "queues", "robin", "topic")
+    __slots__ = ("brokers", "by_broker", "queues", "robin", "topic", "versions_asked")
 
     def __init__(self, topic: str, robin: RoundRobin) -> None:
         self.topic = topic
@@ -38,11 +41,14 @@ class Publication:
         self.brokers: frozenset[str] = frozenset()
         self.by_broker: TopicBrokers | None = None
         """The same queues for an adaptive producer; None for others."""
+        self.versions_asked = False
+        """Whether its brokers were asked for their versions."""
 
     def take(self, queues: tuple[MessageQueue, ...]) -> None:
         """Take over the queues of a new route."""
         self.queues = queues
-        self.brokers = frozenset(queue.broker_name for queue in queues)
+        before, self.brokers = self.brokers, frozenset(queue.broker_name for queue in queues)
+        self.versions_asked = self.versions_asked and self.brokers <= before
 
 
 class Publishing:
@@ -123,6 +129,37 @@ class Publishing:
             raise errors.RouteNotFound(topic) from error
         except errors.RequestTimedOut as error:
             raise errors.NameServersUnreachable(routes.name_servers.addresses) from error
+
+    async def adapted(
+        self,
+        outgoing: Outgoing,
+        publication: Publication,
+        timeout: float,  # noqa: ASYNC109 - for the versions
+    ) -> Outgoing:
+        """Return what is `for_5x` as `adapt` does, once the versions of the brokers are known.
+
+        It waits for them once, and not for long.
+        """
+        if not publication.versions_asked:
+            await self._ask_versions(publication, min(timeout, _VERSION_WAIT))
+        return self.adapt(outgoing, publication)
+
+    def can_adapt(self, publication: Publication) -> bool:
+        """Return whether there is nothing for `adapted` to wait for."""
+        return publication.versions_asked or self.knows_batch_ids(publication)
+
+    async def _ask_versions(self, publication: Publication, timeout: float) -> None:  # noqa: ASYNC109
+        session = self._session
+        masters, version = session.addresses.masters, session.addresses.version
+        unknown = [
+            masters[broker]
+            for broker in publication.brokers
+            if broker in masters and version(masters[broker]) == UNKNOWN_VERSION
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*(session.heartbeats.beat_to(each) for each in unknown))
+        publication.versions_asked = True
 
     def adapt(self, outgoing: Outgoing, publication: Publication) -> Outgoing:
         """Return what is `for_5x` as the brokers of its topic understand it.

@@ -146,7 +146,8 @@ class Sending:
                 left = limit - (self.now() - started)
                 publication = await self.publishing.find(outgoing.topic, left)
             if outgoing.for_5x:
-                outgoing = self.publishing.adapt(outgoing, publication)
+                left = limit - (self.now() - started)
+                outgoing = await self.publishing.adapted(outgoing, publication, left)
             tries = self.rule.tries(outgoing, publication, choice, mode, limit, started)
             # As `finish` does: one coroutine less for each message.
             try:
