@@ -164,7 +164,7 @@ async def test_timed_messages_are_counted_in_and_out() -> None:
         delay = steps(text, "rocketmq_delay_message_latency_seconds", topic="T")
         assert (delay["60.0"], delay["600.0"], delay["43200.0"]) == (1, 2, 3)
         ahead = {
-            bound: value(text, "rocketmq_timer_message_snapshot", timing_bound=bound)
+            bound: value(text, "rocketmq_timer_message_snapshot", timer_bound_s=bound)
             for bound in ("5", "60", "300", "900", "3600", "14400", "28800", "86400")
         }
         assert [bound for bound, count in ahead.items() if count] in (

@@ -231,7 +231,7 @@ def _waiting(state: BrokerState) -> Iterator[Figures]:
         about = "Timer message distribution snapshot, only count timing messages in 24h."
         ahead = timed.wheel.ahead(now_ms, _BOUNDS)
         spread = [
-            (_WHERE | {"timing_bound": str(bound)}, count)
+            (_WHERE | {"timer_bound_s": str(bound)}, count)
             for bound, count in zip(_BOUNDS, ahead, strict=True)
         ]
         yield "gauge", "rocketmq_timer_message_snapshot", about, spread
