@@ -20,7 +20,7 @@ INFO = RequestCode.GET_BROKER_RUNTIME_INFO
 async def test_a_broker_cut_off_in_silence_holds_up_nobody_and_is_back_when_healed() -> None:
     async with (
         Cluster(brokers=2, faults=True) as cluster,
-        session_on(cluster.address, request_timeout=0.4) as session,
+        session_on(cluster.address, request_timeout=1.0) as session,
     ):
         topic = await cluster.create_topic("orders", queues=2)
         session.add_consumer(Consuming("billing", topic))
@@ -41,7 +41,7 @@ async def test_a_broker_cut_off_in_silence_holds_up_nobody_and_is_back_when_heal
 async def test_stopping_while_a_broker_is_silent_takes_little_time_and_leaves_nothing() -> None:
     async with Cluster(faults=True) as cluster:
         topic = await cluster.create_topic("orders", queues=2)
-        async with session_on(cluster.address, request_timeout=0.3) as session:
+        async with session_on(cluster.address, request_timeout=1.0) as session:
             for group in ("one", "two", "three"):
                 session.add_consumer(Consuming(group, topic))
             await session.fetch_routes([topic])
@@ -57,7 +57,7 @@ async def test_stopping_while_a_broker_is_silent_takes_little_time_and_leaves_no
 async def test_a_garbled_or_torn_route_costs_one_question_only() -> None:
     async with Cluster() as cluster, FaultProxy(cluster.address) as proxy:
         topic = await cluster.create_topic("orders", queues=2)
-        async with session_on(proxy.address, request_timeout=0.5) as session:
+        async with session_on(proxy.address, request_timeout=1.0) as session:
             spoils: list[Callable[[], None]] = [
                 partial(proxy.corrupt, 0, Way.TO_CLIENT),  # the length: no such frame can be
                 partial(proxy.cut_after, 20, Way.TO_CLIENT, reset=True),

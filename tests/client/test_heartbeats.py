@@ -115,7 +115,7 @@ async def test_heartbeats_asked_for_during_a_round_become_one_round_after_it() -
 async def test_a_silent_broker_keeps_nobody_waiting() -> None:
     silent, quick = Gate(), Gate()
     silent.is_open = False
-    async with on_brokers(silent, quick, request_timeout=0.3) as session:
+    async with on_brokers(silent, quick, request_timeout=1.0) as session:
         session.add_consumer(Consuming("billing"))
         beating = asyncio.create_task(session.heartbeats.beat())
         await until(lambda: len(beats(quick.server)) == 1, "the other broker's heartbeat")

@@ -100,7 +100,7 @@ async def test_sources_come_first_in_turn() -> None:
 
 async def test_a_broker_that_fails_does_not_hide_what_another_has() -> None:
     a, b = Shelf(), Shelf()
-    async with popping(a, b, request_timeout=0.3) as consumer:
+    async with popping(a, b, request_timeout=1.0) as consumer:
         a.put(record(0))
         a.lost = 1000
         b.put(record(1, b"b"))
@@ -111,7 +111,7 @@ async def test_a_broker_that_fails_does_not_hide_what_another_has() -> None:
 
 async def test_the_error_of_a_lone_broker_is_the_callers() -> None:
     shelf = Shelf()
-    async with popping(shelf, request_timeout=0.2) as consumer:
+    async with popping(shelf, request_timeout=1.0) as consumer:
         shelf.put(record(0))
         shelf.lost = 1000
         with pytest.raises(errors.TransportError, match="POP_MESSAGE"):
@@ -185,7 +185,7 @@ async def test_an_ordered_pop_whose_answer_was_lost_is_asked_for_again() -> None
     shelf = Shelf()
     shelf.put(record(0), record(1))
     shelf.lost = 1
-    async with popping(shelf, ordered=True, request_timeout=0.2) as consumer:
+    async with popping(shelf, ordered=True, request_timeout=1.0) as consumer:
         with pytest.raises(errors.TransportError):
             await consumer.receive(1, timeout=0)
         assert len(await consumer.receive(1)) == 1

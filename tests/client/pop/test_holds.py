@@ -171,7 +171,7 @@ async def test_a_receive_that_waits_ends_when_the_consumer_closes() -> None:
 
 async def test_brokers_that_fail_while_pops_are_held_are_the_callers_error() -> None:
     a, b = Shelf(), Shelf()
-    async with popping(a, b, request_timeout=0.3) as consumer:
+    async with popping(a, b, request_timeout=1.0) as consumer:
         waiting = await hold(consumer, a, b)
         for shelf in (a, b):
             shelf.refuses.add(Code.POP_MESSAGE)
@@ -182,7 +182,7 @@ async def test_brokers_that_fail_while_pops_are_held_are_the_callers_error() -> 
 
 async def test_a_broker_that_fails_does_not_delay_what_another_holds() -> None:
     a, b = Shelf(), Shelf()
-    async with popping(a, b, request_timeout=0.3) as consumer:
+    async with popping(a, b, request_timeout=1.0) as consumer:
         a.put(record(0))
         a.lost = 1000
         waiting = asyncio.ensure_future(consumer.receive(timeout=10))
@@ -193,7 +193,7 @@ async def test_a_broker_that_fails_does_not_delay_what_another_holds() -> None:
 
 async def test_the_error_is_raised_if_every_broker_fails() -> None:
     a, b = Shelf(), Shelf()
-    async with popping(a, b, request_timeout=0.2) as consumer:
+    async with popping(a, b, request_timeout=1.0) as consumer:
         for shelf in (a, b):
             shelf.put(record(0))
             shelf.lost = 1000

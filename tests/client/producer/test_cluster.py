@@ -183,7 +183,7 @@ async def test_an_answer_that_is_lost_leaves_the_outcome_unknown_and_the_message
             through(producer, proxy.address)
             proxy.swallow(Way.TO_CLIENT)
             with pytest.raises(errors.SendFailed) as caught:
-                await producer.send(MESSAGE, timeout=0.3)
+                await producer.send(MESSAGE, timeout=2.0)
             assert isinstance(caught.value.last_error, errors.RequestTimedOut)
             assert caught.value.outcome_unknown
             proxy.pass_through()

@@ -44,7 +44,7 @@ async def test_a_broker_that_was_lost_is_consumed_again_when_it_is_back(tmp_path
 async def test_one_broker_that_falls_silent_does_not_stop_the_other() -> None:
     async with (
         cluster(2, 2, faults=True) as running,
-        member(running.address, request_timeout=0.3) as one,
+        member(running.address, request_timeout=1.0) as one,
     ):
         await shared([one], queues_of(2, 2), AVG)
         await running.partition("broker-1")
