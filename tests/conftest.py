@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from pocketmq import native
 from tests.early import early_works, outcome, work_of
-from tests.loops import pytest_generate_tests, pytest_pyfunc_call
+from tests.loops import pytest_generate_tests, pytest_pyfunc_call, set_aside
 from tests.sound_stores import stores_are_sound
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let others have the processors while tests run that only compute."""
+    """Let others have the processors while tests run that only compute; see `set_aside`."""
+    set_aside(item)
     workers: int = getattr(item.config, "workerinput", {}).get("workercount", 1)
     if workers > 2:
         from tests.grouping import group_of, is_patient

@@ -60,13 +60,14 @@ BODY = """
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(CONFTEST)
     return pytester
 
 
 def ran(project: pytest.Pytester, workers: int, count: int) -> list[str]:
     """Run the tests of a project; give the file and the worker of each."""
-    words = ("-n", str(workers), "--dist", "loadgroup")
+    words = ("-p", "xdist", "-n", str(workers), "--dist", "loadgroup")
     project.runpytest_subprocess(*words).assert_outcomes(passed=count)
     lines = (project.path / "ran").read_text().splitlines()
     assert len(lines) == count

@@ -12,6 +12,7 @@ import pytest
 
 from pocketmq import MessageQueue, RebalanceEvent
 from pocketmq.cli.pipeline.streams import pace
+from tests.cli.in_process import command
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyspark")
@@ -140,10 +141,10 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
-    done = pocketmq("pipeline", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = command("pipeline", *arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message.encode() in done.stderr
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_help_lists_the_pipelines_and_names_their_options() -> None:

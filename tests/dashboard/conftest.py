@@ -14,6 +14,7 @@ from playwright.sync_api import (
     BrowserContext,
     Locator,
     Page,
+    Request,
     Response,
     sync_playwright,
 )
@@ -79,7 +80,7 @@ class Viewer:
         self._folder = folder
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        context.on("request", lambda request: self._note(request.url))
+        context.on("request", self._note_request)
         page.on("websocket", lambda socket: self._note(socket.url))
 
     def open(self, path: str) -> Response | None:
@@ -121,6 +122,16 @@ class Viewer:
         if kind in {"error", "warning"}:
             self.complaints.append(f"{kind}: {text}")
 
+    def close(self) -> None:
+        """Close the window and all that it has opened; the next one is a stranger here."""
+        self.context.remove_listener("request", self._note_request)
+        for page in self.context.pages:
+            page.close()
+        self.context.clear_cookies()
+
+    def _note_request(self, request: Request) -> None:
+        self._note(request.url)
+
     def _note(self, url: str) -> None:
         own = (self.url, self.url.replace("http:", "ws:"), "data:", "blob:", "about:")
         if not url.startswith(own):
@@ -159,18 +170,23 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def viewing(
     browser: Browser, url: str, folder: Path, size: tuple[int, int] = LAPTOP, *, dark: bool = False
 ) -> Iterator[Viewer]:
-    """Open a window of a size; on leaving, nothing may have gone wrong in it."""
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
-    )
+    """Open a window of a size; on leaving, nothing may have gone wrong in it.
+
+    It is as good as new, but has the scripts that windows before it have loaded: to fetch and
+    compile them costs more than all else that a page does.
+    """
+    idle = [each for each in browser.contexts if not each.pages]
+    context = idle[0] if idle else browser.new_context()
     context.set_default_timeout(PATIENCE)
+    viewer = Viewer(context, context.new_page(), url, folder)
     try:
-        viewer = Viewer(context, context.new_page(), url, folder)
+        viewer.page.set_viewport_size({"width": size[0], "height": size[1]})
+        viewer.page.emulate_media(color_scheme="dark" if dark else "light")
         yield viewer
         assert viewer.complaints == []
         assert viewer.strangers == []
     finally:
-        context.close()
+        viewer.close()
 
 
 class Shop:

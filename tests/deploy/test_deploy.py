@@ -11,7 +11,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -89,11 +92,34 @@ def test_services_of_the_compose_file_are_those_that_others_name() -> None:
     assert set(hosts) <= services.keys()
 
 
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Make a folder that every user may enter.
+
+    Not one of pytest's: each run of pytest closes the folder of all runs to other users, also one
+    that a test of another worker starts.
+    """
+    with TemporaryDirectory(prefix="pocketmq-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Give a folder that every user may enter."""
+    with open_folder() as folder:
+        yield folder
+
+
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def image() -> Iterator[Path]:
     """Do what the image is built with; the core is built and tested elsewhere."""
-    place = tmp_path_factory.mktemp("image")
-    place.chmod(0o755)
+    with open_folder() as place:
+        yield build_image(place)
+
+
+def build_image(place: Path) -> Path:
     for word, rest in instructions():
         if word == "COPY" and not rest.startswith("--from") and "native" not in rest:
             *names, target = rest.split()
@@ -112,9 +138,6 @@ def test_the_image_serves_as_a_user_without_rights(image: Path, tmp_path: Path) 
     data = tmp_path / "data"
     data.mkdir()
     data.chmod(0o777)
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.owner() == tmp_path.owner() and parent != Path("/") and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o011)
     words = [word.replace("/data", str(data)) for word in json.loads(last("CMD"))]
     words += ["--port", "0", "--broker-port", "0"]
     program = image / "bin/pocketmq"

@@ -1,12 +1,15 @@
 """Random lives of a group: what happens, in which order, and how long nothing does."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from tests.virtual.world import QUEUES, TOPIC, World
 
+TIMES = int(os.environ.get("POCKETMQ_SCHEDULES", "1"))
+"""How many times as many schedules to run as every change must pass."""
 REST = 400.0
 """Virtual seconds in which everything must have found its place again."""
 CALM = 45

@@ -1,6 +1,5 @@
 """Whatever happens to a group with STICKY, nothing is lost; while nothing fails, nothing is twice."""
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,15 +8,15 @@ import pytest
 from pocketmq.balance.profile import V4, V5
 from pocketmq.errors import MQError
 from tests.virtual.loop import run_virtually
-from tests.virtual.schedule import Schedule, comes_to_rest
+from tests.virtual.schedule import TIMES, Schedule, comes_to_rest
 from tests.virtual.sticky import StickyWorld
 from tests.virtual.world import TOPIC, virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "1000")) // 10
-"""How many to run of each kind, calm and not."""
-CHUNKS = 6
+SCHEDULES = 60 * TIMES
+"""How many to run of each kind, calm and not; every combination of settings comes four times."""
+CHUNKS = 4
 
 
 class CalmSchedule(Schedule):

@@ -190,6 +190,8 @@ async def test_an_answer_that_is_lost_leaves_the_outcome_unknown_and_the_message
             assert caught.value.outcome_unknown
             proxy.pass_through()
             proxy.cut()
+            calls = producer.session.calls
+            await until(lambda: calls.connected(proxy.address) is None, "the end to be noticed")
             assert len(await stored(producer.session, receipt.queue)) == 2
 
 
