@@ -272,7 +272,7 @@ def test_usual_responses_are_read_by_the_core_itself() -> None:
     other = said(0, 1, 1, MSG_REGION="eu", TRACE_ON="false", recallHandle="R", transactionId="T")
     [(_, receipt)], _ = alone("stored_answers", other, 0, 2**24, waiting)
     place = f"7F{1:030X}", waiting[0][11], 1
-    assert receipt == SendReceipt(OK, f"{PREFIX}0000", *place, "T", "R", "eu", False)  # noqa: FBT003
+    assert receipt == SendReceipt(OK, f"{PREFIX}0000", *place, "T", "R", "eu", False)
     refused = [waiting | {0: posted(0)[:4]}, {}, {0: "no tuple"}]
     assert [alone("stored_answers", usual, 0, 2**24, each) for each in refused] == [([], 0)] * 3
     assert alone("stored_answers", said(0, queueId="4"), 0, 2**24, waiting) == ([], 0)
