@@ -6,12 +6,15 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::frames::frame_at;
 use crate::posts;
-use crate::python::pure;
+use crate::python::{pure, Imported};
 use crate::stored::{answer, Shape, Whole};
 use crate::wire::{be32, push_hex};
 
 /// Bytes of a header that are read without counting its fields first.
 const LONGEST: usize = 64 * 1024;
+
+static RECEIPT: Imported = Imported::new("pocketmq.model", "SendReceipt");
+static STORED: Imported = Imported::new("pocketmq.client.producer.plain_frames", "STORED");
 
 /// Return the fields of the one frame in `data`, if it is a plain response to `opaque`.
 fn plain_answer(data: &[u8], opaque: i64) -> Option<Whole<'_>> {
@@ -71,8 +74,7 @@ fn receipt<'py>(
         .into_pyobject(py)
 }
 
-/// Return the responses at a position of a read that say plain sends are stored; see the pure
-/// `stored_answers`.
+/// Return the receipts of plain sends at a position of a read; see the pure `stored_answers`.
 #[pyfunction]
 pub fn stored_answers<'py>(
     data: &Bound<'py, PyBytes>,
@@ -112,20 +114,20 @@ pub fn stored_answers<'py>(
         let Ok(posted) = posted.cast_into::<PyTuple>() else {
             break;
         };
-        let Some(stored) = of_posted(&posted, stored)? else {
+        let Some(receipt) = of_posted(&posted, stored)? else {
             break;
         };
-        found.append((opaque, stored))?;
+        found.append((opaque, receipt))?;
         at = cut.end;
     }
     Ok((found, at))
 }
 
-/// Return what the receipt of a posted send needs; None if the response is not as it should be.
+/// Return the receipt of a posted send; None if the response is not as it should be.
 fn of_posted<'py>(
     posted: &Bound<'py, PyTuple>,
     (message_id, queue_id, queue_offset, stored): Whole<'_>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = posted.py();
     if posted.len() < posts::LEAST {
         return Ok(None);
@@ -163,14 +165,16 @@ fn of_posted<'py>(
             )
         }
     };
-    let made = (
+    let made = RECEIPT.get(py)?.call1((
+        STORED.get(py)?,
         unique_id,
         message_id,
+        queue,
         queue_offset,
         transaction_id,
         stored.recall_handle,
         stored.region(py),
         stored.trace_on != Some("false"),
-    );
-    Ok(Some(made.into_pyobject(py)?))
+    ))?;
+    Ok(Some(made))
 }

@@ -25,7 +25,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 3;
+const API: u32 = 4;
 
 /// The module `pocketmq_core`.
 #[pymodule]

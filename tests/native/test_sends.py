@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from pocketmq.client.producer.plain_frames import json_text, plain_frame
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, Template
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.model import Message, MessageQueue
+from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.protocol.message_ids import UniqueIds
 from tests.native.both import alone, damaged, same
 
+OK = SendStatus.SEND_OK
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 HEXADECIMAL = st.text("0123456789ABCDEF", max_size=52)
@@ -266,10 +267,12 @@ def test_usual_responses_are_read_by_the_core_itself() -> None:
     found, end = alone("stored_answers", usual + usual[:50], 0, 2**24, waiting)
     assert end == len(usual)
     name = f"{PREFIX}0003"
-    assert found[3] == (3, (name, f"7F{103:030X}", 103, name, None, "DefaultRegion", True))
+    queue = waiting[3][11]
+    assert found[3] == (3, SendReceipt(OK, name, f"7F{103:030X}", queue, 103, name))
     other = said(0, 1, 1, MSG_REGION="eu", TRACE_ON="false", recallHandle="R", transactionId="T")
-    [(_, stored)], _ = alone("stored_answers", other, 0, 2**24, waiting)
-    assert stored == (f"{PREFIX}0000", f"7F{1:030X}", 1, "T", "R", "eu", False)
+    [(_, receipt)], _ = alone("stored_answers", other, 0, 2**24, waiting)
+    place = f"7F{1:030X}", waiting[0][11], 1
+    assert receipt == SendReceipt(OK, f"{PREFIX}0000", *place, "T", "R", "eu", False)
     refused = [waiting | {0: posted(0)[:4]}, {}, {0: "no tuple"}]
     assert [alone("stored_answers", usual, 0, 2**24, each) for each in refused] == [([], 0)] * 3
     assert alone("stored_answers", said(0, queueId="4"), 0, 2**24, waiting) == ([], 0)

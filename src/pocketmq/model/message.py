@@ -144,7 +144,7 @@ def send_status(code: int) -> SendStatus | None:
     return _BY_CODE.get(code)
 
 
-class SendReceipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SendReceipt(msgspec.Struct, frozen=True, gc=False):
     """A broker's confirmation that it stored a message (Java: SendResult).
 
     `message_id` is the id the producer gave (several, separated by commas, for a batch);

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from pocketmq.model import SendReceipt, SendStatus
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.native import in_core
 from pocketmq.protocol.command import RESPONSE_FLAG
@@ -19,10 +20,9 @@ from pocketmq.protocol.peers import CURRENT_VERSION
 Stored: TypeAlias = tuple[str, int, int, str | None, str | None, str, bool]
 """The broker's id of a message, its queue and offset, transaction, recall handle, region, trace."""
 
-StoredPost: TypeAlias = tuple[str, str, int, str | None, str | None, str, bool]
-"""The id of a message, the broker's id, its offset, transaction, recall handle, region, trace."""
-
 _QUEUE = 11  # its place in what was posted; all other requests that wait are shorter
+STORED = SendStatus.SEND_OK
+"""The status of a receipt; members of an enum are slow to look up."""
 _PREFIX = struct.Struct(">II")
 TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
 _LONGEST = 64 * 1024  # bytes of a header that are read without counting its fields first
@@ -135,14 +135,14 @@ def usual_answer(data: bytes, opaque: int) -> tuple[Stored, bool] | None:
 @in_core
 def stored_answers(
     data: bytes, start: int, limit: int, waiting: dict[int, Any]
-) -> tuple[list[tuple[int, StoredPost]], int]:
-    """Return what a read says of stored plain sends, from a position on, and where that ends.
+) -> tuple[list[tuple[int, SendReceipt]], int]:
+    """Return the receipts of plain sends that a read has from a position on, and where they end.
 
     `waiting` are open requests by their numbers; those of plain sends are as `plain_sends.Posted`
-    has them. Returned are number and what the receipt needs, in the order of the read. It ends
-    before the first frame that is anything else, is not whole, or is larger than `limit`.
+    has them. Returned are numbers and receipts, in the order of the read. It ends before the first
+    frame that is anything else, is not whole, or is larger than `limit`.
     """
-    found: list[tuple[int, StoredPost]] = []
+    found: list[tuple[int, SendReceipt]] = []
     size = len(data)
     while size - start >= 8:
         length, header = _PREFIX.unpack_from(data, start)
@@ -153,21 +153,30 @@ def stored_answers(
         posted = None if answer is None else waiting.get(answer.opaque)
         if answer is None or not isinstance(posted, tuple) or len(posted) <= _QUEUE:
             break
-        stored = answer.extFields
-        if stored.queueId != posted[_QUEUE].queue_id or stored.batchUniqId is not None:
+        receipt = receipt_of(posted, answer.extFields)
+        if receipt is None:
             break
-        receipt = (
-            unique_id(posted),
-            stored.msgId,
-            stored.queueOffset,
-            stored.transactionId,
-            stored.recallHandle,
-            stored.region or DEFAULT_REGION,
-            stored.trace_on != "false",
-        )
         found.append((answer.opaque, receipt))
         start = end
     return found, start
+
+
+def receipt_of(posted: tuple[Any, ...], stored: StoredFields) -> SendReceipt | None:
+    """Return the receipt of a message that was posted; None if the response is of another one."""
+    queue = posted[_QUEUE]
+    if stored.queueId != queue.queue_id or stored.batchUniqId is not None:
+        return None
+    return SendReceipt(
+        STORED,
+        unique_id(posted),
+        stored.msgId,
+        queue,
+        stored.queueOffset,
+        stored.transactionId,
+        stored.recallHandle,
+        stored.region or DEFAULT_REGION,
+        stored.trace_on != "false",
+    )
 
 
 def _stored(header: bytes) -> _Answer | None:

@@ -18,10 +18,10 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.plain_frames import (
-    StoredPost,
     from_json,
     json_text,
     plain_frames,
+    receipt_of,
     stored_answers,
     unique_id,
 )
@@ -29,8 +29,7 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template, read_stored
 from pocketmq.client.producer.tries import Tries
 from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, RequestTimedOut
-from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
-from pocketmq.model.message import DEFAULT_REGION
+from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.model.static_topics import is_logical
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from pocketmq.client.producer.sending import Sending
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
-_OK = SendStatus.SEND_OK
 _MASK = 0x7FFF_FFFF
 _MOST_REMEMBERED = 4096  # names come from applications: what is cached by them is bounded
 
@@ -266,50 +264,19 @@ class PlainSends:
             self._connections[queue.broker_name] = connection
         return connection
 
-    def receipt(self, posted: Posted, reply: StoredPost | Command | MQError) -> SendReceipt | None:
+    def receipt(self, posted: Posted, reply: SendReceipt | Command | MQError) -> SendReceipt | None:
         """End a send that was stored as usual and return its receipt; None calls for `go_on`."""
-        if type(reply) is not tuple:
+        if type(reply) is not SendReceipt:
             # Alone in its read, or among others: the response is read as any other.
-            stored = self._read(posted, reply)
-            if stored is None:
+            receipt = _read(posted, reply)
+            if receipt is None:
                 return None
-            reply = stored
-        message_id, place, offset, transaction_id, recall_handle, region, trace_on = reply
-        receipt = SendReceipt(
-            status=_OK,
-            message_id=message_id,
-            offset_message_id=place,
-            queue=posted[11],
-            queue_offset=offset,
-            transaction_id=transaction_id,
-            recall_handle=recall_handle,
-            region_id=region,
-            trace_on=trace_on,
-        )
+            reply = receipt
         self._answered(len(posted[10].body), posted[14], self._now())
-        return receipt
-
-    def _read(self, posted: Posted, reply: StoredPost | Command | MQError) -> StoredPost | None:
-        if type(reply) is not Command or reply.code or type(reply.ext_fields) is not Raw:
-            return None
-        try:
-            stored = read_stored(reply.ext_fields)
-        except (DecodeError, ValueError):
-            return None
-        if stored.queueId != posted[11].queue_id or stored.batchUniqId is not None:
-            return None
-        return (
-            unique_id(posted),
-            stored.msgId,
-            stored.queueOffset,
-            stored.transactionId,
-            stored.recallHandle,
-            stored.region or DEFAULT_REGION,
-            stored.trace_on != "false",
-        )
+        return reply
 
     def go_on(
-        self, posted: Posted, reply: StoredPost | Command | MQError
+        self, posted: Posted, reply: SendReceipt | Command | MQError
     ) -> Coroutine[Any, Any, SendReceipt]:
         """Return what continues on the ordinary path after this response, or this error.
 
@@ -318,7 +285,7 @@ class PlainSends:
         *_, message, queue, publication, connection, asked = posted
         outgoing = self.messages.outgoing(message, publication, unique_id(posted), posted[6])
         outcome: SendReceipt | MQError
-        assert not isinstance(reply, tuple)  # `receipt` takes those
+        assert not isinstance(reply, SendReceipt)  # `receipt` takes those
         if isinstance(reply, MQError):
             outcome = reply
             if isinstance(reply, RequestTimedOut):
@@ -346,3 +313,13 @@ class PlainSends:
         """End a send whose caller no longer waits for it."""
         posted[13].forget(posted[4])
         self._window.leave(len(posted[10].body))
+
+
+def _read(posted: Posted, reply: SendReceipt | Command | MQError) -> SendReceipt | None:
+    """Return the receipt that a response is, if it is one as usual."""
+    if type(reply) is not Command or reply.code or type(reply.ext_fields) is not Raw:
+        return None
+    try:
+        return receipt_of(posted, read_stored(reply.ext_fields))
+    except (DecodeError, ValueError):
+        return None

@@ -13,7 +13,6 @@ from pocketmq.client.codecs import encoded
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.delay_properties import delay_properties
-from pocketmq.client.producer.plain_frames import StoredPost
 from pocketmq.client.producer.producer_exchanges import ProducerExchanges
 from pocketmq.errors import MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt
@@ -86,7 +85,7 @@ class Producer(ProducerExchanges):
         ):
             # Written out here, not called: each coroutine between task and response costs.
             plain = sending.plain
-            reply: StoredPost | Command | MQError
+            reply: SendReceipt | Command | MQError
             try:
                 try:
                     reply = await posted[0]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pocketmq.client.calls import Fields, request_name
+from pocketmq.client.producer.plain_frames import StoredFields
 from pocketmq.client.producer.signed_sends import SendSigning
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
@@ -233,17 +234,11 @@ class RequestWriter:
         return msgspec.structs.replace(command, opaque=opaque, flag=flag).encode()
 
 
-class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a response that a receipt needs."""
+class _Stored(StoredFields, frozen=True, gc=False, kw_only=True):
+    """The fields of a response that a receipt needs, with numbers of any size."""
 
-    msgId: str  # noqa: N815 - Java's keys
-    queueId: int  # noqa: N815
+    queueId: int  # noqa: N815 - Java's keys
     queueOffset: int  # noqa: N815
-    transactionId: str | None = None  # noqa: N815
-    batchUniqId: str | None = None  # noqa: N815
-    recallHandle: str | None = None  # noqa: N815
-    region: str | None = msgspec.field(name="MSG_REGION", default=None)
-    trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
 
 
 read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
@@ -298,11 +293,11 @@ def _read_by_field(answer: Command) -> _Stored:
     fields = answer.ext
     return _Stored(
         header.msg_id,
-        header.queue_id,
-        header.queue_offset,
-        header.transaction_id,
-        header.batch_uniq_id,
-        header.recall_handle,
-        header.region,
-        fields.get("TRACE_ON"),
+        queueId=header.queue_id,
+        queueOffset=header.queue_offset,
+        transactionId=header.transaction_id,
+        batchUniqId=header.batch_uniq_id,
+        recallHandle=header.recall_handle,
+        region=header.region,
+        trace_on=fields.get("TRACE_ON"),
     )
