@@ -4,7 +4,7 @@ Two shells carry calls out: `native_link` on the native core, and `grpc_port` on
 """
 
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -44,6 +44,19 @@ class Call(Protocol):
         """Return the seconds until the client's deadline; None if it has none."""
 
 
+class BegunCall(Call, Protocol):
+    """A call whose response comes later."""
+
+    def is_over(self) -> bool:
+        """Return whether the client has ended it."""
+
+    def reply(self, response: bytes) -> None:
+        """Send the response."""
+
+    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
+        """Let a coroutine make the response."""
+
+
 class Exchange(Call, Protocol):
     """A call with many messages in both directions."""
 
@@ -56,6 +69,8 @@ class Exchange(Call, Protocol):
 
 Unary: TypeAlias = Callable[[bytes, Call], Awaitable[bytes]]
 Streaming: TypeAlias = Callable[[bytes, Call], AsyncIterator[bytes]]
+Begin: TypeAlias = Callable[[bytes, BegunCall], bool]
+"""Begins a call without a task, and replies later; False if it must be served."""
 Exchanging: TypeAlias = Callable[[Exchange], Awaitable[None]]
 
 
@@ -72,6 +87,8 @@ class Method(msgspec.Struct, frozen=True):
 
     kind: Kind
     serve: Callable[..., Any]
+    begin: "Begin | None" = None
+    """A short way of a method with one response."""
 
 
 Methods: TypeAlias = Mapping[str, Method]

@@ -77,6 +77,18 @@ class NativeCall:
             self._writable = calls.loop.create_future()
             await self._writable
 
+    def is_over(self) -> bool:
+        """Return whether the client has ended it."""
+        return not self._calls.has(self.stream)
+
+    def reply(self, response: bytes) -> None:
+        """Send the response of a call that was begun."""
+        self._calls.finish(self, response)
+
+    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
+        """Let a coroutine make the response of a call that was begun."""
+        self._calls.continue_with(self, work)
+
     def arrive(self, message: bytes | None, *, ended: bool) -> None:
         """Hand a message of an exchange over, or its end."""
         if message is not None:
@@ -116,6 +128,7 @@ class NativeCalls:
         self._address = address
         self._open: dict[int, NativeCall] = {}
         self._known: tuple[Fields, Caller] | None = None
+        self._emptied: asyncio.Future[None] | None = None
 
     def caller(self, fields: Fields) -> Caller:
         """Return the client of a call; it is mostly that of the last one."""
@@ -149,21 +162,40 @@ class NativeCalls:
 
     async def leave(self, grace: float) -> None:
         """End exchanges now, which have no end of their own, and all others soon."""
-        text = "the proxy is shutting down"
-        waiting = []
         for call in list(self._open.values()):
-            if call.task is not None and call.method.kind is not Kind.BOTH:
-                waiting.append(call.task)
-            else:
-                self._end(call)
-                self.core.end(call.stream, GrpcCode.UNAVAILABLE, text)
-        self.changed()
-        if waiting:
-            await asyncio.wait(waiting, timeout=grace)
+            if call.method.kind is Kind.BOTH:
+                self._refuse(call)
+        if self._open:
+            self._emptied = self.loop.create_future()
+            await asyncio.wait([self._emptied], timeout=grace)
         for call in list(self._open.values()):
-            self._end(call)
-            self.core.end(call.stream, GrpcCode.UNAVAILABLE, text)
+            self._refuse(call)
+
+    def _refuse(self, call: NativeCall) -> None:
+        self._end(call)
+        self.core.end(call.stream, GrpcCode.UNAVAILABLE, "the proxy is shutting down")
         self.changed()
+
+    def has(self, stream: int) -> bool:
+        """Return whether a call is open."""
+        return stream in self._open
+
+    def finish(self, call: NativeCall, response: bytes) -> None:
+        """Send the response of a call, unless the client has ended it."""
+        if call.stream in self._open:
+            self.core.answer(call.stream, response)
+            self._over(call)
+
+    def continue_with(self, call: NativeCall, work: Coroutine[Any, Any, bytes]) -> None:
+        """Let a coroutine make the response, unless the client has ended the call."""
+
+        async def respond() -> None:
+            self.finish(call, await work)
+
+        if call.stream in self._open:
+            self._start(call, respond())
+        else:
+            work.close()
 
     def _called(self, event: tuple[Any, ...]) -> None:
         _, stream, path, fields, timeout, message, ended = event
@@ -192,9 +224,20 @@ class NativeCalls:
             self.core.end(call.stream, GrpcCode.INTERNAL, "the call has no request")
             self.changed()
         elif call.method.kind is Kind.ONE:
-            self._start(call, self._one(call, request))
+            if not self._begun(call, request):
+                self._start(call, self._one(call, request))
         else:
             self._start(call, self._many(call, request))
+
+    def _begun(self, call: NativeCall, request: bytes) -> bool:
+        begin = call.method.begin
+        if begin is None:
+            return False
+        try:
+            return begin(request, call)
+        except Exception:
+            logger.exception("a call took the long way")
+            return False
 
     def _start(self, call: NativeCall, work: Coroutine[Any, Any, None]) -> None:
         call.task = self.loop.create_task(work)
@@ -251,3 +294,5 @@ class NativeCalls:
     def _over(self, call: NativeCall) -> None:
         self._open.pop(call.stream, None)
         self.changed()
+        if not self._open:
+            _done(self._emptied)

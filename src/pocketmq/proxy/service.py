@@ -42,7 +42,8 @@ class Service:
             limits=limits,
             clock=clock,
         )
-        own = service_methods(state, AccessGate(session, access).admit)
+        gate = AccessGate(session, access)
+        own = service_methods(state, gate.admit, short_ways=not access.authenticate)
         self.methods: Methods = {**own, **self._health.methods, **reflection.methods()}
         """What a port serves."""
         period = limits.renew_interval

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from pocketmq.errors import MQError
 from pocketmq.proxy import methods
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
+from pocketmq.proxy.calls.plain_sends import PlainSends
 from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.caller import Caller
@@ -40,14 +41,18 @@ _ONE_TO_ONE: dict[str, Unary] = {
     "ChangeInvisibleDuration": settling.change_invisible_duration,
     "RecallMessage": sending.recall_message,
 }
+_SHORT = {"SendMessage": PlainSends}
 _ONE_TO_MANY: dict[str, Streaming] = {
     "ReceiveMessage": receiving.receive_message,
     "PullMessage": offsets.pull_message,
 }
 
 
-def service_methods(state: ProxyState, admit: Admit) -> Methods:
-    """Return the methods of RocketMQ's service."""
+def service_methods(state: ProxyState, admit: Admit, *, short_ways: bool) -> Methods:
+    """Return the methods of RocketMQ's service.
+
+    With `short_ways`, plain calls need no task; that is where `admit` accepts all.
+    """
     found = {}
     for method in POOL.FindServiceByName(SERVICE).methods:
         request = message_factory.GetMessageClass(method.input_type)
@@ -59,7 +64,8 @@ def service_methods(state: ProxyState, admit: Admit) -> Methods:
         elif name in _ONE_TO_MANY:
             served = Method(Kind.MANY, calls.many(_ONE_TO_MANY[name]))
         else:
-            served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)))
+            begin = calls.short_way(name) if short_ways else None
+            served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)), begin)
         found[f"/{SERVICE}/{name}"] = served
     return found
 
@@ -93,16 +99,28 @@ class _Calls:
 
     def one(self, serve: Unary) -> methods.Unary:
         async def answer(raw: bytes, call: methods.Call) -> bytes:
-            try:
+            async def served() -> Any:
                 caller = call.caller()
                 request = self._read(raw)
                 await self._admit(caller, request)
-                response = await serve(self._state, caller, request)
-            except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-                response = self._response(status=self._failure(error))
-            return bytes(response.SerializeToString())
+                return await serve(self._state, caller, request)
+
+            return await self.respond(served())
 
         return answer
+
+    async def respond(self, work: Awaitable[Any]) -> bytes:
+        """Return the bytes of a response, also of one that an error becomes."""
+        try:
+            response = await work
+        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+            response = self._response(status=self._failure(error))
+        return bytes(response.SerializeToString())
+
+    def short_way(self, name: str) -> methods.Begin | None:
+        """Return how plain calls of a method are served without a task."""
+        short = _SHORT.get(name)
+        return None if short is None else short(self._state, self.respond).begin
 
     def many(self, serve: Streaming) -> methods.Streaming:
         async def answer(raw: bytes, call: methods.Call) -> AsyncIterator[bytes]:
