@@ -56,6 +56,7 @@ class NativeLink(asyncio.Protocol):
         if self._calls is not None and not self.gone.done():
             self._core.leave()
             await self._calls.leave(grace)
+            self._flush()  # the ends of calls, which a connection that closes would not send
             self._core.close()
             self._flush()
         self.finish()
