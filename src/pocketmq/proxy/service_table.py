@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from pocketmq.errors import MQError
 from pocketmq.proxy import methods
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
+from pocketmq.proxy.calls.plain_acks import PlainAcks
 from pocketmq.proxy.calls.plain_sends import PlainSends
 from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.state import ProxyState
@@ -41,7 +42,10 @@ _ONE_TO_ONE: dict[str, Unary] = {
     "ChangeInvisibleDuration": settling.change_invisible_duration,
     "RecallMessage": sending.recall_message,
 }
-_SHORT = {"SendMessage": PlainSends}
+_SHORT: dict[str, type[PlainSends] | type[PlainAcks]] = {
+    "SendMessage": PlainSends,
+    "AckMessage": PlainAcks,
+}
 _ONE_TO_MANY: dict[str, Streaming] = {
     "ReceiveMessage": receiving.receive_message,
     "PullMessage": offsets.pull_message,
