@@ -3,35 +3,25 @@
 import asyncio
 import gc
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
-import msgspec
 import pytest
 
 from pocketmq import native
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.producer.requests import Outgoing
-from pocketmq.errors import ConnectFailed, ConnectionLost, ResponseCode, server_error
 from pocketmq.net import Limits, parse_address
-from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.command_reader import cut_commands
-from pocketmq.proxy.calls import sending
-from pocketmq.proxy.calls.plain_sends import PlainSends
 from pocketmq.proxy.native_inlet import NativeInlet
 from pocketmq.proxy.native_link import NativeLink
 from pocketmq.proxy.server import Proxy
-from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.limits import ProxyLimits
-from pocketmq.proxy.translation.outgoing import stored_forms
-from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import SERVICE
 from tests.loops import until
-from tests.proxy.peers import PATIENCE, Served, code, message, receive_request, serving
+from tests.proxy.peers import PATIENCE, Served, code, receive_request, serving
 from tests.proxy.test_robustness import PREFACE, proxy_process, serves_again
 
 pytestmark = pytest.mark.skipif(native.core is None, reason="the native core is not built")
@@ -152,93 +142,3 @@ async def ping_until_closed(client: socket.socket) -> None:
 def open_links(proxy: Proxy) -> list[NativeLink]:
     assert isinstance(proxy._inlet, NativeInlet)
     return list(proxy._inlet._open)
-
-
-async def test_both_ways_of_a_send_ask_the_same_of_a_broker() -> None:
-    async with calling() as served:
-        await served.peer.send("normal", b"x")
-        plain = short_way(served)
-        made = message("normal", b"y", tag="t", keys=["a", "b"], properties={"p": "ä"})
-        (form,) = stored_forms([made], "1.2.3.4:5", ProxyLimits(), 1_000)
-        known = await plain._state.cluster.route("normal")
-        queue = known.publish_queues[0]
-        outgoing = Outgoing(form.topic, form.body, form.properties, form.message_id)
-        frame = plain._writer("normal").frame(outgoing, queue, 7, form.born_ms)
-        ((found,), _, _) = cut_commands(frame, 0, len(frame))
-        long = Command.request(
-            RequestCode.SEND_MESSAGE_V2, 7, sending._header(form, queue), form.body
-        )
-        assert found == long
-
-
-def short_way(served: Served) -> PlainSends:
-    service = served.proxy._service
-    assert service is not None
-    begin: Any = service.methods[f"/{SERVICE}/SendMessage"].begin
-    own = begin.__self__
-    assert isinstance(own, PlainSends)
-    return own
-
-
-async def test_a_plain_send_takes_the_short_way_and_others_do_not() -> None:
-    async with calling() as served:
-        assert code(await served.peer.send("normal", b"x")) == "OK"
-        plain = short_way(served)
-        (link,) = open_links(served.proxy)
-        calls = link._calls
-        assert calls is not None
-        begun = []
-
-        def begin(raw: bytes, call: Any) -> bool:
-            begun.append(plain.begin(raw, call))
-            return begun[-1]
-
-        path = f"/{SERVICE}/SendMessage"
-        watched = msgspec.structs.replace(calls._methods[path], begin=begin)
-        calls._methods = {**calls._methods, path: watched}
-        assert code(await served.peer.send("normal", b"x")) == "OK"
-        assert code(await served.peer.send("unknown", b"x")) == "TOPIC_NOT_FOUND"
-        assert code(await served.peer.send("normal", b"")) == "MESSAGE_BODY_EMPTY"
-        wrong = await served.peer.send("normal", b"x", message_group="g")
-        assert code(wrong) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
-        two = s.SendMessageRequest(messages=[message("normal", b"1"), message("normal", b"2")])
-        assert code(await served.peer.call("SendMessage", two)) == "OK"
-        assert begun == [True, False, False, False, False]
-
-
-async def test_a_try_that_certainly_failed_is_repeated_and_one_that_may_not_have_is_not() -> None:
-    async with calling(brokers=2) as served:
-        assert code(await served.peer.send("normal", b"x")) == "OK"
-        plain = short_way(served)
-        (form,) = stored_forms([message("normal", b"y")], "1.2.3.4:5", ProxyLimits(), 1_000)
-        queue = (await plain._state.cluster.route("normal")).publish_queues[0]
-        for error, expected in (
-            (ConnectFailed("127.0.0.1:1", "refused"), "OK"),
-            (ConnectionLost("127.0.0.1:1", "reset"), "INTERNAL_SERVER_ERROR"),
-            (server_error(ResponseCode.SYSTEM_BUSY, "busy", request="r", address="a"), "OK"),
-        ):
-            begun = Begun()
-            plain.failed(begun, form, queue, error)
-            response = s.SendMessageResponse.FromString(await begun.work)
-            assert code(response) == expected, error
-
-
-class Begun:
-    """A call whose response a coroutine makes."""
-
-    work: Coroutine[Any, Any, bytes]
-
-    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
-        self.work = work
-
-    def caller(self) -> Caller:
-        raise NotImplementedError
-
-    def time_left(self) -> float | None:
-        raise NotImplementedError
-
-    def is_over(self) -> bool:
-        return False
-
-    def reply(self, response: bytes) -> None:
-        raise NotImplementedError

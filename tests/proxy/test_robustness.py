@@ -9,8 +9,9 @@ from pathlib import Path
 
 import grpc
 import grpc.aio
+import pytest
 
-from pocketmq import aio
+from pocketmq import aio, native
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.net import parse_address
 from pocketmq.proxy.native_inlet import NativeInlet
@@ -184,6 +185,7 @@ async def test_damaged_bytes_break_nothing() -> None:
         await serves_again(proxy.address)
 
 
+@pytest.mark.skipif(native.core is None, reason="the native core is not built")
 async def test_a_path_that_is_not_text_costs_its_own_connection_alone() -> None:
     async with serving() as served:
         assert isinstance(served.proxy._inlet, NativeInlet)

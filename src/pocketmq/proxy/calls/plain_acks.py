@@ -7,10 +7,12 @@ As with `plain_sends`, all that an ack needs is at hand; what is not so, or is r
 import msgspec
 from google.protobuf.message import DecodeError
 
+from pocketmq.client.calls import SUCCESS
 from pocketmq.client.pop.requests import PopRequests
-from pocketmq.errors import BrokerNotFound, ConnectionLost, MQError, ResponseCode, server_error
+from pocketmq.errors import BrokerNotFound, ConnectionLost, MQError
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import settling
+from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.plain_sends import Respond
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
@@ -45,47 +47,38 @@ class PlainAcks:
             if receipt is None:
                 return False
             receipt.check_valid(state.clock.now_ms())
-            broker = receipt.handle.broker_name
-            address = session.brokers.address(broker, master_only=True)
-            connection = session.calls.connected(address)
-            if connection is None:
+            name = receipt.handle.broker_name
+            broker = broker_at_hand(session, name)
+            if broker is None:
                 return False
             requests = PopRequests(session, group, ordered=False, from_first=False)
-            asked = next(requests.questions.ack_one(broker, topic, receipt.handle))
+            asked = next(requests.questions.ack_one(name, topic, receipt.handle))
             command = session.calls.request(asked.code, asked.header, asked.body)
-            sink = _Acknowledged(call, entry, address)
-            opaque = connection.expect_into(sink, _ACK, session.options.request_timeout)
+            opaque = _Acknowledged(call, broker, entry).expect()
         except (CallRefused, DecodeError, BrokerNotFound, ConnectionLost):
             return False
         state.renewals.forget(client_id, group, given)
-        connection.post(opaque, msgspec.structs.replace(command, opaque=opaque).encode())
+        broker.connection.post(opaque, msgspec.structs.replace(command, opaque=opaque).encode())
         return True
 
 
-class _Acknowledged:
-    """Where a broker's response goes."""
+class _Acknowledged(BrokerAnswer):
+    """Where the response to an ack goes."""
 
-    __slots__ = ("_address", "_call", "_entry")
+    __slots__ = ("_entry",)
 
-    def __init__(self, call: BegunCall, entry: s.AckMessageEntry, address: str) -> None:
-        self._call = call
+    accept = SUCCESS
+
+    def __init__(self, call: BegunCall, broker: BrokerAtHand, entry: s.AckMessageEntry) -> None:
+        super().__init__(call, broker, _ACK)
         self._entry = entry
-        self._address = address
 
-    def done(self) -> bool:
-        """Return whether the client has ended its call."""
-        return self._call.is_over()
+    def taken(self, answer: Command) -> None:  # noqa: ARG002 - it says nothing more
+        """Reply that the message is acknowledged."""
+        self._reply(OK)
 
-    def set_result(self, answer: Command) -> None:
-        """Reply; a code other than success is an error."""
-        if answer.code == ResponseCode.SUCCESS:
-            self._reply(OK)
-        else:
-            named = {"request": _ACK.name, "address": self._address}
-            self.set_exception(server_error(answer.code, answer.remark, **named))
-
-    def set_exception(self, error: MQError) -> None:
-        """Reply with an error."""
+    def failed(self, error: MQError) -> None:
+        """Reply with the error."""
         self._reply(settling.ack_failure(error))
 
     def _reply(self, outcome: d.Status) -> None:

@@ -11,11 +11,12 @@ from google.protobuf.message import DecodeError
 
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.errors import BrokerNotFound, ConnectionLost, InvalidInput, MQError, server_error
+from pocketmq.errors import BrokerNotFound, ConnectionLost, InvalidInput, MQError
 from pocketmq.model import MessageQueue
 from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import sending
+from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
@@ -53,13 +54,11 @@ class PlainSends:
             if known is None or not self._accepts(form):
                 return False
             queue = state.choice.choose(known.publish_queues, form.message_group)
-            broker = session.brokers.address(queue.broker_name, master_only=True)
-            connection = session.calls.connected(broker)
+            broker = broker_at_hand(session, queue.broker_name)
             writer = self._writer(form.topic)
-            if connection is None or not writer.is_plain:
+            if broker is None or not writer.is_plain:
                 return False
-            sink = _Stored(self, call, form, queue, broker)
-            opaque = connection.expect_into(sink, _SEND, session.options.request_timeout)
+            opaque = _Stored(self, call, broker, form, queue).expect()
         except (CallRefused, DecodeError, BrokerNotFound, ConnectionLost):
             return False
         message = Outgoing(
@@ -68,9 +67,9 @@ class PlainSends:
         try:
             frame = writer.frame(message, queue, opaque, form.born_ms)
         except InvalidInput:
-            connection.forget(opaque)
+            broker.connection.forget(opaque)
             return False
-        connection.post(opaque, frame)
+        broker.connection.post(opaque, frame)
         return True
 
     def _accepts(self, form: StoredForm) -> bool:
@@ -111,37 +110,30 @@ class PlainSends:
         call.continue_with(self._respond(again))
 
 
-class _Stored:
-    """Where a broker's response goes."""
+class _Stored(BrokerAnswer):
+    """Where the response to a send goes."""
 
-    __slots__ = ("_address", "_call", "_form", "_queue", "_sends")
+    __slots__ = ("_form", "_queue", "_sends")
+
+    accept = sending.STORED
 
     def __init__(
         self,
         sends: PlainSends,
         call: BegunCall,
+        broker: BrokerAtHand,
         form: StoredForm,
         queue: MessageQueue,
-        address: str,
     ) -> None:
+        super().__init__(call, broker, _SEND)
         self._sends = sends
-        self._call = call
         self._form = form
         self._queue = queue
-        self._address = address
 
-    def done(self) -> bool:
-        """Return whether the client has ended its call."""
-        return self._call.is_over()
+    def taken(self, answer: Command) -> None:
+        """Reply that the message is stored."""
+        self._sends.stored(self._call, self._form, self._queue, answer)
 
-    def set_result(self, answer: Command) -> None:
-        """Reply; what is not stored is an error."""
-        if answer.code in sending.STORED:
-            self._sends.stored(self._call, self._form, self._queue, answer)
-        else:
-            named = {"request": _SEND.name, "address": self._address}
-            self.set_exception(server_error(answer.code, answer.remark, **named))
-
-    def set_exception(self, error: MQError) -> None:
-        """Handle a response that does not come."""
+    def failed(self, error: MQError) -> None:
+        """Try again, or reply with the error."""
         self._sends.failed(self._call, self._form, self._queue, error)
