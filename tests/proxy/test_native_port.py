@@ -78,9 +78,12 @@ async def test_a_call_that_the_client_ends_is_cancelled() -> None:
         (link,) = open_links(served.proxy)
         calls = link._calls
         assert calls is not None
-        assert len(calls._open) == 1
+        (task,) = [each.task for each in calls._open.values()]
+        assert task is not None
         call.cancel()
         await until(lambda: not calls._open, "the end of the call", PATIENCE)
+        await until(task.done, "the end of its task", 5.0)
+        assert task.cancelled()
         assert code(await served.peer.send("normal", b"x")) == "OK"
     del call
     gc.collect()  # a call that was cancelled refers to its channel
