@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CORE := .venv/.core
 # Tests that also run without the core; see docs/explanation/native-core.md.
-PURE_TESTS := tests/protocol tests/store tests/net tests/client tests/broker
+PURE_TESTS := tests/protocol tests/store tests/net tests/client tests/broker tests/proxy
 
 .PHONY: help setup demo test test-pure fuzz interop check format bench bench-java clean
 .DEFAULT_GOAL := help

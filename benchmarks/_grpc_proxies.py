@@ -1,4 +1,4 @@
-"""The proxies that `benchmarks.grpc` measures: ours, ours on a plain port alone, and Apache's."""
+"""The proxies that `benchmarks.grpc` measures: ours, ours without the native core, and Apache's."""
 
 import hashlib
 import json
@@ -30,9 +30,10 @@ class Proxy:
         self.address = address
 
 
-def ours(namesrv: str, *options: str) -> Proxy:
+def ours(namesrv: str, *, pure: bool = False) -> Proxy:
     command = [sys.executable, "-m", "pocketmq.cli", "proxy", "-n", namesrv, "--port", "0"]
-    child = Child([*command, "--log-level", "error", *options], Path.cwd())
+    variables = {"POCKETMQ_PURE": "1"} if pure else {}
+    child = Child([*command, "--log-level", "error"], Path.cwd(), variables)
     (address,) = child.wait_for("ready")
     return Proxy(child, address)
 

@@ -2,8 +2,8 @@
 
 Both proxies are in front of one broker of ours, and take turns; the client has a process of its
 own. CPU is the processor time of the proxy's process for each message. A start ends when a client
-is connected: our port listens earlier, and loads gRPC's library for that client. The third column
-is our proxy without TLS, whose clients meet gRPC's own port and no relay.
+is connected: our port listens earlier, and loads protobuf's library for that client. The second
+column is our proxy without the native core, where grpcio serves.
 
 python -m benchmarks.grpc
 """
@@ -83,7 +83,7 @@ def show(found: list[Measured]) -> None:
         print(f"{title:<24}{unit:>6}{shown}{ratios}", flush=True)
 
     heads = "".join(f"{each.title:>16}" for each in found)
-    ratios = "".join(f"{'× ' + each.title.split()[0]:>12}" for each in others)
+    ratios = "".join(f"{'× ' + each.title.split()[-1]:>12}" for each in others)
     print(f"{'':30}{heads}{ratios}")
     row("start", "s", [each.start for each in found], 2)
     for order, title in TITLES.items():
@@ -96,7 +96,7 @@ def main() -> None:
         home = Path(directory)
         starts: list[tuple[str, Start]] = [
             ("ours", proxies.ours),
-            ("plain port", lambda namesrv: proxies.ours(namesrv, "--serve-tls", "disabled")),
+            ("by grpcio", lambda namesrv: proxies.ours(namesrv, pure=True)),
         ]
         try:
             jars = proxies.jars()

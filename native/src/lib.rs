@@ -9,6 +9,10 @@ pub mod batch;
 pub mod batch_records;
 pub mod checksums;
 pub mod frames;
+pub mod grpc;
+pub mod grpc_call;
+pub mod grpc_pipe;
+pub mod grpc_python;
 pub mod keys;
 pub mod lane;
 pub mod lane_records;
@@ -43,6 +47,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch::batch_frame, module)?)?;
     module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
     module.add_class::<lane::SendLane>()?;
+    module.add_class::<grpc_python::GrpcConnection>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
     module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;

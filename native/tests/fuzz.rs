@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
 use pocketmq_core::checksums::first_wrong;
+use pocketmq_core::grpc::{Event, Limits, Server};
 use pocketmq_core::lane_records::{Burst, Forms, Place, Queue, Run};
 use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
@@ -361,3 +362,75 @@ fn texts_in_lanes_have_the_words_that_they_have_alone() {
         assert_eq!(words.finish(), alone);
     });
 }
+
+fn http2(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut made = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    made.extend([kind, flags]);
+    made.extend(stream.to_be_bytes());
+    made.extend(payload);
+    made
+}
+
+fn grpc_call(stream: u32, body: &[u8]) -> Vec<u8> {
+    const FIELDS: [(&str, &str); 5] = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/s/M"),
+        ("content-type", "application/grpc"),
+        ("grpc-timeout", "5S"),
+    ];
+    let mut headers = Vec::new();
+    for (name, value) in FIELDS {
+        headers.extend([0, name.len() as u8]);
+        headers.extend(name.bytes());
+        headers.push(value.len() as u8);
+        headers.extend(value.bytes());
+    }
+    let mut message = vec![0];
+    message.extend((body.len() as u32).to_be_bytes());
+    message.extend(body);
+    [http2(1, 4, stream, &headers), http2(0, 1, stream, &message)].concat()
+}
+
+#[test]
+fn a_grpc_connection_bears_any_bytes() {
+    const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let sound = [GREETING, &grpc_call(1, b"abc")].concat();
+    let mut server = Server::new(Vec::new(), GRPC_LIMITS);
+    server.put(&sound);
+    assert!(matches!(&server.advance()[..], [Event::Called(1, ..)]));
+    repeatedly(|random| {
+        let mut data = Vec::new();
+        for number in 0..random.below(6) as u32 {
+            data.extend(grpc_call(2 * number + 1, &random.bytes(300)));
+        }
+        data.extend(http2(
+            random.below(10) as u8,
+            random.next() as u8,
+            1,
+            &random.bytes(9),
+        ));
+        random.damage(&mut data);
+        let mut server = Server::new(Vec::new(), GRPC_LIMITS);
+        server.put(GREETING);
+        for piece in data.chunks(1 + random.below(200)) {
+            server.put(piece);
+            for event in server.advance() {
+                if let Event::Called(stream, ..) = event {
+                    server.write(stream, &vec![7; random.below(100_000)]);
+                    server.want(stream);
+                    server.end(stream, None, 0, "");
+                }
+            }
+            assert!(server.output().0.len() < 400_000);
+        }
+        server.close();
+        server.advance();
+    });
+}
+
+const GRPC_LIMITS: Limits = Limits {
+    streams: 100,
+    headers: 16_384,
+    message: 100_000,
+};

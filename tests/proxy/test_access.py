@@ -194,7 +194,7 @@ async def test_an_enforcing_proxy_serves_no_plain_client(tmp_path: Path) -> None
             assert await call.code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_disabled_tls_leaves_the_port_to_grpc() -> None:
+async def test_disabled_tls_serves_plain_clients_alone() -> None:
     async with (
         served_over(ServerTls(mode=TlsMode.DISABLED)) as address,
         grpc.aio.insecure_channel(address) as channel,
@@ -203,19 +203,6 @@ async def test_disabled_tls_leaves_the_port_to_grpc() -> None:
         host, _, port = address.rpartition(":")
         with pytest.raises(OSError):  # noqa: PT011 - as TLS sees an answer that is none
             await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)), timeout=5)
-
-
-async def test_calls_on_the_port_inside_are_refused() -> None:
-    """It is on loopback, where any process of this machine finds it."""
-    async with serving() as served:
-        assert code(await served.peer.send("normal", b"x")) == "OK"
-        front = served.proxy._front
-        assert front is not None
-        address = str(front._inside)
-        async with grpc.aio.insecure_channel(address) as channel:
-            peer = Peer(channel, address)
-            assert code(await peer.send("normal", b"x")) == "FORBIDDEN"
-            assert await peer.telemetry().code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_tls_files_that_do_not_fit_are_refused_at_the_start(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
 from pocketmq.proxy.front import Front
 from pocketmq.proxy.port_tls import port_tls
+from pocketmq.proxy.relay_inlet import RelayInlet
 from tests.loops import until
 from tests.net.certificates import make_certificates
 
@@ -30,8 +31,9 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 class Inside:
     """A server in the place of gRPC's; remembers its connections."""
 
-    def __init__(self, front: Front, port: int) -> None:
+    def __init__(self, front: Front, relays: RelayInlet, port: int) -> None:
         self.front = front
+        self.relays = relays
         self.port = port
         self.writers: list[asyncio.StreamWriter] = []
         self.ended = 0
@@ -77,7 +79,8 @@ async def relaying(
     own = Limits(**limits)
     speaks = port_tls(tls)
     assert speaks is not None
-    front = Front(Handshake(speaks, (), own), own, started)
+    relays = RelayInlet(own, started)
+    front = Front(Handshake(speaks, (), own), own, relays)
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inside.writers.append(writer)
@@ -90,9 +93,9 @@ async def relaying(
             writer.close()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    front.lead_to(server.sockets[0].getsockname()[1])
+    relays.lead_to(server.sockets[0].getsockname()[1])
     port = (await front.listen("127.0.0.1", 0)).port
-    inside = Inside(front, port)
+    inside = Inside(front, relays, port)
     try:
         yield inside
     finally:
@@ -152,15 +155,15 @@ async def test_the_client_behind_a_peer_is_named_by_its_own_address() -> None:
         await until(lambda: inside.writers, "a connection inside")
         (peer,) = inside.peers
         own = writer.get_extra_info("sockname")
-        assert inside.front.address_of(peer) == f"127.0.0.2:{own[1]}"
+        assert inside.relays.address_of(peer) == f"127.0.0.2:{own[1]}"
         writer.close()
         await until(lambda: inside.ended == 1, "the end inside")
-        await until(lambda: inside.front.address_of(peer) is None, "the end of its address")
+        await until(lambda: inside.relays.address_of(peer) is None, "the end of its address")
 
 
 async def test_a_connection_to_the_port_inside_has_no_address() -> None:
     async with relaying() as inside:
-        assert inside.front.address_of("127.0.0.1:5") is None
+        assert inside.relays.address_of("127.0.0.1:5") is None
 
 
 async def test_an_enforcing_port_refuses_plain_clients(tmp_path: Path) -> None:
@@ -304,7 +307,7 @@ async def test_a_client_that_stops_reading_the_last_bytes_is_closed() -> None:
         while taken < 4_000_000:
             taken += len(await loop.sock_recv(sock, 65536))
         await until(lambda: inside.ended == 1, "the end inside")
-        await until(lambda: not inside.front._open, "the end of the relay")
+        await until(lambda: not inside.relays._open, "the end of the relay")
         sock.close()
 
 
@@ -338,7 +341,7 @@ async def test_closing_ends_open_silent_and_stuck_clients() -> None:
 async def test_a_port_in_use_cannot_be_listened_on() -> None:
     async with relaying() as inside:
         own = Limits()
-        other = Front(Handshake(port_tls(None), (), own), own, started)
+        other = Front(Handshake(port_tls(None), (), own), own, RelayInlet(own, started))
         with pytest.raises(ListenFailed):
             await other.listen("127.0.0.1", inside.port)
 

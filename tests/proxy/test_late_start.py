@@ -15,13 +15,16 @@ import grpc.aio
 import pytest
 
 import pocketmq as mq
+from pocketmq.client.options import ClientOptions
 from pocketmq.embedded import Cluster
+from pocketmq.embedded.aio import Cluster as AioCluster
 from pocketmq.model import TopicConfig
 from pocketmq.net import parse_address
 from pocketmq.proxy.late_start import LateStart
+from pocketmq.proxy.server import Proxy
 from tests.cli.in_process import command
 from tests.loops import until
-from tests.proxy.peers import PATIENCE, Peer, code, serving
+from tests.proxy.peers import PATIENCE, Peer, code
 from tests.server_process import CommandProcess, ServerProcess
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -94,13 +97,14 @@ def test_a_proxy_may_be_stopped_while_it_loads() -> None:
 
 
 async def test_a_client_that_waits_is_closed_with_the_proxy() -> None:
-    async with serving() as served:
-        reader, writer = await asyncio.open_connection(*parse_address(served.proxy.address))
+    async with AioCluster() as cluster:
+        proxy = await Proxy(ClientOptions(name_servers=cluster.address), port=0).start()
+        reader, writer = await asyncio.open_connection(*parse_address(proxy.address))
         writer.write(PREFACE)
-        late = served.proxy._late
+        late = proxy._late
         assert late is not None
         await until(lambda: late._task is not None, "the start")
-        await served.proxy.stop()
+        await proxy.stop()
         async with asyncio.timeout(PATIENCE):
             with suppress(ConnectionError):
                 while await reader.read(65536):

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import grpc
 import grpc.aio
+import pytest
 
-from pocketmq import aio
+from pocketmq import aio, native
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.net import parse_address
+from pocketmq.proxy.native_inlet import NativeInlet
 from tests.loops import until
 from tests.proxy.peers import PATIENCE, Peer, code, receive_request, serving
 from tests.server_process import POCKETMQ
@@ -183,13 +185,17 @@ async def test_damaged_bytes_break_nothing() -> None:
         await serves_again(proxy.address)
 
 
-async def test_a_path_that_is_not_text_costs_a_moment() -> None:
-    """It makes grpcio's server end, which listens again."""
-    async with serving() as served, proxy_process(served.cluster.address) as proxy:
-        whole = await recorded(proxy.address)
+@pytest.mark.skipif(native.core is None, reason="the native core is not built")
+async def test_a_path_that_is_not_text_costs_its_own_connection_alone() -> None:
+    async with serving() as served:
+        assert isinstance(served.proxy._inlet, NativeInlet)
+        stream = await served.peer.consume("g", "normal")
+        whole = await recorded(served.proxy.address)
         for _ in range(3):
-            await attack(proxy.address, whole.replace(b"/SendMessage", b"/Send\xffssage"))
-            await serves_again(proxy.address)
+            await attack(served.proxy.address, whole.replace(b"/SendMessage", b"/Send\xffssage"))
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        assert not stream.done()
+        stream.cancel()
 
 
 async def serves_again(address: str) -> None:

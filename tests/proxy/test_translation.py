@@ -252,11 +252,11 @@ def test_a_namespace_stands_apart_from_the_name() -> None:
 @pytest.mark.parametrize("client_id", ["", " ", "x" * 513, "a\nb"])
 def test_a_client_must_name_itself(client_id: str) -> None:
     with pytest.raises(CallRefused):
-        read_caller([("x-mq-client-id", client_id)], "1.2.3.4:5")
+        read_caller([client_id, None, None, None, None], "1.2.3.4:5")
 
 
 def test_the_address_of_a_caller_is_host_and_port() -> None:
-    fields: list[tuple[str, str | bytes]] = [("x-mq-client-id", "c"), ("binary-bin", b"x")]
+    fields = ["c", None, None, None, None]
     assert read_caller(fields, peer_address("ipv4:1.2.3.4:5")).address == "1.2.3.4:5"
     assert read_caller(fields, peer_address("ipv6:%5B::1%5D:5")).address == "[::1]:5"
 

@@ -33,6 +33,13 @@ class Cached(Generic[V]):
         self._read = read
         self._values: dict[str, tuple[float, V]] = {}
 
+    def known(self, name: str) -> V | None:
+        """Return a value that was read lately."""
+        found = self._values.get(name)
+        if found is None or found[0] <= asyncio.get_running_loop().time():
+            return None
+        return found[1]
+
     async def get(self, name: str) -> V:
         """Return a value; raises what reading it does."""
         now = asyncio.get_running_loop().time()
@@ -61,6 +68,10 @@ class CachedCluster:
     async def topic_kind(self, topic: str) -> TopicKind:
         """Return a topic's message type; UNSPECIFIED if no broker tells."""
         return await self._kinds.get(topic)
+
+    def known_kind(self, topic: str) -> TopicKind | None:
+        """Return a topic's message type if it was read lately."""
+        return self._kinds.known(topic)
 
     async def group(self, group: str) -> GroupConfig:
         """Return the set-up of a group; brokers that create groups automatically create it now.

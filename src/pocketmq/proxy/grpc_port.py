@@ -1,4 +1,4 @@
-"""gRPC's own port: opened, and opened again when a client's bytes have ended it.
+"""The port without the native core: grpcio's own, opened again when a client's bytes have ended it.
 
 One request whose path is not UTF-8 makes grpcio's server shut down (seen with 1.85). Such a client
 costs the others their connections, which they make anew, and no more.
@@ -6,25 +6,34 @@ costs the others their connections, which they make anew, and no more.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
 
 from pocketmq.net.address import Address
-from pocketmq.proxy.health import ProxyHealth, add_health
+from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.translation.caller import FIELDS, Caller, peer_address, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
+from pocketmq.proxy.translation.refusals import CallRefused
+from pocketmq.proxy.wire import definition as d
 
 logger = logging.getLogger("pocketmq.proxy")
 
 _RETRY = 1.0
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+AddressOf: TypeAlias = Callable[[str], str | None]
+"""Returns the address of a call's client, by that of its connection; None if it has none."""
 
 
 class GrpcPort:
     """A gRPC server on one address. Belongs to one event loop."""
 
-    def __init__(self, handler: grpc.GenericRpcHandler, limits: ProxyLimits) -> None:
-        self._handler = handler
+    def __init__(self, methods: Methods, limits: ProxyLimits, address_of: AddressOf) -> None:
+        self._handler = _Handler(methods, address_of)
         self._options = [
             ("grpc.max_receive_message_length", limits.largest_request),
             ("grpc.max_concurrent_streams", limits.streams_per_connection),
@@ -32,7 +41,6 @@ class GrpcPort:
             ("grpc.so_reuseport", 0),
         ]
         self._server: grpc.aio.Server | None = None
-        self._health: ProxyHealth | None = None
         self._watching: asyncio.Task[None] | None = None
         self._ended: asyncio.Task[bool] | None = None
 
@@ -45,11 +53,6 @@ class GrpcPort:
         moved(port)
         self._watching = asyncio.create_task(self._watch(address, moved))
         return port
-
-    async def leave(self) -> None:
-        """Report to health checks that it serves no more."""
-        if self._health is not None:
-            await self._health.leave()
 
     async def close(self, grace: float) -> None:
         """End all calls; does nothing before `open` or a second time."""
@@ -66,7 +69,6 @@ class GrpcPort:
     async def _listen(self, address: Address) -> int:
         self._server = server = grpc.aio.server(options=self._options)
         server.add_generic_rpc_handlers((self._handler,))
-        self._health = await add_health(server)
         try:
             port: int = server.add_insecure_port(str(address))
         finally:
@@ -88,3 +90,82 @@ class GrpcPort:
                 except RuntimeError as error:
                     logger.warning('listening failed: error="%s"; retrying in %g s', error, _RETRY)
                     await asyncio.sleep(_RETRY)
+
+
+class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """All methods, as grpcio calls them."""
+
+    def __init__(self, methods: Methods, address_of: AddressOf) -> None:
+        self._handlers = {path: _handler(each, address_of) for path, each in methods.items()}
+
+    def service(self, handler_call_details: Any) -> Any:
+        """Return what handles a call; None if nothing does."""
+        return self._handlers.get(handler_call_details.method)
+
+
+def _handler(method: Method, address_of: AddressOf) -> Any:
+    async def one(raw: bytes, context: _Context) -> bytes:
+        try:
+            return bytes(await method.serve(raw, _AioCall(context, address_of)))
+        except CallFailed as error:
+            _fail(context, error)
+            return b""
+
+    async def many(raw: bytes, context: _Context) -> AsyncIterator[bytes]:
+        try:
+            async for each in method.serve(raw, _AioCall(context, address_of)):
+                yield each
+        except CallFailed as error:
+            _fail(context, error)
+
+    async def both(messages: AsyncIterator[bytes], context: _Context) -> None:
+        try:
+            await method.serve(_AioCall(context, address_of, messages))
+        except CallFailed as error:
+            _fail(context, error)
+
+    if method.kind is Kind.ONE:
+        return grpc.unary_unary_rpc_method_handler(one)
+    if method.kind is Kind.MANY:
+        return grpc.unary_stream_rpc_method_handler(many)
+    return grpc.stream_stream_rpc_method_handler(both)
+
+
+def _fail(context: _Context, error: CallFailed) -> None:
+    # Not `abort`, whose exception and call would keep each other until a collection.
+    context.set_code(_CODES[GrpcCode(error.code).value])
+    context.set_details(error.message)
+
+
+class _AioCall:
+    """A call of grpcio."""
+
+    def __init__(
+        self,
+        context: _Context,
+        address_of: AddressOf,
+        messages: AsyncIterator[bytes] | None = None,
+    ) -> None:
+        self._context = context
+        self._address_of = address_of
+        self._messages = messages
+
+    def caller(self) -> Caller:
+        address = self._address_of(peer_address(self._context.peer()))
+        if address is None:
+            text = "the connection was not made to the proxy's own port"
+            raise CallRefused(d.Code.FORBIDDEN, text)
+        metadata = self._context.invocation_metadata() or ()
+        texts = {key: value for key, value in metadata if isinstance(value, str)}
+        return read_caller([texts.get(name) for name in FIELDS], address)
+
+    def time_left(self) -> float | None:
+        left = self._context.time_remaining()
+        return None if left is None else float(left)
+
+    def messages(self) -> AsyncIterator[bytes]:
+        assert self._messages is not None
+        return self._messages
+
+    async def write(self, message: bytes) -> None:
+        await self._context.write(message)

@@ -65,8 +65,15 @@ class Renewals:
         await _settled(renewed)
         return renewed.receipt
 
+    def newest(self, client_id: str, group: str, receipt: Receipt) -> Receipt | None:
+        """Return a message's newest receipt; None while a renewal is in flight."""
+        renewed = self._by_client.get((client_id, group), {}).get(receipt.place)
+        if renewed is None:
+            return receipt
+        return renewed.receipt if renewed.renewing is None else None
+
     def forget(self, client_id: str, group: str, receipt: Receipt) -> None:
-        """Stop renewing a message that was never delivered."""
+        """Stop renewing a message that was never delivered, or is acknowledged."""
         self._removed((client_id, group), receipt)
 
     def release(self, client_id: str) -> None:

@@ -1,12 +1,11 @@
 """A running proxy: its port and its client session; the service behind it starts with a client.
 
-Must not import gRPC's library: `service` does, when it is needed.
+Must not import protobuf's library and grpcio: `service` and `grpc_port` do, when they are needed.
 """
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,18 +18,22 @@ from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
 from pocketmq.net.self_signed import SelfSigned
 from pocketmq.net.tls import ServerTls
-from pocketmq.proxy.front import INSIDE, Front
+from pocketmq.proxy.front import Front
 from pocketmq.proxy.late_start import LateStart
+from pocketmq.proxy.native_inlet import NativeInlet, native_core
 from pocketmq.proxy.port_tls import port_tls
+from pocketmq.proxy.relay_inlet import INSIDE, RelayInlet
 from pocketmq.proxy.translation.limits import ProxyAccess, ProxyLimits
 
 if TYPE_CHECKING:
+    from pocketmq.proxy.grpc_port import GrpcPort
     from pocketmq.proxy.service import Service
 
 logger = logging.getLogger("pocketmq.proxy")
 
 DEFAULT_PORT = 8081
 _ANY_INSIDE = Address(INSIDE, 0)
+_STOP_GRACE = 1.0
 
 
 class Proxy:
@@ -40,8 +43,8 @@ class Proxy:
     free one. Clients may use TLS or not, unless `tls` says otherwise; without it the certificate is
     self-signed, and kept in the file `self_signed` if there is one.
 
-    gRPC's library is loaded with the first client. If TLS is disabled, that library has the port
-    itself and is loaded at the start.
+    The libraries it needs are loaded with the first client. Without the native core grpcio serves;
+    if TLS is disabled then, grpcio has the port itself and is loaded at the start.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class Proxy:
         self._clock = clock or SystemClock()
         self._lease: Lease | None = None
         self._front: Front | None = None
+        self._inlet: NativeInlet | RelayInlet | None = None
+        self._grpcio: GrpcPort | None = None
         self._service: Service | None = None
         self._late: LateStart | None = None
         self.address = ""
@@ -80,10 +85,10 @@ class Proxy:
         self._lease = await lease_session(self._options)
         wanted = Address(self._host, self._port)
         try:
-            if self._tls is None:
-                port = await self._serve(wanted, str, _nothing)
+            if self._tls is None and native_core() is None:
+                port = await self._serve_by_grpcio(wanted)
             else:
-                port = (await self._listen(self._tls, wanted, sockets)).port
+                port = (await self._listen(wanted, sockets)).port
         except (RuntimeError, ListenFailed) as error:
             await self.stop()
             reason = error.reason if isinstance(error, ListenFailed) else error
@@ -105,7 +110,11 @@ class Proxy:
             await self._late.close()
         service, self._service = self._service, None
         if service is not None:
-            await service.end_calls()
+            service.leave()
+        if self._grpcio is not None:
+            await self._grpcio.close(_STOP_GRACE)
+        if isinstance(self._inlet, NativeInlet):
+            await self._inlet.end_calls(_STOP_GRACE)
         if front is not None:
             await front.close()
         if service is not None:
@@ -114,37 +123,43 @@ class Proxy:
         if lease is not None:
             await lease.release()
 
-    async def _listen(
-        self, tls: ServerTls | SelfSigned, wanted: Address, sockets: list[socket.socket] | None
-    ) -> Address:
+    async def _listen(self, wanted: Address, sockets: list[socket.socket] | None) -> Address:
         """Accept clients; the first of them starts the service."""
-
-        async def serve() -> None:
-            await self._serve(_ANY_INSIDE, front.address_of, front.lead_to)
-
-        self._late = LateStart(serve)
-        handshake = Handshake(tls, (), self._network)
-        self._front = front = Front(handshake, self._network, self._late.done)
+        self._late = late = LateStart(self._serve)
+        core = native_core()
+        if core is None:
+            self._inlet = RelayInlet(self._network, late.done)
+        else:
+            self._inlet = NativeInlet(core, self._limits, self._network, late.done)
+        handshake = Handshake(self._tls, (), self._network)
+        self._front = front = Front(handshake, self._network, self._inlet)
         return front.listen_on(sockets) if sockets else await front.listen(*wanted)
 
-    async def _serve(
-        self,
-        address: Address,
-        address_of: Callable[[str], str | None],
-        moved: Callable[[int], None],
-    ) -> int:
-        """Load gRPC's library, in a thread, and serve on an address of its own."""
-        assert self._lease is not None
-        session, kind = self._lease.session, await asyncio.to_thread(_service_class)
-        service = kind(session, self._limits, self._access, self._clock, address_of)
-        try:
-            port = await service.open(address, moved)
-        except BaseException:
-            await service.end_calls()
-            await service.close()
-            raise
-        self._service = service
-        return port
+    async def _serve(self) -> None:
+        """Start the service for the first client."""
+        if isinstance(self._inlet, NativeInlet):
+            service = await self._load()
+            self._inlet.serve(service.methods)
+        else:
+            await self._serve_by_grpcio(_ANY_INSIDE)
+
+    async def _serve_by_grpcio(self, address: Address) -> int:
+        """Let grpcio listen on an address, and return its port."""
+        relay, service = self._inlet, await self._load()
+        port_class = await asyncio.to_thread(_grpc_port_class)
+        if isinstance(relay, RelayInlet):
+            self._grpcio = port_class(service.methods, self._limits, relay.address_of)
+            return await self._grpcio.open(address, relay.lead_to)
+        self._grpcio = port_class(service.methods, self._limits, str)
+        return await self._grpcio.open(address, lambda _: None)
+
+    async def _load(self) -> "Service":
+        """Load the libraries, in a thread, and start the service; a failed start is repeated."""
+        if self._service is None:
+            assert self._lease is not None
+            kind = await asyncio.to_thread(_service_class)
+            self._service = kind(self._lease.session, self._limits, self._access, self._clock)
+        return self._service
 
 
 def _service_class() -> "type[Service]":
@@ -153,8 +168,10 @@ def _service_class() -> "type[Service]":
     return Service
 
 
-def _nothing(_: int) -> None:
-    """Do nothing: clients have the port themselves."""
+def _grpc_port_class() -> "type[GrpcPort]":
+    from pocketmq.proxy.grpc_port import GrpcPort
+
+    return GrpcPort
 
 
 def _shown(tls: ServerTls | SelfSigned | None) -> str:

@@ -1,21 +1,20 @@
-"""The service's methods: which function serves each, and how its errors become responses.
-
-Bridges gRPC and the calls; with `grpc_port` and `health` all that uses grpcio.
-"""
+"""RocketMQ's methods: which function serves each, and how its errors become responses."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
-import grpc
-import grpc.aio
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from pocketmq.errors import MQError
+from pocketmq.proxy import methods
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
+from pocketmq.proxy.calls.plain_acks import PlainAcks
+from pocketmq.proxy.calls.plain_sends import PlainSends
+from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.translation.caller import Caller, peer_address, read_caller
+from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.refusals import CallRefused, status, status_of
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
@@ -43,32 +42,36 @@ _ONE_TO_ONE: dict[str, Unary] = {
     "ChangeInvisibleDuration": settling.change_invisible_duration,
     "RecallMessage": sending.recall_message,
 }
+_SHORT: dict[str, type[PlainSends] | type[PlainAcks]] = {
+    "SendMessage": PlainSends,
+    "AckMessage": PlainAcks,
+}
 _ONE_TO_MANY: dict[str, Streaming] = {
     "ReceiveMessage": receiving.receive_message,
     "PullMessage": offsets.pull_message,
 }
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-def generic_handler(state: ProxyState, admit: Admit) -> grpc.GenericRpcHandler:
-    """Return the service for a gRPC server."""
-    handlers = {}
+def service_methods(state: ProxyState, admit: Admit, *, short_ways: bool) -> Methods:
+    """Return the methods of RocketMQ's service.
+
+    With `short_ways`, plain calls need no task; that is where `admit` accepts all.
+    """
+    found = {}
     for method in POOL.FindServiceByName(SERVICE).methods:
         request = message_factory.GetMessageClass(method.input_type)
         response = message_factory.GetMessageClass(method.output_type)
-        # Requests are read here and not by gRPC, which logs a traceback for each it cannot read.
-        codec = {"response_serializer": response.SerializeToString}
         calls = _Calls(state, admit, request, response)
         name = method.name
         if name == "Telemetry":
-            handlers[name] = grpc.stream_stream_rpc_method_handler(calls.telemetry, **codec)
+            served = Method(Kind.BOTH, calls.telemetry)
         elif name in _ONE_TO_MANY:
-            many = calls.many(_ONE_TO_MANY[name])
-            handlers[name] = grpc.unary_stream_rpc_method_handler(many, **codec)
+            served = Method(Kind.MANY, calls.many(_ONE_TO_MANY[name]))
         else:
-            one = calls.one(_ONE_TO_ONE.get(name, _not_served))
-            handlers[name] = grpc.unary_unary_rpc_method_handler(one, **codec)
-    return grpc.method_handlers_generic_handler(SERVICE, handlers)
+            begin = calls.short_way(name) if short_ways else None
+            served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)), begin)
+        found[f"/{SERVICE}/{name}"] = served
+    return found
 
 
 async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
@@ -79,12 +82,12 @@ async def _not_served(_: ProxyState, __: Caller, request: Any) -> Any:
     )
 
 
-def _grpc_code(code: "d.Code") -> grpc.StatusCode:
+def _grpc_code(code: "d.Code") -> GrpcCode:
     """Return gRPC's own code of a stream that ends with an error."""
     if code == d.Code.TOO_MANY_REQUESTS:
-        return grpc.StatusCode.RESOURCE_EXHAUSTED
+        return GrpcCode.RESOURCE_EXHAUSTED
     refused = code < d.Code.INTERNAL_ERROR
-    return grpc.StatusCode.INVALID_ARGUMENT if refused else grpc.StatusCode.INTERNAL
+    return GrpcCode.INVALID_ARGUMENT if refused else GrpcCode.INTERNAL
 
 
 class _Calls:
@@ -98,48 +101,62 @@ class _Calls:
         self._request = request
         self._response = response
 
-    def one(self, serve: Unary) -> Callable[[bytes, _Context], Awaitable[Any]]:
-        async def call(raw: bytes, context: _Context) -> Any:
-            try:
-                caller = self._caller(context)
+    def one(self, serve: Unary) -> methods.Unary:
+        async def answer(raw: bytes, call: methods.Call) -> bytes:
+            async def served() -> Any:
+                caller = call.caller()
                 request = self._read(raw)
                 await self._admit(caller, request)
                 return await serve(self._state, caller, request)
-            except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-                return self._response(status=self._failure(error))
 
-        return call
+            return await self.respond(served())
 
-    def many(self, serve: Streaming) -> Callable[[bytes, _Context], AsyncIterator[Any]]:
-        async def call(raw: bytes, context: _Context) -> AsyncIterator[Any]:
+        return answer
+
+    async def respond(self, work: Awaitable[Any]) -> bytes:
+        """Return the bytes of a response, also of one that an error becomes."""
+        try:
+            response = await work
+        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+            response = self._response(status=self._failure(error))
+        return bytes(response.SerializeToString())
+
+    def short_way(self, name: str) -> methods.Begin | None:
+        """Return how plain calls of a method are served without a task."""
+        short = _SHORT.get(name)
+        return None if short is None else short(self._state, self.respond).begin
+
+    def many(self, serve: Streaming) -> methods.Streaming:
+        async def answer(raw: bytes, call: methods.Call) -> AsyncIterator[bytes]:
             try:
-                caller = self._caller(context)
+                caller = call.caller()
                 request = self._read(raw)
                 await self._admit(caller, request)
-                async for each in serve(self._state, caller, request, context.time_remaining()):
-                    yield each
+                async for each in serve(self._state, caller, request, call.time_left()):
+                    yield each.SerializeToString()
             except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-                yield self._response(status=self._failure(error))
+                yield self._response(status=self._failure(error)).SerializeToString()
 
-        return call
+        return answer
 
-    async def telemetry(self, commands: AsyncIterator[bytes], context: _Context) -> None:
+    async def telemetry(self, exchange: Exchange) -> None:
+        async def write(command: s.TelemetryCommand) -> None:
+            await exchange.write(command.SerializeToString())
+
         try:
-            caller = self._caller(context)
+            caller = exchange.caller()
             most = self._state.limits.telemetry_per_client
             with self._state.clients.streaming(caller.client_id, most):
-                await clients.telemetry(
-                    self._state, caller, self._admitted(caller, commands), context.write
-                )
+                commands = self._admitted(caller, exchange.messages())
+                await clients.telemetry(self._state, caller, commands, write)
         except (CallRefused, MQError) as error:
             code = error.code if isinstance(error, CallRefused) else d.Code.INTERNAL_ERROR
             if code in (d.Code.UNAUTHORIZED, d.Code.CLIENT_ID_REQUIRED):
-                await context.write(s.TelemetryCommand(status=status_of(error)))
+                await write(s.TelemetryCommand(status=status_of(error)))
                 return
             text = error.message if isinstance(error, CallRefused) else str(error)
-            # Not `abort`, whose exception and call would keep each other until a collection.
-            context.set_code(_grpc_code(code))
-            context.set_details(f"process client telemetryCommand failed. {text}")
+            text = f"process client telemetryCommand failed. {text}"
+            raise CallFailed(_grpc_code(code), text) from None
 
     async def _admitted(
         self, caller: Caller, commands: AsyncIterator[bytes]
@@ -161,10 +178,3 @@ class _Calls:
             return status_of(error)
         logger.error("call failed: request=%s", self._request.DESCRIPTOR.name, exc_info=error)
         return status(d.Code.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-
-    def _caller(self, context: _Context) -> Caller:
-        address = self._state.address_of(peer_address(context.peer()))
-        if address is None:
-            text = "the connection was not made to the proxy's own port"
-            raise CallRefused(d.Code.FORBIDDEN, text)
-        return read_caller(context.invocation_metadata() or (), address)

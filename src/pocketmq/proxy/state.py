@@ -1,7 +1,5 @@
 """What all calls of a proxy share."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from pocketmq.client.clock import Clock
@@ -23,5 +21,3 @@ class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Tasks
     limits: ProxyLimits
     clock: Clock
-    address_of: Callable[[str], str | None]
-    """Returns the address of a call's client, by that of its connection; None if it has none."""

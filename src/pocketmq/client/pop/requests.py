@@ -75,6 +75,9 @@ class PopRequests:
     async def ack(self, broker: str, acks: Acks) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""
         acks = self.questions.settled(acks)
+        if len(acks) == 1:  # a task for it would cost more than the request
+            await run(self.questions.ack_one(broker, *acks[0]), self.carry)
+            return
         if await run(self.questions.ack_together(broker, acks), self.carry):
             return
         for start in range(0, len(acks), _MOST_AT_ONCE):

@@ -28,7 +28,7 @@ from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
 _MOST_TRIES = 3
-_STORED = frozenset(
+STORED = frozenset(
     int(code)
     for code in (
         ResponseCode.SUCCESS,
@@ -66,18 +66,35 @@ async def send_message(
                 entries.append(await _send(state, form))
             except (CallRefused, MQError) as error:
                 entries.append(s.SendResultEntry(status=status_of(error)))
+    return response_of(entries)
+
+
+def response_of(entries: list[s.SendResultEntry]) -> s.SendMessageResponse:
+    """Return the response with the results of all messages of a call."""
     codes = {entry.status.code for entry in entries}
     return s.SendMessageResponse(
         status=joint_status(codes, "send status is empty"), entries=entries
     )
 
 
-async def _send(state: ProxyState, form: StoredForm) -> s.SendResultEntry:
-    """Send one message; if a broker cannot be reached, to another one."""
-    known = await state.cluster.route(form.topic)
+async def send_again(
+    state: ProxyState, form: StoredForm, queue: MessageQueue, error: MQError
+) -> s.SendMessageResponse:
+    """Return the response to a send of one message whose first try failed; raises as it does."""
+    return response_of([await _send(state, form, (queue, error))])
+
+
+async def _send(
+    state: ProxyState, form: StoredForm, failed: tuple[MessageQueue, MQError] | None = None
+) -> s.SendResultEntry:
+    """Send one message; if a broker cannot be reached, to another one. One try may have failed."""
     tries = 1 if form.message_group else _MOST_TRIES
     while True:
         tries -= 1
+        if failed is not None:
+            _check_retry(state, form, *failed, tries)
+            tries -= 1
+        known = await state.cluster.route(form.topic)
         queue = state.choice.choose(known.publish_queues, form.message_group)
         try:
             answer = await state.cluster.session.brokers.call(
@@ -86,17 +103,25 @@ async def _send(state: ProxyState, form: StoredForm) -> s.SendResultEntry:
                 _header(form, queue),
                 form.body,
                 master_only=True,
-                accept=_STORED,
+                accept=STORED,
             )
         except MQError as error:
-            if error.refresh_route:
-                state.choice.failed(queue.broker_name)
-                state.cluster.session.routes.refresh_soon(form.topic)
-            if tries <= 0 or not error.retryable or error.outcome_unknown:
-                raise
+            _check_retry(state, form, queue, error, tries)
+            failed = None
         else:
             state.choice.succeeded(queue.broker_name)
-            return _entry(form, queue, answer)
+            return entry_of(form, queue, answer)
+
+
+def _check_retry(
+    state: ProxyState, form: StoredForm, queue: MessageQueue, error: MQError, tries: int
+) -> None:
+    """Take note of a failed try; raise its error if it is not to be repeated."""
+    if error.refresh_route:
+        state.choice.failed(queue.broker_name)
+        state.cluster.session.routes.refresh_soon(form.topic)
+    if tries <= 0 or not error.retryable or error.outcome_unknown:
+        raise error
 
 
 def _header(form: StoredForm, queue: MessageQueue) -> SendRequestV2:
@@ -117,7 +142,8 @@ def _header(form: StoredForm, queue: MessageQueue) -> SendRequestV2:
     )
 
 
-def _entry(form: StoredForm, queue: MessageQueue, answer: Command) -> s.SendResultEntry:
+def entry_of(form: StoredForm, queue: MessageQueue, answer: Command) -> s.SendResultEntry:
+    """Return what a client gets for a message that a broker has stored."""
     outcome = send_status(answer.code) or SendStatus.SEND_OK
     code = _CODES.get(outcome)
     if code is not None:

@@ -41,10 +41,8 @@ async def ack_message(
             await _ack(state, caller, topic, group, entry.receipt_handle)
             outcome = OK
         except (CallRefused, MQError) as error:
-            outcome = _status_of(error, "ack failed: status is abnormal")
-        return s.AckMessageResultEntry(
-            message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=outcome
-        )
+            outcome = ack_failure(error)
+        return result_of(entry, outcome)
 
     entries: list[s.AckMessageResultEntry] = []
     for start in range(0, len(request.entries), _MOST_AT_ONCE):
@@ -53,9 +51,26 @@ async def ack_message(
             entries.append(await ack(some[0]))
         else:
             entries += await asyncio.gather(*map(ack, some))
+    return response_of(entries)
+
+
+def result_of(entry: s.AckMessageEntry, outcome: d.Status) -> s.AckMessageResultEntry:
+    """Return what a client gets for a message that it acknowledged."""
+    return s.AckMessageResultEntry(
+        message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=outcome
+    )
+
+
+def response_of(entries: list[s.AckMessageResultEntry]) -> s.AckMessageResponse:
+    """Return the response with the results of all messages of a call."""
     codes = {entry.status.code for entry in entries}
     joint = joint_status(codes, "ack message result is empty")
     return s.AckMessageResponse(status=joint, entries=entries)
+
+
+def ack_failure(error: CallRefused | MQError) -> d.Status:
+    """Return the status of a message that could not be acknowledged."""
+    return _status_of(error, "ack failed: status is abnormal")
 
 
 async def _ack(state: ProxyState, caller: Caller, topic: str, group: str, handle: str) -> None:

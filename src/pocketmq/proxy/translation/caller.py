@@ -1,7 +1,7 @@
 """Who makes a call: what the metadata of a gRPC call says of its client."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -10,6 +10,14 @@ from pocketmq.protocol.peers import CURRENT_VERSION, Language, version_number
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
+FIELDS = (
+    "x-mq-client-id",
+    "x-mq-language",
+    "x-mq-client-version",
+    "x-mq-date-time",
+    "authorization",
+)
+"""The metadata that is read."""
 _LONGEST_ID = 512
 _LANGUAGES = {"GOLANG": Language.GO, "NODEJS": Language.NODE_JS, "CSHARP": Language.DOTNET}
 """Names of clients that are not RocketMQ's own."""
@@ -29,25 +37,17 @@ class Caller(msgspec.Struct, frozen=True):
     authorization: str = ""
 
 
-def read_caller(metadata: Iterable[tuple[str, str | bytes]], address: str) -> Caller:
-    """Return the client of a call that comes from an address.
+def read_caller(values: Sequence[str | None], address: str) -> Caller:
+    """Return the client of a call that comes from an address; `values` are those of `FIELDS`.
 
     Raises `CallRefused` if the client does not name itself.
     """
-    fields = {key: value for key, value in metadata if isinstance(value, str)}
-    client_id = fields.get("x-mq-client-id", "")
+    client_id, language, version, date_time, authorization = (each or "" for each in values)
     if not client_id.strip():
         raise CallRefused(d.Code.CLIENT_ID_REQUIRED, "client id cannot be empty")
     if len(client_id) > _LONGEST_ID or not client_id.isprintable():
         raise CallRefused(d.Code.BAD_REQUEST, "client id is too long or not printable")
-    return Caller(
-        client_id,
-        address,
-        fields.get("x-mq-language", ""),
-        fields.get("x-mq-client-version", ""),
-        fields.get("x-mq-date-time", ""),
-        fields.get("authorization", ""),
-    )
+    return Caller(client_id, address, language, version, date_time, authorization)
 
 
 def client_kind(caller: Caller) -> ClientKind:

@@ -11,6 +11,7 @@ from pocketmq.proxy.wire import definition as d
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 _PATTERN = "^[%|a-zA-Z0-9_-]+$"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_ILLEGAL_TAG, _ILLEGAL_KEY = d.Code.ILLEGAL_MESSAGE_TAG, d.Code.ILLEGAL_MESSAGE_KEY
 _LONGEST_TOPIC = 127
 _LONGEST_GROUP = 120
 _TIMESTAMPS = range(-62_135_596_800, 253_402_300_800)
@@ -70,7 +71,7 @@ def has_control(text: str) -> bool:
 def check_tag(tag: str) -> None:
     """Raise `CallRefused` for a tag that no filter could select."""
     if tag:
-        _check_text(d.Code.ILLEGAL_MESSAGE_TAG, "tag", tag)
+        _check_text(_ILLEGAL_TAG, "tag", tag)
         if "|" in tag:
             raise CallRefused(d.Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain '|'")
 
@@ -78,7 +79,7 @@ def check_tag(tag: str) -> None:
 def check_key(key: str) -> None:
     """Raise `CallRefused` for a key that could not be found again."""
     if key:
-        _check_text(d.Code.ILLEGAL_MESSAGE_KEY, "key", key)
+        _check_text(_ILLEGAL_KEY, "key", key)
 
 
 def check_message_group(group: str, limits: ProxyLimits) -> None:

@@ -33,6 +33,8 @@ class ProxyLimits(msgspec.Struct, frozen=True, kw_only=True):
     check_message_types: bool = True
     largest_request: int = 130 * 1024 * 1024
     """Bytes of one gRPC message."""
+    largest_headers: int = 16 * 1024
+    """Bytes of a call's metadata."""
     streams_per_connection: int = 1024
     """Calls that one connection may have open; Apache's proxy has no such limit. A consumer has a
     few for each topic and broker. gRPC clients let further calls wait; others are refused them."""

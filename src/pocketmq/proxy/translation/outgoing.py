@@ -16,6 +16,11 @@ from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
+# Of protobuf's enumerations each name is a call.
+_GZIP = d.Encoding.GZIP
+_ENCODINGS = frozenset(d.Encoding.values())
+_TRANSACTION = d.MessageType.TRANSACTION
+
 
 class StoredForm(msgspec.Struct, frozen=True, gc=False):
     """A message as it goes to a broker."""
@@ -41,7 +46,7 @@ def stored_forms(
         raise CallRefused(d.Code.MESSAGE_CORRUPTED, "no message to send")
     topic = messages[0].topic
     checks.topic_name(topic)
-    if any(message.topic != topic for message in messages):
+    if len(messages) > 1 and any(message.topic != topic for message in messages):
         raise CallRefused(d.Code.MESSAGE_CORRUPTED, "topic in message is not same")
     return [_stored_form(message, sender, limits, now_ms) for message in messages]
 
@@ -52,9 +57,9 @@ def _stored_form(message: d.Message, sender: str, limits: ProxyLimits, now_ms: i
     _check_supported(system)
     properties = _properties(message, sender, limits, now_ms)
     body, sys_flag = message.body, 0
-    if system.body_encoding == d.Encoding.GZIP:
+    if system.body_encoding == _GZIP:
         body, sys_flag = zlib_of(body), mark_compressed(0, Codec.ZLIB)
-    if system.message_type == d.MessageType.TRANSACTION:
+    if system.message_type == _TRANSACTION:
         sys_flag |= int(SysFlag.PREPARED)
     try:
         text = encode_properties(properties).decode()
@@ -85,7 +90,7 @@ def _check_body(body: bytes, limits: ProxyLimits) -> None:
 
 def _check_supported(system: d.SystemProperties) -> None:
     """Refuse what would otherwise be accepted and ignored."""
-    if system.body_encoding not in d.Encoding.values():
+    if system.body_encoding not in _ENCODINGS:
         code = system.body_encoding
         raise CallRefused(d.Code.MESSAGE_CORRUPTED, f"body encoding {code} is unknown")
     if system.lite_topic:
@@ -100,7 +105,7 @@ def _properties(
     if not system.message_id.strip():
         raise CallRefused(d.Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     properties[names.UNIQUE_KEY] = system.message_id
-    if system.message_type == d.MessageType.TRANSACTION:
+    if system.message_type == _TRANSACTION:
         properties |= _transaction(message, limits)
     if system.HasField("delivery_timestamp"):
         properties[names.TIMER_DELIVER_MS] = str(_deliver_at(system, limits, now_ms))
@@ -124,7 +129,6 @@ def _properties(
 
 def _user_properties(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
     """Return the user's properties with tag and keys, which count for the same limit."""
-    code = d.Code.ILLEGAL_MESSAGE_PROPERTY_KEY
     most = limits.user_property_max_num
     if len(message.user_properties) > most:
         raise CallRefused(
@@ -132,20 +136,13 @@ def _user_properties(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
         )
     properties = dict(message.user_properties)
     for name, value in properties.items():
-        if name in names.RESERVED:
-            raise CallRefused(code, f"property is used by system: {name}")
-        if checks.has_control(name):
-            raise CallRefused(code, "the key of property cannot contain control character")
-        if checks.has_control(value):
-            raise CallRefused(code, "the value of property cannot contain control character")
-        if not name:
-            raise CallRefused(code, "the key of property cannot be empty")
+        _check_property(name, value)
     tag, keys = message.system_properties.tag, list(message.system_properties.keys)
     checks.check_tag(tag)
     for key in keys:
         checks.check_key(key)
-    texts = [*properties, *properties.values(), tag, *keys]
-    if sum(len(text.encode()) for text in texts) > limits.max_user_property_size:
+    texts = "".join([*properties, *properties.values(), tag, *keys])
+    if len(texts.encode()) > limits.max_user_property_size:
         size = limits.max_user_property_size
         raise CallRefused(
             d.Code.MESSAGE_PROPERTIES_TOO_LARGE,
@@ -156,6 +153,18 @@ def _user_properties(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
     if keys:
         properties[names.KEYS] = " ".join(keys)
     return properties
+
+
+def _check_property(name: str, value: str) -> None:
+    code = d.Code.ILLEGAL_MESSAGE_PROPERTY_KEY
+    if name in names.RESERVED:
+        raise CallRefused(code, f"property is used by system: {name}")
+    if checks.has_control(name):
+        raise CallRefused(code, "the key of property cannot contain control character")
+    if checks.has_control(value):
+        raise CallRefused(code, "the value of property cannot contain control character")
+    if not name:
+        raise CallRefused(code, "the key of property cannot be empty")
 
 
 def _transaction(message: d.Message, limits: ProxyLimits) -> dict[str, str]:

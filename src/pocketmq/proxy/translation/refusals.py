@@ -29,6 +29,7 @@ def status(code: "d.Code", message: str | None = None) -> d.Status:
 
 
 OK = status(d.Code.OK)
+_ALL_OK = {d.Code.OK}
 
 
 def status_of(error: Exception) -> d.Status:
@@ -49,6 +50,8 @@ def status_of(error: Exception) -> d.Status:
 
 def joint_status(codes: set["d.Code"], empty: str) -> d.Status:
     """Return the status of a call with many results: theirs if all agree, else MULTIPLE_RESULTS."""
+    if codes == _ALL_OK:
+        return OK
     if not codes:
         return status(d.Code.INTERNAL_SERVER_ERROR, empty)
     return status(d.Code.MULTIPLE_RESULTS if len(codes) > 1 else next(iter(codes)))

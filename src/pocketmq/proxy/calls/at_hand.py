@@ -1,0 +1,76 @@
+"""A broker's response on a short way: taken while the read that brings it is handled."""
+
+import asyncio
+
+from pocketmq.client.session import Session
+from pocketmq.errors import MQError, RequestTimedOut, server_error
+from pocketmq.net.connection import Connection
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.proxy.methods import BegunCall
+
+
+class BrokerAtHand:
+    """An open connection to a broker, which requests leave by."""
+
+    __slots__ = ("address", "connection", "session")
+
+    def __init__(self, session: Session, address: str, connection: Connection) -> None:
+        self.session = session
+        self.address = address
+        self.connection = connection
+
+
+def broker_at_hand(session: Session, name: str) -> BrokerAtHand | None:
+    """Return the connection to a broker's master if there is one; raises `BrokerNotFound`."""
+    address = session.brokers.address(name, master_only=True)
+    connection = session.calls.connected(address)
+    return None if connection is None else BrokerAtHand(session, address, connection)
+
+
+class BrokerAnswer:
+    """Where one response goes; a code outside `accept` is an error, as are timeouts and losses."""
+
+    __slots__ = ("_asked", "_broker", "_call", "_code")
+
+    accept: frozenset[int]
+
+    def __init__(self, call: BegunCall, broker: BrokerAtHand, code: RequestCode) -> None:
+        self._call = call
+        self._broker = broker
+        self._code = code
+        self._asked = asyncio.get_running_loop().time()
+
+    def expect(self) -> int:
+        """Return the number of the request; raises `ConnectionLost`."""
+        timeout = self._broker.session.options.request_timeout
+        return self._broker.connection.expect_into(self, self._code, timeout)
+
+    def taken(self, answer: Command) -> None:
+        """Reply to the client."""
+        raise NotImplementedError
+
+    def failed(self, error: MQError) -> None:
+        """Reply to the client, or try again."""
+        raise NotImplementedError
+
+    # What a connection calls
+
+    def done(self) -> bool:
+        """Return whether the client has ended its call."""
+        return self._call.is_over()
+
+    def set_result(self, answer: Command) -> None:
+        """Take the response."""
+        if answer.code in self.accept:
+            self.taken(answer)
+        else:
+            named = {"request": self._code.name, "address": self._broker.address}
+            self.failed(server_error(answer.code, answer.remark, **named))
+
+    def set_exception(self, error: MQError) -> None:
+        """Take the reason why none comes; a connection that is silent is closed."""
+        if isinstance(error, RequestTimedOut):
+            waited = asyncio.get_running_loop().time() - self._asked
+            dialer = self._broker.session.calls.dialer
+            dialer.doubt(self._broker.connection, self._asked, waited)
+        self.failed(error)

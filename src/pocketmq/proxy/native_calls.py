@@ -1,0 +1,298 @@
+"""The calls of one connection on the native core: events start them, and they answer into the core.
+
+A call is a task, from its request on; the client's reset cancels it. Deadlines are the client's to
+keep: it resets a call that is late, as all gRPC clients do.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeAlias
+
+from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
+from pocketmq.proxy.translation.limits import ProxyLimits
+
+logger = logging.getLogger("pocketmq.proxy")
+
+NewCore: TypeAlias = Callable[[list[str], int, int, int], Any]
+"""`pocketmq_core.GrpcConnection`."""
+Fields: TypeAlias = tuple[str | None, ...]
+_CALLED, _RECEIVED, _WRITABLE, _RESET = range(4)  # as in native/src/grpc_python.rs
+
+
+class NativeCall:
+    """One call; see `methods`."""
+
+    __slots__ = (
+        "_arrived", "_calls", "_deadline", "_ended", "_fields", "_waiting", "_writable", "method",
+        "request", "stream", "task",
+    )  # fmt: skip
+
+    def __init__(
+        self, calls: "NativeCalls", stream: int, method: Method, fields: Fields, deadline: float
+    ) -> None:
+        self._calls = calls
+        self.stream = stream
+        self.method = method
+        self._fields = fields
+        self._deadline = deadline
+        self.request: bytes | None = None
+        self.task: asyncio.Task[None] | None = None
+        # Of exchanges alone:
+        self._arrived: deque[bytes] = deque()
+        self._ended = False
+        self._waiting: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+
+    def caller(self) -> Caller:
+        """Return the client; raises `CallRefused` if it does not name itself."""
+        return self._calls.caller(self._fields)
+
+    def time_left(self) -> float | None:
+        """Return the seconds until the client's deadline; None if it has none."""
+        if not self._deadline:
+            return None
+        return max(0.0, self._deadline - self._calls.loop.time())
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """Yield the client's messages until it ends them."""
+        while True:
+            while self._arrived:
+                yield self._arrived.popleft()
+                self._calls.core.want(self.stream)
+                self._calls.changed()
+            if self._ended:
+                return
+            self._waiting = self._calls.loop.create_future()
+            await self._waiting
+
+    async def write(self, message: bytes) -> None:
+        """Send a message, and wait while the client reads too slowly."""
+        calls = self._calls
+        left = calls.core.write(self.stream, message)
+        calls.changed()
+        if not left:
+            self._writable = calls.loop.create_future()
+            await self._writable
+
+    def is_over(self) -> bool:
+        """Return whether the client has ended it."""
+        return not self._calls.has(self.stream)
+
+    def reply(self, response: bytes) -> None:
+        """Send the response of a call that was begun."""
+        self._calls.finish(self, response)
+
+    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
+        """Let a coroutine make the response of a call that was begun."""
+        self._calls.continue_with(self, work)
+
+    def arrive(self, message: bytes | None, *, ended: bool) -> None:
+        """Hand a message of an exchange over, or its end."""
+        if message is not None:
+            self._arrived.append(message)
+        self._ended = self._ended or ended
+        _done(self._waiting)
+
+    def resume(self) -> None:
+        """Let the sender continue."""
+        _done(self._writable)
+
+
+def _done(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+class NativeCalls:
+    """The calls of one connection. Belongs to one event loop.
+
+    `changed` is called when the core has something to send.
+    """
+
+    def __init__(
+        self,
+        new_core: NewCore,
+        methods: Methods,
+        limits: ProxyLimits,
+        address: str,
+        changed: Callable[[], None],
+    ) -> None:
+        sizes = limits.streams_per_connection, limits.largest_headers, limits.largest_request
+        self.core = new_core(list(FIELDS), *sizes)
+        self.changed = changed
+        self.loop = asyncio.get_running_loop()
+        self._methods = methods
+        self._address = address
+        self._open: dict[int, NativeCall] = {}
+        self._known: tuple[Fields, Caller] | None = None
+        self._emptied: asyncio.Future[None] | None = None
+
+    def caller(self, fields: Fields) -> Caller:
+        """Return the client of a call; it is mostly that of the last one."""
+        known = self._known
+        if known is not None and known[0] == fields:
+            return known[1]
+        caller = read_caller(fields, self._address)
+        self._known = fields, caller
+        return caller
+
+    def take(self, event: tuple[Any, ...]) -> None:
+        """Handle an event of the core."""
+        kind = event[0]
+        if kind == _CALLED:
+            self._called(event)
+            return
+        call = self._open.get(event[1])
+        if call is None:
+            return
+        if kind == _RECEIVED:
+            self._received(call, event[2], ended=event[3])
+        elif kind == _WRITABLE:
+            call.resume()
+        elif kind == _RESET:
+            self._end(call)
+
+    def cancel_all(self) -> None:
+        """End all calls: the connection is gone."""
+        for call in list(self._open.values()):
+            self._end(call)
+
+    async def leave(self, grace: float) -> None:
+        """End exchanges now, which have no end of their own, and all others soon."""
+        for call in list(self._open.values()):
+            if call.method.kind is Kind.BOTH:
+                self._refuse(call)
+        if self._open:
+            self._emptied = self.loop.create_future()
+            await asyncio.wait([self._emptied], timeout=grace)
+        for call in list(self._open.values()):
+            self._refuse(call)
+
+    def _refuse(self, call: NativeCall) -> None:
+        self._end(call)
+        self.core.end(call.stream, GrpcCode.UNAVAILABLE, "the proxy is shutting down")
+        self.changed()
+
+    def has(self, stream: int) -> bool:
+        """Return whether a call is open."""
+        return stream in self._open
+
+    def finish(self, call: NativeCall, response: bytes) -> None:
+        """Send the response of a call, unless the client has ended it."""
+        if call.stream in self._open:
+            self.core.answer(call.stream, response)
+            self._over(call)
+
+    def continue_with(self, call: NativeCall, work: Coroutine[Any, Any, bytes]) -> None:
+        """Let a coroutine make the response, unless the client has ended the call."""
+
+        async def respond() -> None:
+            self.finish(call, await work)
+
+        if call.stream in self._open:
+            self._start(call, respond())
+        else:
+            work.close()
+
+    def _called(self, event: tuple[Any, ...]) -> None:
+        _, stream, path, fields, timeout, message, ended = event
+        method = self._methods.get(path)
+        if method is None:
+            self.core.end(stream, GrpcCode.UNIMPLEMENTED, f"no method {path[:200]}")
+            self.changed()
+            return
+        deadline = 0.0 if timeout is None else self.loop.time() + timeout
+        call = self._open[stream] = NativeCall(self, stream, method, fields, deadline)
+        if method.kind is Kind.BOTH:
+            self._start(call, self._exchange(call))
+        self._received(call, message, ended=ended)
+
+    def _received(self, call: NativeCall, message: bytes | None, *, ended: bool) -> None:
+        if call.method.kind is Kind.BOTH:
+            call.arrive(message, ended=ended)
+            return
+        if message is not None:
+            call.request = message
+        if not ended:
+            return
+        request = call.request
+        if request is None:
+            self._end(call)
+            self.core.end(call.stream, GrpcCode.INTERNAL, "the call has no request")
+            self.changed()
+        elif call.method.kind is Kind.ONE:
+            if not self._begun(call, request):
+                self._start(call, self._one(call, request))
+        else:
+            self._start(call, self._many(call, request))
+
+    def _begun(self, call: NativeCall, request: bytes) -> bool:
+        begin = call.method.begin
+        if begin is None:
+            return False
+        try:
+            return begin(request, call)
+        except Exception:
+            logger.exception("a call took the long way")
+            return False
+
+    def _start(self, call: NativeCall, work: Coroutine[Any, Any, None]) -> None:
+        call.task = self.loop.create_task(work)
+
+    def _end(self, call: NativeCall) -> None:
+        self._open.pop(call.stream, None)
+        if call.task is not None:
+            call.task.cancel()
+
+    async def _one(self, call: NativeCall, request: bytes) -> None:
+        try:
+            answer = await call.method.serve(request, call)
+        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+            self._fail(call, error)
+        else:
+            self.core.answer(call.stream, answer)
+            self._over(call)
+
+    async def _many(self, call: NativeCall, request: bytes) -> None:
+        answers = call.method.serve(request, call)
+        try:
+            async for each in answers:
+                await call.write(each)
+        except Exception as error:  # noqa: BLE001 - the edge
+            self._fail(call, error)
+        else:
+            self.core.end(call.stream, GrpcCode.OK, "")
+            self._over(call)
+        finally:
+            await answers.aclose()
+
+    async def _exchange(self, call: NativeCall) -> None:
+        try:
+            await call.method.serve(call)
+        except Exception as error:  # noqa: BLE001 - the edge
+            self._fail(call, error)
+        except asyncio.CancelledError:
+            if call.stream not in self._open:  # else the method has hung up
+                raise
+            self.core.end(call.stream, GrpcCode.RESOURCE_EXHAUSTED, "the stream was closed")
+            self._over(call)
+        else:
+            self.core.end(call.stream, GrpcCode.OK, "")
+            self._over(call)
+
+    def _fail(self, call: NativeCall, error: Exception) -> None:
+        if isinstance(error, CallFailed):
+            self.core.end(call.stream, error.code, error.message)
+        else:
+            logger.error("call failed", exc_info=error)
+            self.core.end(call.stream, GrpcCode.UNKNOWN, type(error).__name__)
+        self._over(call)
+
+    def _over(self, call: NativeCall) -> None:
+        self._open.pop(call.stream, None)
+        self.changed()
+        if not self._open:
+            _done(self._emptied)

@@ -1,0 +1,171 @@
+"""One client's connection on the native core: bytes in, calls, bytes out, and back-pressure.
+
+The core writes nothing while the client takes nothing, which lets calls wait; a client that takes
+nothing for long is disconnected, and so is one that does not greet.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from pocketmq.net.limits import Limits
+
+if TYPE_CHECKING:  # it loads protobuf's library, which is done late
+    from pocketmq.proxy.native_calls import NativeCalls
+
+logger = logging.getLogger("pocketmq.proxy")
+
+NewCalls: TypeAlias = "Callable[[str, Callable[[], None]], NativeCalls]"
+"""Makes the calls of a client, by its address and what it calls when there is output."""
+_MOST_UNSENT = 64 * 1024
+"""Unsent bytes above which nothing is read or written."""
+
+
+class NativeLink(asyncio.Protocol):
+    """One connection; it reads nothing before it is served."""
+
+    def __init__(self, address: str, limits: Limits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        """Done when it is closed."""
+        self._address = address
+        self._limits = limits
+        self._transport: asyncio.Transport | None = None
+        self._core: Any = None
+        self._calls: NativeCalls | None = None
+        self._flushing = False
+        self._paused = False
+        self._unsent = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._early = b""  # uvloop reads once before it pauses
+
+    def serve(self, new_calls: NewCalls) -> None:
+        """Read from now on, and serve calls."""
+        if self._transport is None or self.gone.done():
+            return
+        self._calls = new_calls(self._address, self._changed)
+        self._core = self._calls.core
+        self._timer = self._loop.call_later(self._limits.handshake, self._check_greeting)
+        self._transport.resume_reading()
+        early, self._early = self._early, b""
+        self._advance(early)
+
+    async def leave(self, grace: float) -> None:
+        """Accept no more calls, end those that are open and close the connection."""
+        if self._calls is not None and not self.gone.done():
+            self._core.leave()
+            await self._calls.leave(grace)
+            self._flush()  # the ends of calls, which a connection that closes would not send
+            self._core.close()
+            self._flush()
+        self.finish()
+
+    def finish(self) -> None:
+        """Close it after its last bytes, or soon if the client does not take them."""
+        if self._transport is None or self.gone.done():
+            return
+        if not self._transport.is_closing():  # closed twice, one of TLS forgets its buffer
+            self._transport.close()
+        self._watch_progress()
+
+    def abort(self) -> None:
+        """Close it now; does nothing before it is open or a second time."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait until it is served."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_MOST_UNSENT)
+        self._transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what came."""
+        if self._core is None:
+            self._early += data
+        else:
+            self._advance(data)
+
+    def pause_writing(self) -> None:
+        """Read and write nothing until the client has taken what is unsent."""
+        self._paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._watch_progress()
+
+    def resume_writing(self) -> None:
+        """Continue."""
+        if self._transport is None or self._transport.is_closing():
+            return  # what is left is still watched
+        self._paused = False
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport.resume_reading()
+        self._flush()
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        """End all calls."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self.gone.done():
+            self.gone.set_result(None)
+        if self._calls is not None:
+            self._calls.cancel_all()
+
+    # The core
+
+    def _changed(self) -> None:
+        """Send what the core has, once for all calls of this event-loop iteration."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if not self._paused and not self.gone.done():
+            self._advance(b"")
+
+    def _advance(self, data: bytes) -> None:
+        assert self._transport is not None
+        assert self._calls is not None
+        more = True
+        while more and not self._transport.is_closing():
+            try:
+                output, events, more = self._core.feed(data) if data else self._core.flush()
+            except RuntimeError:
+                logger.exception("connection failed: client=%s", self._address)
+                self.abort()
+                return
+            data = b""
+            if output:
+                self._transport.write(output)
+            for event in events:
+                self._calls.take(event)
+            more = more and not self._paused
+        if self._core.closed:
+            self.finish()
+
+    # What takes too long
+
+    def _check_greeting(self) -> None:
+        if not self._core.greeted:
+            self.abort()
+
+    def _watch_progress(self) -> None:
+        assert self._transport is not None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._unsent = self._transport.get_write_buffer_size()
+        closing = self._transport.is_closing()
+        seconds = self._limits.linger if closing else self._limits.write_stall
+        self._timer = self._loop.call_later(seconds, self._check_progress)
+
+    def _check_progress(self) -> None:
+        assert self._transport is not None
+        if self._transport.get_write_buffer_size() >= self._unsent:
+            self.abort()
+        else:
+            self._watch_progress()

@@ -1,0 +1,182 @@
+"""Plain sends and acks on the native core: without a task, and with the results of the general way."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from pocketmq import native
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    MQError,
+    RequestTimedOut,
+    ResponseCode,
+    server_error,
+)
+from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command_reader import cut_commands
+from pocketmq.proxy.calls import sending
+from pocketmq.proxy.calls.at_hand import BrokerAnswer, broker_at_hand
+from pocketmq.proxy.calls.plain_sends import PlainSends
+from pocketmq.proxy.translation.caller import Caller
+from pocketmq.proxy.translation.limits import ProxyLimits
+from pocketmq.proxy.translation.outgoing import stored_forms
+from pocketmq.proxy.wire import definition as d
+from pocketmq.proxy.wire import service as s
+from pocketmq.proxy.wire.schema import SERVICE
+from tests.loops import until
+from tests.proxy.peers import PATIENCE, Served, code, message
+from tests.proxy.test_native_port import calling, open_links
+
+pytestmark = pytest.mark.skipif(native.core is None, reason="the native core is not built")
+
+
+async def test_both_ways_of_a_send_ask_the_same_of_a_broker() -> None:
+    async with calling() as served:
+        await served.peer.send("normal", b"x")
+        plain = short_way(served)
+        made = message("normal", b"y", tag="t", keys=["a", "b"], properties={"p": "ä"})
+        (form,) = stored_forms([made], "1.2.3.4:5", ProxyLimits(), 1_000)
+        known = await plain._state.cluster.route("normal")
+        queue = known.publish_queues[0]
+        outgoing = Outgoing(form.topic, form.body, form.properties, form.message_id)
+        frame = plain._writer("normal").frame(outgoing, queue, 7, form.born_ms)
+        ((found,), _, _) = cut_commands(frame, 0, len(frame))
+        long = Command.request(
+            RequestCode.SEND_MESSAGE_V2, 7, sending._header(form, queue), form.body
+        )
+        assert found == long
+
+
+def short_way(served: Served) -> PlainSends:
+    service = served.proxy._service
+    assert service is not None
+    begin: Any = service.methods[f"/{SERVICE}/SendMessage"].begin
+    own = begin.__self__
+    assert isinstance(own, PlainSends)
+    return own
+
+
+async def test_a_plain_send_takes_the_short_way_and_others_do_not() -> None:
+    async with calling() as served:
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        plain = short_way(served)
+        (link,) = open_links(served.proxy)
+        calls = link._calls
+        assert calls is not None
+        begun = []
+
+        def begin(raw: bytes, call: Any) -> bool:
+            begun.append(plain.begin(raw, call))
+            return begun[-1]
+
+        path = f"/{SERVICE}/SendMessage"
+        watched = msgspec.structs.replace(calls._methods[path], begin=begin)
+        calls._methods = {**calls._methods, path: watched}
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        assert code(await served.peer.send("unknown", b"x")) == "TOPIC_NOT_FOUND"
+        assert code(await served.peer.send("normal", b"")) == "MESSAGE_BODY_EMPTY"
+        wrong = await served.peer.send("normal", b"x", message_group="g")
+        assert code(wrong) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
+        two = s.SendMessageRequest(messages=[message("normal", b"1"), message("normal", b"2")])
+        assert code(await served.peer.call("SendMessage", two)) == "OK"
+        assert begun == [True, False, False, False, False]
+
+
+async def test_acks_take_the_short_way_unless_the_receipt_is_refused() -> None:
+    async with calling() as served:
+        for _ in range(2):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        handles: list[str] = []
+        while len(handles) < 2:
+            got = await served.peer.received("normal", "g")
+            handles += [each.system_properties.receipt_handle for each in got]
+        service = served.proxy._service
+        assert service is not None
+        begin: Any = service.methods[f"/{SERVICE}/AckMessage"].begin
+        begun = Begun()
+        assert begin(ack_of(handles[0]), begun)
+        await until(lambda: begun.replies, "a reply", PATIENCE)
+        assert code(s.AckMessageResponse.FromString(begun.replies[0])) == "OK"
+        assert not begin(ack_of("0 1 2"), begun)
+        assert not begin(ack_of(*handles), begun)
+        assert code(await served.peer.ack("normal", "g", handles[1])) == "OK"
+        again = await served.peer.receive("normal", "g")
+        assert not [each for each in again if each.HasField("message")]
+
+
+def ack_of(*handles: str) -> bytes:
+    entries = [s.AckMessageEntry(message_id="m", receipt_handle=each) for each in handles]
+    topic, group = d.Resource(name="normal"), d.Resource(name="g")
+    request = s.AckMessageRequest(topic=topic, group=group, entries=entries)
+    return bytes(request.SerializeToString())
+
+
+async def test_a_broker_that_is_silent_costs_its_connection() -> None:
+    async with calling() as served:
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        plain = short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        failures = []
+
+        class Answer(BrokerAnswer):
+            accept = frozenset({0})
+
+            def failed(self, error: MQError) -> None:
+                failures.append(error)
+
+        answer = Answer(Begun(), broker, RequestCode.SEND_MESSAGE_V2)
+        answer._asked = broker.connection.last_read + 0.001  # nothing came since
+        loop = asyncio.get_running_loop()
+        await until(lambda: loop.time() > answer._asked + 1.1, "silence")
+        answer.set_exception(RequestTimedOut(broker.address, "SEND_MESSAGE_V2", 1.0))
+        assert [type(each) for each in failures] == [RequestTimedOut]
+        assert broker.connection.closed
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+
+
+async def test_a_try_that_certainly_failed_is_repeated_and_one_that_may_not_have_is_not() -> None:
+    async with calling(brokers=2) as served:
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        plain = short_way(served)
+        (form,) = stored_forms([message("normal", b"y")], "1.2.3.4:5", ProxyLimits(), 1_000)
+        queue = (await plain._state.cluster.route("normal")).publish_queues[0]
+        for error, expected in (
+            (ConnectFailed("127.0.0.1:1", "refused"), "OK"),
+            (ConnectionLost("127.0.0.1:1", "reset"), "INTERNAL_SERVER_ERROR"),
+            (server_error(ResponseCode.SYSTEM_BUSY, "busy", request="r", address="a"), "OK"),
+        ):
+            begun = Begun()
+            plain.failed(begun, form, queue, error)
+            response = s.SendMessageResponse.FromString(await begun.work)
+            assert code(response) == expected, error
+
+
+class Begun:
+    """A call that was begun."""
+
+    work: Coroutine[Any, Any, bytes]
+
+    def __init__(self) -> None:
+        self.replies: list[bytes] = []
+
+    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
+        self.work = work
+
+    def caller(self) -> Caller:
+        return Caller("c@1", "1.2.3.4:5")
+
+    def time_left(self) -> float | None:
+        return None
+
+    def is_over(self) -> bool:
+        return False
+
+    def reply(self, response: bytes) -> None:
+        self.replies.append(response)
