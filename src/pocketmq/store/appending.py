@@ -13,7 +13,7 @@ from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
 from pocketmq.protocol.inner_batch import WRAPPED, count_entries, with_base, with_number
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
-from pocketmq.protocol.records import Record, pack_record
+from pocketmq.protocol.records import Record, RecordForm, pack_record
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import append_batch_entries
 from pocketmq.store.queue_index import Index, QueueIndex
@@ -78,6 +78,22 @@ class Appender:
         log.tail = position + size
         self._unwritten.append((queue, offset))
         return Appended(offset, [position])
+
+    def append_body(
+        self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
+    ) -> None:
+        """Add a record of the broker's own; see `MessageStore.append_body`."""
+        log, offset = self._log, queue.next_offset
+        position = log.tail
+        data = form.pack(body, offset, position, now_ms)
+        size = len(data)
+        if position + size > log.limit or log.failed is not None:
+            position = self._make_room(size)
+            data = form.pack(body, offset, position, now_ms)
+        queue.append(position, size, tag)
+        log.pending.append(data)
+        log.tail = position + size
+        self._unwritten.append((queue, offset))
 
     def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
         """Add messages to several queues; see `MessageStore.append_together`."""
@@ -170,7 +186,10 @@ class Appender:
                 if queue.number:
                     queue.truncate(offset)
             raise
-        self._index.dirty.update([queue for queue, _ in unwritten if queue.number])
+        dirty = self._index.dirty
+        for queue, _ in unwritten:
+            if queue.number:
+                dirty.add(queue)
 
     def _append_packed(
         self, queue: QueueIndex, pack: Callable[[int, int], PackedBatch]

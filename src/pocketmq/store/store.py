@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError, StoreFailed
-from pocketmq.protocol.records import Record
+from pocketmq.protocol.records import Record, RecordForm
 from pocketmq.store.appending import Appended, Appender, Entry, Run
 from pocketmq.store.batch_reading import Matches
 from pocketmq.store.by_time import offset_by_time, store_time
@@ -63,6 +63,7 @@ class MessageStore:
         self.recovered = Recovered(start=0, tail=0)
         self.about_to_drop: list[Callable[[int], None]] = []
         """Called with the position at which the log will begin, before its oldest file goes."""
+        self.store_host = store_host
         self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
@@ -176,6 +177,15 @@ class MessageStore:
         without the checksum given with it, properties that look torn.
         """
         return self._appender.append(queue, records, tags, now_ms)
+
+    def append_body(
+        self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
+    ) -> None:
+        """Add a record of the broker's own to queue 0 of its form's topic.
+
+        Raises `StoreFull` if there is no room, `StoreFailed` after the device failed.
+        """
+        self._appender.append_body(queue, form, body, tag, now_ms)
 
     def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
         """Add messages to several queues, all of them or none, and to one file of the log.

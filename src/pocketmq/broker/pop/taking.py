@@ -14,8 +14,10 @@ import msgspec
 
 from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
-from pocketmq.broker.pop.queue_order import priority_factor, queue_order
+from pocketmq.broker.pop.queue_order import queue_order
+from pocketmq.broker.pop.request_checks import MOST_MESSAGES
 from pocketmq.broker.pop.single_messages import single_messages
+from pocketmq.broker.pop.sources import PopSource
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
@@ -29,8 +31,6 @@ from pocketmq.store import QueueIndex, QueueRead
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
-MOST_MESSAGES = 32
-"""Messages of one pop, as in Java."""
 REVIVE_QUEUE = 0
 _SCANS = 16
 """Reads in which nothing matches before other requests are served."""
@@ -62,10 +62,16 @@ class Taking:
     """One pop being carried out."""
 
     def __init__(
-        self, state: "BrokerState", table: PopTable, header: PopRequest, selection: Selection
+        self,
+        state: "BrokerState",
+        table: PopTable,
+        source: PopSource,
+        header: PopRequest,
+        selection: Selection,
     ) -> None:
         self._state = state
         self._table = table
+        self._source = source
         self._header = header
         self._selection = selection
         self._now_ms = state.batch.now_ms
@@ -75,20 +81,22 @@ class Taking:
 
     def run(self) -> PopBatch:
         """Take what there is, up to what was asked for."""
-        header, config, batch = self._header, self._state.config, self._batch
+        header, source, batch = self._header, self._source, self._batch
         chance = int(random.random() * 100)  # noqa: S311 - where to begin is no secret
         if header.order:
             self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
             return batch
-        by_priority = chance < priority_factor(
-            self._state.topics.get(header.topic), self._state.groups.get(header.consumer_group)
-        )
+        by_priority = chance < source.by_priority
+        start = None if by_priority else chance
+        if not source.retries:
+            self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, start)
+            return batch
+        config = self._state.config
         retries_first = chance < (
             config.pop_from_retry_probability_for_priority
             if by_priority
             else config.pop_from_retry_probability
         )
-        start = None if by_priority else chance
         if retries_first:
             self._from_retries(start)
         self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, start)
@@ -97,9 +105,7 @@ class Taking:
         return batch
 
     def _from_retries(self, chance: int | None) -> None:
-        for mark, topic in retry_topics(
-            self._state, self._header.topic, self._header.consumer_group
-        ):
+        for mark, topic in self._source.retries:
             self._from_topic(topic, mark, -1, chance)
 
     def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int | None) -> None:
@@ -115,16 +121,21 @@ class Taking:
         order = queue_order(count, chance, ascending=state.config.priority_order_asc)
         by_id = state.store.queues_of(topic)
         queues = [by_id[each] for each in order if each in by_id]
-        for queue, rest in self._table.left_in(topic, self._header.consumer_group, queues):
+        group = self._header.consumer_group
+        for queue, start, rest in self._table.left_in(topic, group, queues):
             if rest is None or (rest and batch.count < most):
-                self._from_queue(topic, mark, queue)
+                self._from_queue(topic, mark, queue, start)
             else:
                 batch.rest += rest
 
-    def _from_queue(self, topic: str, mark: TopicMark, queue: QueueIndex) -> None:
+    def _from_queue(
+        self, topic: str, mark: TopicMark, queue: QueueIndex, start: int | None = None
+    ) -> None:
+        """Take from a queue, from `start` on if that is where it continues for certain."""
         state, header, batch = self._state, self._header, self._batch
         group, queue_id = header.consumer_group, queue.queue_id
-        start = self._start(topic, queue)
+        if start is None:
+            start = self._start(topic, queue)
         if header.order:
             locked = self._table.locked(topic, group, queue_id)
             if locked is not None and locked.pop.is_blocked(self._attempt, self._now_ms):
@@ -144,7 +155,9 @@ class Taking:
             batch.rest += max(left, 0)
             return
         read, first = self._read(topic, queue, start, count, most_bytes)
-        batch.rest += max(read.max_offset - read.next_offset, 0)
+        left = read.max_offset - read.next_offset
+        if left > 0:
+            batch.rest += left
         if not read.pieces:
             batch.unfinished |= read.next_offset < read.max_offset
             if read.next_offset > start:
@@ -242,21 +255,6 @@ class Taking:
             changed = as_first_sent(piece, header.topic, str(handle))
             batch.pieces.append(changed)
             batch.size += len(changed)
-
-
-def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
-    """Return the retry topics of a topic and a group that there are, each with its mark."""
-    config, existing = state.config, state.topics.entries
-    found = []
-    if config.enable_retry_topic_v2:
-        name = TopicMark.RETRY_V2.real_topic(topic, group)
-        if name in existing:
-            found.append((TopicMark.RETRY_V2, name))
-    if not config.enable_retry_topic_v2 or config.retrieve_message_from_pop_retry_topic_v1:
-        name = TopicMark.RETRY.real_topic(topic, group)
-        if name in existing:
-            found.append((TopicMark.RETRY, name))
-    return found
 
 
 def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
