@@ -276,6 +276,8 @@ class QueueIndex:
         if offset >= newest.first:  # the common case
             return [(newest, offset, stop)]
         at = bisect_right(self.extents, offset, key=_first) - 1
+        if at >= 0 and stop <= self.extents[at].end:
+            return [(self.extents[at], offset, stop)]
         return [
             (extent, max(offset, extent.first), min(stop, extent.end))
             for extent in self.extents[max(at, 0) :]

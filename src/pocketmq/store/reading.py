@@ -158,7 +158,7 @@ def _read_all(
         result.status = ReadStatus.MESSAGE_WAS_REMOVING
 
 
-def _is_trusted(
+def _is_trusted(  # noqa: PLR0917 - a run of entries
     log: CommitLog,
     queue: QueueIndex,
     offset: int,

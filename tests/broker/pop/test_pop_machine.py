@@ -113,7 +113,7 @@ class PopMachine(RuleBasedStateMachine):
             born_time=0,
             init_mode=0,
         )
-        source = self.pops.sources.find(cast(Connection, Wire()), header)
+        source = self.pops.sources.find(cast("Connection", Wire()), header)
         batch = self.pops.take(source, header, EVERYTHING)
         places = read_message_offsets(";".join(batch.places))
         where = [(queue, offset) for queue, offsets in places.items() for offset in offsets]

@@ -73,13 +73,9 @@ class AllInFlight:
         self, in_flight: QueueInFlight, pop_time_ms: int, offsets: Iterable[int]
     ) -> list[int]:
         """Settle messages; return those that this pop still had in flight."""
-        settled = []
-        for offset in offsets:
-            taken = in_flight.settle(offset, pop_time_ms)
-            if taken is not None:
-                settled.append(offset)
-                if not taken.left:
-                    self.deadlines.discard(taken)
+        settled, done = in_flight.settle(offsets, pop_time_ms)
+        for taken in done:
+            self.deadlines.discard(taken)
         if settled:
             self._advance(in_flight)
         return settled

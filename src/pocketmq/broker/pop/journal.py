@@ -16,7 +16,7 @@ from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import RecordForm
-from pocketmq.store import MessageStore
+from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -119,6 +119,7 @@ class Journal:
             self._topic.encode(), b"", born_host=_NOBODY, store_host=store.store_host
         )
         self._pending: list[Entry] = []
+        self._queue: QueueIndex | None = None
 
     @property
     def end(self) -> int:
@@ -165,7 +166,9 @@ class Journal:
             return 0
         pending, self._pending = self._pending, []
         store, form = self._store, self._form
-        queue = store.queue(self._topic, 0) or store.make_queue(self._topic, 0)
+        queue = self._queue
+        if queue is None or not queue.number:  # new, or deleted
+            queue = self._queue = store.make_queue(self._topic, 0)
         if len(pending) == 1:
             store.append_body(queue, form, _encode(pending), 0, now_ms)
             return 1

@@ -235,7 +235,7 @@ def _pops(state: BrokerState) -> Pops:
 
 def carried(state: BrokerState, header: rows.PopRequest) -> Selection:
     """Return which messages a pop wants. Raises `ServerError`."""
-    if not header.exp:
+    if not header.exp or (header.exp == "*" and header.exp_type in (None, "TAG")):
         return EVERYTHING
     selection = carried_selection(header.topic, header.exp, header.exp_type)
     if not selection.by_tag and not state.config.enable_property_filter:

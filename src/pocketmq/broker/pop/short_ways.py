@@ -1,8 +1,8 @@
 """The short ways of pops and acks that come alone: one reading of the header, no command.
 
 Usual is what nearly all are: pops of everything that there is, not in order, that find something;
-acks of messages that are in flight. The rules are those of `requests`; what is left there is carried
-out again from the start, with the same outcome.
+acks of messages that are in flight. The rules are those of `requests`; what is left to these is
+carried out again from the start, with the same outcome.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ from pocketmq.broker.pop.requests import carried, settle_one, settle_several
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.state import BrokerState, ShortWay
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode, decode_body
+from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header import Int32
 from pocketmq.protocol.header_json import REFUSALS
 from pocketmq.protocol.requests import pop as rows
@@ -39,6 +39,7 @@ class _Ack(_Request, frozen=True, gc=False, kw_only=True):
 
 _read_pop = msgspec.json.Decoder(_Pop, strict=False).decode
 _read_ack = msgspec.json.Decoder(_Ack, strict=False).decode
+_read_acks = msgspec.json.Decoder(rows.BatchAcks).decode
 _read_any = msgspec.json.Decoder(_Request, strict=False).decode
 
 
@@ -86,13 +87,10 @@ def acknowledge_several(
 ) -> bool:
     """Acknowledge messages of several pops."""
     try:
-        request = _read_any(header)
+        request, acks = _read_any(header), _read_acks(body).acks
     except REFUSALS:
         return False
-    if request.flag or request.code != RequestCode.BATCH_ACK_MESSAGE or not body:
-        return False
-    acks = decode_body(body, rows.BatchAcks).acks
-    if not acks:
+    if request.flag or request.code != RequestCode.BATCH_ACK_MESSAGE or not acks:
         return False
     settle_several(state, connection, acks)
     return _answer(state, connection, request)

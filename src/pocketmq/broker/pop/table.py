@@ -60,6 +60,12 @@ class PopTable:
         by_queue = self.all_in_flight.by_group.get(pair, _NONE_IN_FLIGHT)
         resets = offsets.resets_of(group, topic)
         found: list[tuple[QueueIndex, int | None, int | None]] = []
+        if not by_queue and not resets:  # as of a group that acknowledges one after another
+            for queue in queues:
+                start, end = committed.get(queue.queue_id), queue.next_offset
+                sure = start is not None and 0 <= start <= end
+                found.append((queue, start, end - start) if sure else (queue, None, None))
+            return found
         for queue in queues:
             queue_id, end = queue.queue_id, queue.next_offset
             start = committed.get(queue_id)

@@ -75,7 +75,8 @@ class Taking:
         self._header = header
         self._selection = selection
         self._now_ms = state.batch.now_ms
-        self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
+        most = header.max_msg_nums
+        self._most = most if 0 < most <= MOST_MESSAGES else max(1, min(most, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
         self._batch = PopBatch()
 
@@ -154,7 +155,9 @@ class Taking:
         if count <= 0 or batch.size >= most_bytes:
             batch.rest += max(left, 0)
             return
-        read, first = self._read(topic, queue, start, count, most_bytes)
+        # What leaves as it lies in the log may come in fewer pieces.
+        joined = mark is TopicMark.NORMAL or config.pop_response_return_actual_retry_topic
+        read, first = self._read(topic, queue, start, (count, most_bytes), joined=joined)
         left = read.max_offset - read.next_offset
         if left > 0:
             batch.rest += left
@@ -184,17 +187,20 @@ class Taking:
         return start
 
     def _read(
-        self, topic: str, queue: QueueIndex, start: int, count: int, most_bytes: int
+        self, topic: str, queue: QueueIndex, start: int, most: tuple[int, int], *, joined: bool
     ) -> tuple[QueueRead, int]:
-        """Read what matches; also return where that read began."""
+        """Read what matches, at most so many messages and bytes; also return where it began."""
         store, wanted = self._state.store, self._selection
+        count, most_bytes = most
         offset = start
         for _ in range(_SCANS):
             read = store.read(
-                queue, offset, count, most_bytes, matches=wanted.matches, tags=wanted.codes
+                queue, offset, count, most_bytes, wanted.matches, tags=wanted.codes, joined=joined
             )
             if read.has_batches:
                 read = single_messages(read, offset, count, most_bytes)
+            elif len(read.pieces) < read.count != read.next_offset - offset:
+                read = store.read(queue, offset, count, most_bytes)  # damaged ones are missing
             if read.pieces or read.next_offset == offset:
                 break
             if read.next_offset < offset:  # the queue is a new one under an old name
@@ -231,12 +237,12 @@ class Taking:
 
     def _add(self, read: QueueRead, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
         batch, start = self._batch, offsets[0]
-        place = f"{mark.value} {queue_id} "
+        place = f"{mark._value_} {queue_id} "
         batch.starts.append(f"{place}{start}")
-        batch.places.append(place + ",".join(map(str, offsets)))
-        batch.count += len(read.pieces)
-        actual = self._state.config.pop_response_return_actual_retry_topic
-        if mark is TopicMark.NORMAL or actual:
+        texts = f"{start}" if len(offsets) == 1 else ",".join(map(str, offsets))
+        batch.places.append(place + texts)
+        batch.count += read.count
+        if mark is TopicMark.NORMAL or self._state.config.pop_response_return_actual_retry_topic:
             batch.pieces += read.pieces
             batch.size += read.size
             return
@@ -286,7 +292,7 @@ def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryv
 
 
 def _offsets_of(read: QueueRead, first: int) -> Sequence[int]:
-    if read.next_offset - first == len(read.pieces):
+    if read.next_offset - first == read.count:
         return range(first, read.next_offset)
     return [_OFFSET(piece, 20)[0] for piece in read.pieces]
 
