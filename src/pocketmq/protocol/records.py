@@ -195,7 +195,7 @@ class RecordForm:
     there are no flags. Packs what `pack_record` does of a `Record` like that.
     """
 
-    __slots__ = ("_born_host", "_host_bits", "_magic", "_pack", "_rest", "_size", "_store_host")
+    __slots__ = ("_born_host", "_host_bits", "_magic", "_pack", "_rest", "_store_host", "size")
 
     def __init__(
         self, topic: bytes, property_bytes: bytes, *, born_host: bytes, store_host: bytes
@@ -204,7 +204,8 @@ class RecordForm:
         self._magic, topic_field = topic_prefix(topic)
         self._rest = topic_field + _LENGTH(len(property_bytes)) + property_bytes
         self._pack, head_size, self._host_bits = _HEADS[len(store_host)][len(born_host)]
-        self._size = head_size + len(self._rest)
+        self.size = head_size + len(self._rest)
+        """Bytes of a record besides its body."""
         self._born_host = born_host
         self._store_host = store_host
 
@@ -212,7 +213,7 @@ class RecordForm:
         """Return the record of a body that is not compressed, at its place."""
         size = len(body)
         head = self._pack(
-            self._size + size, self._magic, checksum(body), 0, 0, queue_offset, commit_log_offset,
+            self.size + size, self._magic, checksum(body), 0, 0, queue_offset, commit_log_offset,
             self._host_bits, now_ms, self._born_host, now_ms, self._store_host, 0, 0, size,
         )  # fmt: skip
         return b"".join((head, body, self._rest))

@@ -36,6 +36,10 @@ Entry = tuple[QueueIndex, Record, int]
 """A message, its tag code, and the queue it goes to."""
 
 
+Mark = tuple[QueueIndex, RecordForm, bytes, int]
+"""A record of the broker's own: its queue, its form, its body and what the index keeps with it."""
+
+
 Run = tuple[QueueIndex, int, int, int, Any, Any, Any]
 """What a queue gets of records that are packed: the first one's offset, how many, their size;
 then positions, tag codes and sizes, as columns of bytes, or as numbers for a single one."""
@@ -95,34 +99,36 @@ class Appender:
         log.tail = position + size
         self._unwritten.append((queue, offset))
 
-    def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
-        """Add messages to several queues; see `MessageStore.append_together`."""
-        for _, record, _ in entries:
-            _check(record)
+    def append_marked(self, entry: Entry | None, mark: Mark, now_ms: int) -> None:
+        """Add a message and the record about it; see `MessageStore.append_marked`."""
         log, host = self._log, self._store_host
-        room = sum(
-            [ROOM + len(r.body) + len(r.topic) + len(r.property_bytes) for _, r, _ in entries]
-        )
+        marks, form, body, mark_tag = mark
+        room = form.size + len(body)
+        if entry is not None:
+            record = entry[1]
+            _check(record)
+            room += ROOM + len(record.body) + len(record.topic) + len(record.property_bytes)
         if log.tail + room > log.limit or log.failed is not None:
             self._make_room(room)
-        position, pieces, done = log.tail, [], list[Appended]()
+        position, data, offset = log.tail, b"", 0
+        if entry is not None:
+            queue, record, tag = entry
+            offset = queue.next_offset
+            data = pack_record(record, offset, position, now_ms, host)
+            queue.append(position, len(data), tag)
+            self._unwritten.append((queue, offset))
+            position += len(data)
+        packed = form.pack(body, marks.next_offset, position, now_ms)
         try:
-            for queue, record, tag in entries:
-                offset = queue.next_offset
-                data = pack_record(record, offset, position, now_ms, host)
-                queue.append(position, len(data), tag)
-                done.append(Appended(offset, [position]))
-                pieces.append(data)
-                position += len(data)
+            marks.append(position, len(packed), mark_tag)
         except StoreError:
-            for (queue, _, _), added in reversed(list(zip(entries, done, strict=False))):
-                queue.truncate(added.queue_offset)
+            if entry is not None:
+                self._unwritten.pop()
+                entry[0].truncate(offset)
             raise
-        log.pending.append(b"".join(pieces))
-        log.tail = position
-        for (queue, _, _), added in zip(entries, done, strict=True):
-            self._unwritten.append((queue, added.queue_offset))
-        return done
+        self._unwritten.append((marks, marks.next_offset - 1))
+        log.pending.append(data + packed)
+        log.tail = position + len(packed)
 
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a batch's body; see `MessageStore.append_batch`."""

@@ -90,10 +90,23 @@ def acknowledge_several(
         request, acks = _read_any(header), _read_acks(body).acks
     except REFUSALS:
         return False
-    if request.flag or request.code != RequestCode.BATCH_ACK_MESSAGE or not acks:
+    if (
+        request.flag
+        or request.code != RequestCode.BATCH_ACK_MESSAGE
+        or not acks
+        or not all(map(_fits, acks))
+    ):
         return False
     settle_several(state, connection, acks)
     return _answer(state, connection, request)
+
+
+def _fits(ack: rows.BatchAck) -> bool:
+    """Return whether all numbers have 64 bits; others are refused."""
+    figures = (
+        ack.start_offset, ack.queue_id, ack.revive_queue_id, ack.pop_time, ack.invisible_time,
+    )  # fmt: skip
+    return min(figures) >= -(2**63) and max(figures) < 2**63
 
 
 def _answer(state: BrokerState, connection: Connection, request: _Request) -> bool:

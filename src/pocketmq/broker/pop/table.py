@@ -63,8 +63,10 @@ class PopTable:
         if not by_queue and not resets:  # as of a group that acknowledges one after another
             for queue in queues:
                 start, end = committed.get(queue.queue_id), queue.next_offset
-                sure = start is not None and 0 <= start <= end
-                found.append((queue, start, end - start) if sure else (queue, None, None))
+                if start is not None and 0 <= start <= end:
+                    found.append((queue, start, end - start))
+                else:
+                    found.append((queue, None, None))
             return found
         for queue in queues:
             queue_id, end = queue.queue_id, queue.next_offset
