@@ -16,6 +16,7 @@ from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, NotLeader
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
+from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol import RequestCode
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
@@ -53,17 +54,28 @@ class ThreadExchange:
             try:
                 opaque = connection.next_opaque()
                 frame = self._frame(outgoing, queue, opaque, self._now_ms())
-                reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
+                left = deadline - time.monotonic()
+                ask = connection.ask_stored if outgoing.code == _SEND else connection.ask
+                reply = ask(frame, opaque, outgoing.code, left)
             except BaseException:  # KeyboardInterrupt, too: the response may still come
                 self.connections.drop(connection)
                 raise
             self.connections.give(connection)
+            if isinstance(reply, tuple):
+                return _receipt(reply, self._shown(queue), outgoing.unique_id)
             return read_receipt(reply, outgoing, queue, address, self._namespace)
         except NotLeader as error:
             left = deadline - time.monotonic()
             return self._thread.call(self._on_loop.follow(outgoing, queue, left, error))
         except MQError as error:
             return error
+
+    def _shown(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue with the topic's name outside of the namespace."""
+        if not self._namespace:
+            return queue
+        topic = unwrap_namespace(self._namespace, queue.topic)
+        return MessageQueue(topic, queue.broker_name, queue.queue_id)
 
     def ask_plain(
         self, aim: Aim, message: Message, started: float, timeout: float

@@ -137,7 +137,10 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         """
         pops = self._running()
         alone = messages[0] if type(messages) is list and len(messages) == 1 else messages
-        if isinstance(alone, ReceivedMessage) and pops.ack(alone):
+        if isinstance(alone, ReceivedMessage):
+            if pops.ack(alone):
+                return
+        elif type(messages) is list and messages and pops.ack_together(messages):
             return
         failure: MQError | None = None
         for broker, acks in self._client.member.by_broker(messages).items():

@@ -20,14 +20,23 @@ from pocketmq.client.pop.holds import HOLD
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.questions import Acks
 from pocketmq.client.pop.sources import Kept, Source, sources_of
-from pocketmq.client.pop.usual import RepeatedFrame, UsualAcks, is_done, read_usual_pop
+from pocketmq.client.pop.usual import RepeatedFrame, is_done, read_usual_pop
+from pocketmq.client.pop.usual_acks import MakeFrame, UsualAcks
 from pocketmq.client.questions.asking import Ask, run_blocking
 from pocketmq.client.routes import KnownRoute
-from pocketmq.errors import BrokerNotFound, ClientClosed, ConnectionLost, MQError, server_error
+from pocketmq.errors import (
+    BrokerNotFound,
+    ClientClosed,
+    ConnectionLost,
+    MQError,
+    ResponseCode,
+    server_error,
+)
 from pocketmq.model import property_names
 from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 
 _ACK = int(RequestCode.ACK_MESSAGE)
+_SEVERAL = int(RequestCode.BATCH_ACK_MESSAGE)
 _POP_CK = property_names.POP_CHECKPOINT
 _MOST_PLANS = 64
 
@@ -236,15 +245,37 @@ class BlockingPops:
         made = None if handle is None else acks.request(handle, topic)
         if made is None:
             return False
+        return self._settle(*made, _ACK)
+
+    def ack_together(self, messages: list[ReceivedMessage]) -> bool:
+        """Acknowledge messages that came together the same way."""
+        acks = self._acks
+        if acks is None:
+            return False
+        handles = [
+            message.delivery.added.get(_POP_CK, "")
+            for message in messages
+            if type(message) is ReceivedMessage
+        ]
+        name = messages[0].topic if len(handles) == len(messages) > 1 else ""
+        if not name or any(message.topic != name for message in messages):
+            return False
+        made = acks.request_together(handles, self._subscriptions.wire(name))
+        if made is None or not self._member.requests.questions.takes_batches(made[0]):
+            return False
+        return self._settle(*made, _SEVERAL)
+
+    def _settle(self, broker: str, frame: MakeFrame, code: int) -> bool:
         self._check()
-        broker, frame = made
         try:
             address = self._address(broker)
-            done = self.connections.ask_at(address, frame, _ACK, is_done)
+            done = self.connections.ask_at(address, frame, code, is_done)
         except (AllInUse, BrokerNotFound, ConnectionLost):
             return False
         if isinstance(done, Command) and done.code not in SUCCESS:
-            raise server_error(done.code, done.remark, request=request_name(_ACK), address=address)
+            if code == _SEVERAL and done.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                return False  # the other path remembers it, and sends them one by one
+            raise server_error(done.code, done.remark, request=request_name(code), address=address)
         return True
 
     def ack_all(self, broker: str, acks: Acks) -> None:

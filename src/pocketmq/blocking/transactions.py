@@ -6,7 +6,7 @@ thread; one that is a coroutine function runs on the loop, as do transactions th
 
 import inspect
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.client.callbacks import is_coroutine_function
 from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.end_frames import end_frame
 from pocketmq.client.producer.running import RunningProducer
 from pocketmq.client.producer.transactions import (
     LocalTransaction,
@@ -103,7 +104,17 @@ class BlockingTransactions:
         return self._steps.returned(result, receipt)
 
     def _send_end(self, address: str, request: EndTransactionRequest, remark: str | None) -> None:
-        self._session.check()
+        session = self._session
+        session.check()
+        made = end_frame(request) if remark is None and not session.calls.hooks else None
+        frame = made or self._any_frame(request, remark)
+        if not self._sending.exchange.tell_frame(address, frame, self._timeout):
+            limit = self._timeout
+            self._thread.call(send_end(session, address, request, remark, timeout=limit))
+
+    def _any_frame(
+        self, request: EndTransactionRequest, remark: str | None
+    ) -> Callable[[int], bytes]:
         command = self._session.calls.request(RequestCode.END_TRANSACTION, request)
 
         def frame(opaque: int) -> bytes:
@@ -111,9 +122,7 @@ class BlockingTransactions:
                 command, opaque=opaque, flag=ONEWAY_FLAG, remark=short_remark(remark)
             ).encode()
 
-        if not self._sending.exchange.tell_frame(address, frame, self._timeout):
-            limit = self._timeout
-            self._thread.call(send_end(self._session, address, request, remark, timeout=limit))
+        return frame
 
 
 async def _awaited(work: Awaitable[T]) -> T:

@@ -135,6 +135,8 @@ class BrokerState:
     """By the property that asks for it: what sends a message elsewhere first."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
+    short_ways: dict[bytes, "ShortWay"] = field(default_factory=dict)
+    """By code, in digits: handlers of usual requests that come alone; see `serving.lanes`."""
     features: list[Feature] = field(default_factory=list)
     """What works by itself, in the order of starting."""
     measures: Measures | None = None
@@ -168,6 +170,9 @@ class BrokerState:
 Answer: TypeAlias = Command | bytes | None
 """What a handler returns: a response, a whole frame, or None if it answers later."""
 Handler: TypeAlias = Callable[[BrokerState, Connection, Command], Answer]
+ShortWay: TypeAlias = Callable[[BrokerState, Connection, bytes, bytes], bool]
+"""Gets the header and the body of a request, carries it out and answers; returns False if it is
+unusual: then nothing was done, or what was done may be done again."""
 HeaderHandler: TypeAlias = Callable[[BrokerState, Connection, Command, Any], Answer]
 """A handler that also receives the request's header, of the type its row in the catalogue has."""
 AnyHandler: TypeAlias = Handler | HeaderHandler

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 from pocketmq.errors import ClientClosed
@@ -75,6 +76,8 @@ def _guarded(function: Callable[..., Any], args: tuple[object, ...]) -> Any:
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
     """Return whether calling it returns a coroutine."""
+    if type(function) is FunctionType and not function.__dict__:  # as nearly all are
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - of an object that is called
     )

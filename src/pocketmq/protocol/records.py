@@ -188,6 +188,37 @@ def pack_record(
     return b"".join((head, body, topic_field, _LENGTH(text_size), text))
 
 
+class RecordForm:
+    """Records of one topic's queue 0 that differ in body, place and time alone.
+
+    For what a broker writes for itself by the thousand: the born time and host are the store's, and
+    there are no flags. Packs what `pack_record` does of a `Record` like that.
+    """
+
+    __slots__ = ("_born_host", "_host_bits", "_magic", "_pack", "_rest", "_store_host", "size")
+
+    def __init__(
+        self, topic: bytes, property_bytes: bytes, *, born_host: bytes, store_host: bytes
+    ) -> None:
+        Record(topic=topic, body=b"", property_bytes=property_bytes, born_host=born_host)
+        self._magic, topic_field = topic_prefix(topic)
+        self._rest = topic_field + _LENGTH(len(property_bytes)) + property_bytes
+        self._pack, head_size, self._host_bits = _HEADS[len(store_host)][len(born_host)]
+        self.size = head_size + len(self._rest)
+        """Bytes of a record besides its body."""
+        self._born_host = born_host
+        self._store_host = store_host
+
+    def pack(self, body: bytes, queue_offset: int, commit_log_offset: int, now_ms: int) -> bytes:
+        """Return the record of a body that is not compressed, at its place."""
+        size = len(body)
+        head = self._pack(
+            self.size + size, self._magic, checksum(body), 0, 0, queue_offset, commit_log_offset,
+            self._host_bits, now_ms, self._born_host, now_ms, self._store_host, 0, 0, size,
+        )  # fmt: skip
+        return b"".join((head, body, self._rest))
+
+
 @lru_cache(maxsize=4096)
 def topic_prefix(topic: bytes) -> tuple[int, bytes]:
     """Return the magic that a topic asks for, and the topic with its length before it."""

@@ -13,7 +13,7 @@ from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
 from pocketmq.protocol.inner_batch import WRAPPED, count_entries, with_base, with_number
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
-from pocketmq.protocol.records import Record, pack_record
+from pocketmq.protocol.records import Record, RecordForm, pack_record
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import append_batch_entries
 from pocketmq.store.queue_index import Index, QueueIndex
@@ -34,6 +34,10 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 Entry = tuple[QueueIndex, Record, int]
 """A message, its tag code, and the queue it goes to."""
+
+
+Mark = tuple[QueueIndex, RecordForm, bytes, int]
+"""A record of the broker's own: its queue, its form, its body and what the index keeps with it."""
 
 
 Run = tuple[QueueIndex, int, int, int, Any, Any, Any]
@@ -79,34 +83,52 @@ class Appender:
         self._unwritten.append((queue, offset))
         return Appended(offset, [position])
 
-    def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
-        """Add messages to several queues; see `MessageStore.append_together`."""
-        for _, record, _ in entries:
-            _check(record)
+    def append_body(
+        self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
+    ) -> None:
+        """Add a record of the broker's own; see `MessageStore.append_body`."""
+        log, offset = self._log, queue.next_offset
+        position = log.tail
+        data = form.pack(body, offset, position, now_ms)
+        size = len(data)
+        if position + size > log.limit or log.failed is not None:
+            position = self._make_room(size)
+            data = form.pack(body, offset, position, now_ms)
+        queue.append(position, size, tag)
+        log.pending.append(data)
+        log.tail = position + size
+        self._unwritten.append((queue, offset))
+
+    def append_marked(self, entry: Entry | None, mark: Mark, now_ms: int) -> None:
+        """Add a message and the record about it; see `MessageStore.append_marked`."""
         log, host = self._log, self._store_host
-        room = sum(
-            [ROOM + len(r.body) + len(r.topic) + len(r.property_bytes) for _, r, _ in entries]
-        )
+        marks, form, body, mark_tag = mark
+        room = form.size + len(body)
+        if entry is not None:
+            record = entry[1]
+            _check(record)
+            room += ROOM + len(record.body) + len(record.topic) + len(record.property_bytes)
         if log.tail + room > log.limit or log.failed is not None:
             self._make_room(room)
-        position, pieces, done = log.tail, [], list[Appended]()
+        position, data, offset = log.tail, b"", 0
+        if entry is not None:
+            queue, record, tag = entry
+            offset = queue.next_offset
+            data = pack_record(record, offset, position, now_ms, host)
+            queue.append(position, len(data), tag)
+            self._unwritten.append((queue, offset))
+            position += len(data)
+        packed = form.pack(body, marks.next_offset, position, now_ms)
         try:
-            for queue, record, tag in entries:
-                offset = queue.next_offset
-                data = pack_record(record, offset, position, now_ms, host)
-                queue.append(position, len(data), tag)
-                done.append(Appended(offset, [position]))
-                pieces.append(data)
-                position += len(data)
+            marks.append(position, len(packed), mark_tag)
         except StoreError:
-            for (queue, _, _), added in reversed(list(zip(entries, done, strict=False))):
-                queue.truncate(added.queue_offset)
+            if entry is not None:
+                self._unwritten.pop()
+                entry[0].truncate(offset)
             raise
-        log.pending.append(b"".join(pieces))
-        log.tail = position
-        for (queue, _, _), added in zip(entries, done, strict=True):
-            self._unwritten.append((queue, added.queue_offset))
-        return done
+        self._unwritten.append((marks, marks.next_offset - 1))
+        log.pending.append(data + packed)
+        log.tail = position + len(packed)
 
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a batch's body; see `MessageStore.append_batch`."""
@@ -170,7 +192,10 @@ class Appender:
                 if queue.number:
                     queue.truncate(offset)
             raise
-        self._index.dirty.update([queue for queue, _ in unwritten if queue.number])
+        dirty = self._index.dirty
+        for queue, _ in unwritten:
+            if queue.number:
+                dirty.add(queue)
 
     def _append_packed(
         self, queue: QueueIndex, pack: Callable[[int, int], PackedBatch]

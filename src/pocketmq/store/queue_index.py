@@ -155,6 +155,13 @@ class QueueIndex:
 
     def entries(self, offset: int, count: int) -> tuple[list[int], list[int]]:
         """Return positions and sizes of up to `count` messages from an offset on."""
+        if self.extents and offset >= self.extents[-1].first:  # the common case
+            stop = min(offset + count, self.next_offset)
+            at, sizes_at = self._positions_at, self._sizes_at
+            return (
+                self._positions[at + offset : at + stop].tolist(),
+                self._sizes[sizes_at + offset : sizes_at + stop].tolist(),
+            )
         positions: list[int] = []
         sizes: list[int] = []
         for extent, start, stop in self._runs(offset, count):
@@ -269,6 +276,8 @@ class QueueIndex:
         if offset >= newest.first:  # the common case
             return [(newest, offset, stop)]
         at = bisect_right(self.extents, offset, key=_first) - 1
+        if at >= 0 and stop <= self.extents[at].end:
+            return [(self.extents[at], offset, stop)]
         return [
             (extent, max(offset, extent.first), min(stop, extent.end))
             for extent in self.extents[max(at, 0) :]

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError, StoreFailed
-from pocketmq.protocol.records import Record
-from pocketmq.store.appending import Appended, Appender, Entry, Run
+from pocketmq.protocol.records import Record, RecordForm
+from pocketmq.store.appending import Appended, Appender, Entry, Mark, Run
 from pocketmq.store.batch_reading import Matches
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
@@ -63,6 +63,7 @@ class MessageStore:
         self.recovered = Recovered(start=0, tail=0)
         self.about_to_drop: list[Callable[[int], None]] = []
         """Called with the position at which the log will begin, before its oldest file goes."""
+        self.store_host = store_host
         self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
@@ -177,13 +178,22 @@ class MessageStore:
         """
         return self._appender.append(queue, records, tags, now_ms)
 
-    def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
-        """Add messages to several queues, all of them or none, and to one file of the log.
+    def append_body(
+        self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
+    ) -> None:
+        """Add a record of the broker's own to queue 0 of its form's topic.
 
-        For messages of which one says something about another. A crash can still tear them apart,
-        but only what came later is lost then. Raises what `append` does.
+        Raises `StoreFull` if there is no room, `StoreFailed` after the device failed.
         """
-        return self._appender.append_together(entries, now_ms)
+        self._appender.append_body(queue, form, body, tag, now_ms)
+
+    def append_marked(self, entry: Entry | None, mark: Mark, now_ms: int) -> None:
+        """Add a message, if there is one, and behind it a record of the broker's own about it.
+
+        Both or none, and to one file of the log. A crash can still tear them apart, but only what
+        came later is lost then. Raises what `append` does.
+        """
+        self._appender.append_marked(entry, mark, now_ms)
 
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a SEND_BATCH_MESSAGE body, all of them or none.
@@ -248,6 +258,18 @@ class MessageStore:
         if position >= self.log.written:
             self.write()
         return record_bytes(self.log.segments, position)
+
+    def record_of(self, queue: QueueIndex, offset: int, position: int) -> bytes | None:
+        """Return the record of a queue's message if it begins at a position of the log.
+
+        None if the index says otherwise, or the record is damaged.
+        """
+        if queue.position(offset) != position:
+            return None
+        if position >= self.log.written:
+            self.write()
+        read = read_queue(self.log, queue, offset, max_count=1, max_bytes=0)
+        return bytes(read.pieces[0]) if read.count == len(read.pieces) == 1 else None
 
     def place_of(self, queue: QueueIndex, offset: int) -> int | None:
         """Return a byte of the log that is one message's alone: its record's first, mostly.

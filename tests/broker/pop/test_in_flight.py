@@ -15,17 +15,16 @@ class Thing:
 
 def test_the_first_offset_not_done_with_is_the_lowest_that_is_out() -> None:
     in_flight = QueueInFlight("T", "G", 0)
-    in_flight.take([5, 6, 9], 12, (1, 100))
-    in_flight.take([12], 13, (2, 100))
+    first = in_flight.take([5, 6, 9], 12, (1, 100))
+    second = in_flight.take([12], 13, (2, 100))
     assert in_flight.low == 5
-    assert in_flight.settle(6, 1) is not None
-    assert in_flight.settle(12, 1) is None  # of the other pop
+    assert in_flight.settle([6, 12], 1) == ([6], [])  # 12 is of the other pop
     assert in_flight.low == 5
-    assert in_flight.settle(5, 1) is not None
+    assert in_flight.settle([5], 1) == ([5], [])
     assert in_flight.low == 9
-    assert in_flight.settle(9, 1) is not None
+    assert in_flight.settle([9], 1) == ([9], [first])
     assert in_flight.low == 12
-    assert in_flight.settle(12, 2) is not None
+    assert in_flight.settle([12], 2) == ([12], [second])
     assert (in_flight.low, in_flight.held) == (13, {})
 
 
@@ -38,8 +37,8 @@ def test_a_changed_message_belongs_to_a_pop_of_its_own() -> None:
     assert (old, old.left, old.out()) == (first, 1, [1])
     assert (new.out(), new.until_ms) == ([0], 900)
     assert in_flight.change(0, 1, (8, 900)) is None
-    assert in_flight.settle(0, 1) is None
-    assert in_flight.settle(0, 7) is new
+    assert in_flight.settle([0], 1) == ([], [])
+    assert in_flight.settle([0], 7) == ([0], [new])
     assert in_flight.low == 1
 
 

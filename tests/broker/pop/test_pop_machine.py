@@ -3,6 +3,7 @@
 import random
 import tempfile
 from pathlib import Path
+from typing import cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,12 +16,15 @@ from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.redelivery import KIND, revive
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets
+from pocketmq.net import Connection
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import PopQueue, TopicMark, read_message_offsets
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.pop import PopRequest
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
+from tests.broker.wire import Wire
 from tests.store.faults import PowerDisk, abandon
 
 TOPIC, GROUP = "T", "G"
@@ -110,12 +114,15 @@ class PopMachine(RuleBasedStateMachine):
             born_time=0,
             init_mode=0,
         )
-        batch = self.pops.take(header, EVERYTHING)
+        source = self.pops.sources.find(cast("Connection", Wire()), header)
+        batch = self.pops.take(source, header, EVERYTHING)
         places = read_message_offsets(";".join(batch.places))
         where = [(queue, offset) for queue, offsets in places.items() for offset in offsets]
-        assert len(where) == len(batch.pieces) <= most
-        for piece, (queue, offset) in zip(batch.pieces, where, strict=True):
-            body = RecordView(bytes(piece), 0).stored_body
+        data = b"".join(batch.pieces)  # a piece may be several records side by side
+        records = [RecordView(data, found[0]) for found in scan_records(data)]
+        assert len(where) == len(records) == batch.count <= most
+        for record, (queue, offset) in zip(records, where, strict=True):
+            body = record.stored_body
             assert body not in self.done, "acknowledged, and here again"
             self.out.append(Out(body, queue, offset, self.desk.state.batch.now_ms))
         return batch.count

@@ -428,3 +428,27 @@ async def test_an_unexpected_failure_of_one_pop_leaves_the_others_their_deadline
     assert failed
     assert failed[0].message == "redelivery failed: group=G topic=orders queue=0; retrying in 1 s"
     assert failed[0].exc_info
+
+
+async def test_a_damaged_message_is_skipped_and_the_others_keep_their_handles() -> None:
+    size = 64 << 10  # of a file: the messages lie in two, side by side in the first
+    async with (
+        running(mapped_file_size_commit_log=size, max_message_size=size // 4) as (broker, address),
+        client(address) as peer,
+    ):
+        await counter.create(peer, T)
+        await counter.send(peer, T, *[letter * 12_000 for letter in "abcdefg"])
+        log, queue = broker.state.store.log, broker.state.store.queue(T, 0)
+        assert queue is not None
+        position = queue.position(5)
+        assert position is not None
+        segment = log.segments.at(position)
+        assert segment is not None
+        assert log.segments.at(queue.position(4) or 0) is not segment
+        segment.file.view[position - segment.start + 88] ^= 1  # its body
+        log.recent = log.written  # so that records are checked again
+        messages = await counter.pop(peer, T)
+        assert [body[0] for body in counter.bodies(messages)] == [*"abcdeg"]
+        assert [message.handle.queue_offset for message in messages] == [0, 1, 2, 3, 4, 6]
+        await counter.ack(peer, T, *messages)
+        assert await counter.committed(peer, T) == 7

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pocketmq.client.pop.popped import handle_of, read_popped
 from pocketmq.client.pop.questions import PopQuestions
-from pocketmq.client.pop.usual import RepeatedFrame, UsualAcks, is_done, read_usual_pop
+from pocketmq.client.pop.usual import RepeatedFrame, is_done, read_usual_pop
+from pocketmq.client.pop.usual_acks import UsualAcks
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue, Subscription
 from pocketmq.protocol import Command, ReceivedMessage
@@ -164,6 +165,43 @@ def test_a_usual_ack_is_written_as_the_long_way_does(
     asked = next(QUESTIONS.ack_one(BROKER, topic, handle))
     assert broker == BROKER
     assert frame(opaque) == Command.request(asked.code, opaque, asked.header).encode()
+
+
+@given(
+    st.lists(st.integers(3, 5000), min_size=2, max_size=40),
+    st.integers(0, 2**31 - 1),
+    st.sampled_from(["0", "1", "2"]),
+    st.sampled_from(["orders", "shop%orders", 'o"r', '"it":']),
+)
+def test_usual_acks_of_several_messages_are_written_as_the_long_way_does(
+    offsets: list[int], opaque: int, mark: str, topic: str
+) -> None:
+    (message,) = read_long(response([3]).encode())
+    like = msgspec.structs.replace(handle_of(message), start_offset=3, mark=TopicMark(mark))
+    handles = [msgspec.structs.replace(like, queue_offset=offset) for offset in offsets]
+    made = UsualAcks("billing").request_together([str(handle) for handle in handles], topic)
+    acks = [(topic, handle) for handle in handles]
+    if not QUESTIONS.may_be_together(BROKER, acks):
+        assert made is None
+        return
+    assert made is not None
+    broker, frame = made
+    asked = next(QUESTIONS.ack_together(BROKER, acks))
+    assert broker == BROKER
+    expected = Command.request(asked.code, opaque, asked.header, asked.body)
+    assert frame(opaque) == expected.encode()
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["", "3 1 2 0 0 broker-a 0", "3 1 2 0 0 broker-a 0 x", "3 1 2 0 0 broker-a 1 4",
+     "3 1 2 0 0 broker-a 0 5\n3 1 2 0 0 broker-a 0 6", "3 1 2 0 0 broker-a 0 2"],
+)  # fmt: skip
+def test_messages_that_did_not_come_together_are_left_to_the_long_way(other: str) -> None:
+    acks = UsualAcks("billing")
+    first = "3 1 2 0 0 broker-a 0 3"
+    assert acks.request_together([first, first], TOPIC) is not None
+    assert acks.request_together([first, other], TOPIC) is None
 
 
 @pytest.mark.parametrize(

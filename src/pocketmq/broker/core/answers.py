@@ -183,7 +183,12 @@ def success(request: Command) -> bytes:
     """Return the frame that says that something was done, and no more."""
     if request.serialize != _JSON:
         return request.reply(ResponseCode.SUCCESS).encode()
-    header = _DONE % request.opaque
+    return done(request.opaque)
+
+
+def done(opaque: int) -> bytes:
+    """Return the same frame as JSON, by the request's number."""
+    header = _DONE % opaque
     size = len(header)
     return _PREFIX(size + 4, size) + header
 

@@ -66,6 +66,15 @@ class ConsumerOffsetTable:
         offsets[queue_id] = offset
         self._dirty.add((topic, group, queue_id))
 
+    def advance(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Commit an offset unless the group is further, or a reset of the queue is pending."""
+        pair = topic, group
+        if self._resets and queue_id in self._resets.get(pair, _NONE):
+            return
+        committed = self.committed.get(pair, _NONE).get(queue_id)
+        if committed is None or committed < offset:
+            self.commit(group, topic, queue_id, offset)
+
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return a group's next offset in a queue; a pending reset comes first."""
         pair = topic, group

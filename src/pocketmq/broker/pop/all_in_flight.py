@@ -59,10 +59,11 @@ class AllInFlight:
     def take(self, popped: MessagesPopped) -> None:
         """Add what was popped."""
         topic, group, queue_id = popped.topic, popped.group, popped.queue_id
-        in_flight = self.make(topic, group, queue_id)
+        in_flight = self.find(topic, group, queue_id) or self.make(topic, group, queue_id)
         times = popped.pop_time_ms, popped.until_ms
-        self.hold(in_flight.take(popped.all_offsets(), popped.following, times))
-        self.commit(topic, group, queue_id, in_flight.low)
+        taken = in_flight.take(popped.all_offsets(), popped.following, times)
+        self.deadlines.add(taken, popped.until_ms)
+        self.offsets.advance(group, topic, queue_id, in_flight.low)
 
     def hold(self, taken: Taken) -> None:
         """Set the deadline after which a pop is redelivered."""
@@ -72,13 +73,9 @@ class AllInFlight:
         self, in_flight: QueueInFlight, pop_time_ms: int, offsets: Iterable[int]
     ) -> list[int]:
         """Settle messages; return those that this pop still had in flight."""
-        settled = []
-        for offset in offsets:
-            taken = in_flight.settle(offset, pop_time_ms)
-            if taken is not None:
-                settled.append(offset)
-                if not taken.left:
-                    self.deadlines.discard(taken)
+        settled, done = in_flight.settle(offsets, pop_time_ms)
+        for taken in done:
+            self.deadlines.discard(taken)
         if settled:
             self._advance(in_flight)
         return settled
@@ -156,22 +153,14 @@ class AllInFlight:
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Commit an offset unless the group is further, or a reset is pending."""
-        offsets = self.offsets
-        if offsets.has_reset(group, topic, queue_id):
-            return
-        committed = offsets.committed.get((topic, group), _NONE).get(queue_id)
-        if committed is None or committed < offset:
-            offsets.commit(group, topic, queue_id, offset)
+        self.offsets.advance(group, topic, queue_id, offset)
 
     def _advance(self, in_flight: QueueInFlight) -> None:
         """Commit what is done; remove a queue with nothing in flight."""
         topic, group, queue_id = in_flight.topic, in_flight.group, in_flight.queue_id
-        self.commit(topic, group, queue_id, in_flight.low)
+        self.offsets.advance(group, topic, queue_id, in_flight.low)
         if not in_flight.held:
             _take_out(self.by_group, (topic, group), queue_id)
-
-
-_NONE: dict[int, int] = {}
 
 
 def _take_out(

@@ -9,12 +9,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.pop import taking
+from pocketmq.broker.pop.request_checks import MOST_MESSAGES
 from pocketmq.broker.pop.single_messages import single_messages
+from pocketmq.broker.pop.sources import retry_topics
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.errors import ResponseCode
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command
-from pocketmq.protocol.frame import Buffer, SerializeType
+from pocketmq.protocol.frame import Buffer
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.requests import pop
@@ -30,7 +32,6 @@ NO_POP = pop.PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 """What a refused pop carries, as in Java: clients read it from some refusals, too."""
 FOUND = "FOUND"
 NOTHING = "NO_MESSAGE_IN_QUEUE"
-_JSON = int(SerializeType.JSON)
 _PREFIX = struct.Struct(">II").pack
 _END = (
     f'"}},"flag":1,"language":"{Language.PYTHON.name}","opaque":%d,"remark":"{FOUND}",'
@@ -39,16 +40,14 @@ _END = (
 
 
 def pop_answer(
-    request: Command, header: pop.PopRequest, pop_time_ms: int, batch: taking.PopBatch
+    opaque: int, header: pop.PopRequest, pop_time_ms: int, batch: taking.PopBatch
 ) -> list[bytes | memoryview]:
-    """Return the frame that brings messages, in pieces."""
-    if request.serialize != _JSON:  # not reachable: the other form's code field is too short
-        return [_general(request, ResponseCode.SUCCESS, header, pop_time_ms, batch)]
+    """Return the frame that brings messages, in pieces: JSON, as the code fits no other form."""
     counts = f'","orderCountInfo":"{";".join(batch.order_counts)}' if header.order else ""
     text = (
         f"{_start(header.invisible_time, header.order)}{pop_time_ms}"
         f'","restNum":"{batch.rest}","startOffsetInfo":"{";".join(batch.starts)}'
-        f'","msgOffsetInfo":"{";".join(batch.places)}{counts}{_END % request.opaque}'
+        f'","msgOffsetInfo":"{";".join(batch.places)}{counts}{_END % opaque}'
     ).encode()
     size = len(text)
     return [_PREFIX(size + 4 + batch.size, size) + text, *batch.pieces]
@@ -110,10 +109,10 @@ def peeked(
     ]
     if header.queue_id >= 0:
         places = [(header.topic, header.queue_id)]
-    places += [(name, 0) for _, name in taking.retry_topics(state, header.topic, group)]
+    places += [(name, 0) for _, name in retry_topics(state, header.topic, group)]
     pieces: list[Buffer] = []
     rest = 0
-    most = min(header.max_msg_nums, taking.MOST_MESSAGES)
+    most = min(header.max_msg_nums, MOST_MESSAGES)
     for name, queue_id in places:
         read, left = _read(state, table, group, name, queue_id, most - len(pieces))
         rest += left

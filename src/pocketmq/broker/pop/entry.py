@@ -28,12 +28,14 @@ def _loaded(code: int) -> Handler:
 def start_popping(state: BrokerState) -> None:
     """Read what was popped before, and serve pops from now on."""
     from pocketmq.broker.pop.redelivery import PopLifecycle
+    from pocketmq.broker.pop.short_ways import SHORT_WAYS
 
     popping = PopLifecycle(state, state.writer, asyncio.get_running_loop())
     popping.start()
     assert state.pops is not None
     state.writer.before_write.append(state.pops.seal)
     state.features.append(popping)
+    state.short_ways.update(SHORT_WAYS)
 
 
 def has_popped(state: BrokerState) -> bool:

@@ -33,7 +33,9 @@ class Deadlines(Generic[T]):
 
     def add(self, thing: T, due_ms: int) -> None:
         """Add one; it must not be there already."""
-        bucket = max(1, min(-(-due_ms // STEP_MS), _LATEST))
+        bucket = -(-due_ms // STEP_MS)
+        if not 0 < bucket <= _LATEST:
+            bucket = max(1, min(bucket, _LATEST))
         thing.bucket = bucket
         try:
             self._buckets[bucket][thing] = None
@@ -119,11 +121,12 @@ class QueueInFlight:
         taken = Taken(self, offsets, *times)
         if not self.held:
             self._order.clear()
-        for offset in taken.offsets:
-            before = self.held.get(offset)
-            if before is not None:
-                before.left -= 1
-            self.held[offset] = taken
+        else:
+            for offset in taken.offsets:
+                before = self.held.get(offset)
+                if before is not None:
+                    before.left -= 1
+        self.held.update(dict.fromkeys(taken.offsets, taken))
         self._order.extend(taken.offsets)
         self.next = following
         return taken
@@ -132,14 +135,23 @@ class QueueInFlight:
         """Bring what was taken over from elsewhere into order."""
         self._order = deque(sorted(self.held))
 
-    def settle(self, offset: int, pop_time_ms: int) -> Taken | None:
-        """Note that a message is done with; return its pop, None if another one has it by now."""
-        taken = self.held.get(offset)
-        if taken is None or taken.pop_time_ms != pop_time_ms:
-            return None
-        del self.held[offset]
-        taken.left -= 1
-        return taken
+    def settle(self, offsets: Iterable[int], pop_time_ms: int) -> tuple[list[int], list[Taken]]:
+        """Note that messages are done with; return them, and the pops of which none is left.
+
+        Without those that another pop has by now.
+        """
+        settled: list[int] = []
+        done: list[Taken] = []
+        held = self.held
+        for offset in offsets:
+            taken = held.get(offset)
+            if taken is not None and taken.pop_time_ms == pop_time_ms:
+                del held[offset]
+                settled.append(offset)
+                taken.left -= 1
+                if not taken.left:
+                    done.append(taken)
+        return settled, done
 
     def change(
         self, offset: int, pop_time_ms: int, times: tuple[int, int]

@@ -7,7 +7,7 @@ cannot be read is skipped: at worst a message is delivered again. Belongs to the
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -15,8 +15,8 @@ import msgspec
 from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.protocol import RecordView
-from pocketmq.protocol.records import Record
-from pocketmq.store import MessageStore
+from pocketmq.protocol.records import RecordForm
+from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -115,8 +115,11 @@ class Journal:
     def __init__(self, store: MessageStore, cluster: str) -> None:
         self._store = store
         self._topic = REVIVE_TOPIC_PREFIX + cluster
-        self._topic_bytes = self._topic.encode()
+        self._form = RecordForm(
+            self._topic.encode(), b"", born_host=_NOBODY, store_host=store.store_host
+        )
         self._pending: list[Entry] = []
+        self._queue: QueueIndex | None = None
 
     @property
     def end(self) -> int:
@@ -162,20 +165,16 @@ class Journal:
         if not self._pending:
             return 0
         pending, self._pending = self._pending, []
-        queue = self._store.make_queue(self._topic, 0)
-        limit = min(_RECORD, self._store.options.segment_size // 4)
+        store, form = self._store, self._form
+        queue = self._queue
+        if queue is None or not queue.number:  # new, or deleted
+            queue = self._queue = store.make_queue(self._topic, 0)
+        if len(pending) == 1:
+            store.append_body(queue, form, _encode(pending), 0, now_ms)
+            return 1
+        limit = min(_RECORD, store.options.segment_size // 4)
         for body in _bodies(pending, limit):
-            record = Record(
-                topic=self._topic_bytes,
-                body=body,
-                property_bytes=b"",
-                queue_id=0,
-                flag=0,
-                sys_flag=0,
-                born_timestamp_ms=now_ms,
-                born_host=_NOBODY,
-            )
-            self._store.append(queue, (record,), (0,), now_ms)
+            store.append_body(queue, form, body, 0, now_ms)
         return len(pending)
 
     def position_before(self, offset: int) -> int:
@@ -204,14 +203,8 @@ class Journal:
             offset = max(read.next_offset, offset + 1)
 
 
-def _bodies(entries: list[Entry], limit: int) -> Iterable[bytes]:
+def _bodies(entries: list[Entry], limit: int) -> Iterator[bytes]:
     """Write entries as few records, each small enough for the smallest file of a log."""
-    if len(entries) == 1:
-        return (_encode(entries),)
-    return _several(entries, limit)
-
-
-def _several(entries: list[Entry], limit: int) -> Iterator[bytes]:
     for start in range(0, len(entries), _ENTRIES):
         some = entries[start : start + _ENTRIES]
         body = _encode(some)
@@ -219,5 +212,5 @@ def _several(entries: list[Entry], limit: int) -> Iterator[bytes]:
             yield body
         else:
             half = len(some) // 2
-            yield from _several(some[:half], limit)
-            yield from _several(some[half:], limit)
+            yield from _bodies(some[:half], limit)
+            yield from _bodies(some[half:], limit)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_answer
 from pocketmq.broker.pop.journal import Journal
-from pocketmq.broker.pop.request_checks import checked
+from pocketmq.broker.pop.sources import PopSource, PopSources, retry_topics
 from pocketmq.broker.pop.table import PopTable
-from pocketmq.broker.pop.taking import PopBatch, Taking, retry_topics
+from pocketmq.broker.pop.taking import PopBatch, Taking
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import ResponseCode, ServerError, StoreError
@@ -40,6 +40,7 @@ class Pops:
         self.journal = Journal(state.store, state.config.broker_cluster_name)
         self.table = PopTable(state.offsets, self.journal)
         self.waiting = WaitingPops()
+        self.sources = PopSources(state)
         self.wake_by: Callable[[float], None] = _ignore
         """Called with the time, by the monotonic clock, at which `serve_due` must be called."""
         self.sealed: Callable[[int], None] = _ignore
@@ -49,11 +50,11 @@ class Pops:
 
     # What handlers call
 
-    def take(self, header: PopRequest, selection: Selection) -> PopBatch:
+    def take(self, source: PopSource, header: PopRequest, selection: Selection) -> PopBatch:
         """Take messages. Raises `StoreError`."""
-        batch = Taking(self._state, self.table, header, selection).run()
+        state = self._state
+        batch = Taking(state, self.table, source, header, selection).run()
         if batch.count:
-            state = self._state
             state.batch.notes += 1
             state.traffic.pulls_found += 1
             state.traffic.messages_out += batch.count
@@ -223,8 +224,8 @@ class Pops:
         header = held.header
         assert isinstance(header, PopRequest)
         try:
-            checked(self._state, held.connection, header)
-            batch = self.take(header, held.selection)
+            source = self.sources.find(held.connection, header)
+            batch = self.take(source, header, held.selection)
         except (ServerError, StoreError) as error:
             self.waiting.remove(held)
             if isinstance(error, StoreError):
@@ -238,7 +239,7 @@ class Pops:
                 self._continue_soon(line)
             return False
         self.waiting.remove(held)
-        answer = pop_answer(held.request, header, self._state.batch.now_ms, batch)
+        answer = pop_answer(held.request.opaque, header, self._state.batch.now_ms, batch)
         self._answer(held, ResponseCode.SUCCESS, *answer)
         return batch.rest > 0
 

@@ -31,5 +31,6 @@ def queue_order(count: int, chance: int | None, *, ascending: bool) -> Sequence[
     With `ascending` a larger number is more urgent (Java: priorityOrderAsc).
     """
     if chance is not None:
-        return [(chance + step) % count for step in range(count)]
+        first = chance % count if count else 0
+        return [*range(first, count), *range(first)]
     return range(count - 1, -1, -1) if ascending else range(count)

@@ -21,6 +21,7 @@ from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.single_messages import single_messages
+from pocketmq.broker.pop.table import LATEST_MS
 from pocketmq.broker.retry.rules import PopOfFailed, retries_exhausted, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
@@ -64,6 +65,7 @@ class PopLifecycle:
         self._open = False
         self._save_timer: asyncio.TimerHandle | None = None
         self._unsaved = 0  # entries of the journal
+        self._set_for_ms = LATEST_MS  # the earliest deadline that the alarm was set for
 
     def start(self) -> None:
         """Recover what was in flight when the broker stopped, and serve pops from now on."""
@@ -99,6 +101,7 @@ class PopLifecycle:
     def _set_alarm(self) -> None:
         self._alarm.wake_by(self._pops.waiting.wake_at)
         due_ms = self._pops.table.deadlines.next_ms
+        self._set_for_ms = LATEST_MS if due_ms is None else due_ms
         if due_ms is not None:
             self._alarm.wake_at(due_ms, self._state.clock.now_ms())
 
@@ -161,7 +164,8 @@ class PopLifecycle:
         elif before < _ENTRIES <= self._unsaved:
             self._saving.changed()
         due_ms = self._pops.table.deadlines.next_ms
-        if due_ms is not None:
+        if due_ms is not None and (due_ms < self._set_for_ms or not self._alarm.is_set):
+            self._set_for_ms = due_ms
             self._alarm.wake_at(due_ms, self._state.batch.now_ms)
 
     def _set_timer_for_saving(self) -> None:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.groups.finding import group_named
-from pocketmq.broker.pop.taking import MOST_MESSAGES
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import Permission, TopicConfig
 from pocketmq.net import Connection
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
 _READ = int(Permission.READ)
+MOST_MESSAGES = 32
+"""Messages of one pop, as in Java."""
 LATE_MS = 500
 """Milliseconds past its deadline in which a pop is still accepted."""
 

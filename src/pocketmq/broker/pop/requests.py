@@ -4,6 +4,8 @@ With Java's checks, codes and texts (5.x). A pop that finds nothing may wait, an
 notification (200054). Acknowledgements are answered once they are written to the journal.
 """
 
+from collections.abc import Iterable
+
 from pocketmq.broker.core.answers import success
 from pocketmq.broker.pop import answers
 from pocketmq.broker.pop.journal import VisibilityChanged
@@ -34,12 +36,12 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     born_ms = header.born_time or now_ms
     if now_ms - born_ms - header.poll_time > LATE_MS:
         raise too_late(state)
-    checked(state, connection, header)
-    selection = _selection(state, header)
     pops = _pops(state)
-    batch = pops.take(header, selection)
+    source = pops.sources.find(connection, header)
+    selection = carried(state, header)
+    batch = pops.take(source, header, selection)
     if batch.count:
-        connection.write(*answers.pop_answer(request, header, now_ms, batch))
+        connection.write(*answers.pop_answer(request.opaque, header, now_ms, batch))
         if state.measures is not None:
             state.measures.answered(request.code, ResponseCode.SUCCESS, state.steady())
         return None
@@ -72,7 +74,12 @@ def notify(state: BrokerState, connection: Connection, request: Command) -> Answ
 
 def acknowledge(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Acknowledge one message."""
-    header = request.header(rows.AckRequest)
+    settle_one(state, connection, request.header(rows.AckRequest))
+    return _answered_later(state, connection, request)
+
+
+def settle_one(state: BrokerState, connection: Connection, header: rows.AckRequest) -> None:
+    """Settle an acknowledged message. Raises `ServerError`; nothing has changed then."""
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
         header.topic, header.consumer_group, header.queue_id, header.offset,
@@ -87,7 +94,6 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
         _acknowledge_ordered(state, connection, (topic, group, queue_id), pop_time_ms, offset)
     elif _pops(state).table.settle(topic, group, queue_id, pop_time_ms, (offset,)):
         state.batch.notes += 1
-    return _answered_later(state, connection, request)
 
 
 def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:
@@ -95,6 +101,14 @@ def acknowledge_several(state: BrokerState, connection: Connection, request: Com
     acks = decode_body(request.body, rows.BatchAcks).acks if request.body else []
     if not acks:
         return request.reply(ResponseCode.NO_MESSAGE)
+    settle_several(state, connection, acks)
+    return _answered_later(state, connection, request)
+
+
+def settle_several(
+    state: BrokerState, connection: Connection, acks: Iterable[rows.BatchAck]
+) -> None:
+    """Settle acknowledged messages; raises the `ServerError` of the last that is refused."""
     refused: ServerError | None = None
     for ack in acks:
         try:
@@ -103,7 +117,6 @@ def acknowledge_several(state: BrokerState, connection: Connection, request: Com
             refused = error
     if refused is not None:
         raise refused
-    return _answered_later(state, connection, request)
 
 
 def _acknowledge_batch(state: BrokerState, connection: Connection, ack: rows.BatchAck) -> None:
@@ -220,8 +233,9 @@ def _pops(state: BrokerState) -> Pops:
     return state.pops
 
 
-def _selection(state: BrokerState, header: rows.PopRequest) -> Selection:
-    if not header.exp:
+def carried(state: BrokerState, header: rows.PopRequest) -> Selection:
+    """Return which messages a pop wants. Raises `ServerError`."""
+    if not header.exp or (header.exp == "*" and header.exp_type in (None, "TAG")):
         return EVERYTHING
     selection = carried_selection(header.topic, header.exp, header.exp_type)
     if not selection.by_tag and not state.config.enable_property_filter:

@@ -50,8 +50,8 @@ class PopTable:
 
     def left_in(
         self, topic: str, group: str, queues: Iterable[QueueIndex]
-    ) -> list[tuple[QueueIndex, int | None]]:
-        """Return what is left in each of some queues of a topic; None where one has to read.
+    ) -> list[tuple[QueueIndex, int | None, int | None]]:
+        """Return for queues of a topic where a pop continues, and what is left; None if unsure.
 
         Pops check all queues of a topic, most of them in vain: so it is one call for all of them.
         """
@@ -59,17 +59,27 @@ class PopTable:
         committed = offsets.committed.get(pair, _NONE)
         by_queue = self.all_in_flight.by_group.get(pair, _NONE_IN_FLIGHT)
         resets = offsets.resets_of(group, topic)
-        found: list[tuple[QueueIndex, int | None]] = []
+        found: list[tuple[QueueIndex, int | None, int | None]] = []
+        if not by_queue and not resets:  # as of a group that acknowledges one after another
+            for queue in queues:
+                start, end = committed.get(queue.queue_id), queue.next_offset
+                if start is not None and 0 <= start <= end:
+                    found.append((queue, start, end - start))
+                else:
+                    found.append((queue, None, None))
+            return found
         for queue in queues:
             queue_id, end = queue.queue_id, queue.next_offset
             start = committed.get(queue_id)
             in_flight = by_queue.get(queue_id)
             if in_flight is not None and (start is None or start < in_flight.next):
                 start = in_flight.next
-            sure = start is not None and 0 <= start <= end
-            if in_flight is not None and queue_id in resets:
-                sure = False
-            found.append((queue, end - start if sure and start is not None else None))
+            if start is None or not 0 <= start <= end:
+                found.append((queue, None, None))
+            elif not resets or queue_id not in resets:
+                found.append((queue, start, end - start))
+            else:  # taking from the queue carries the reset out
+                found.append((queue, None, end - start if in_flight is None else None))
         return found
 
     def count(self, topic: str, group: str, queue_id: int) -> int:

@@ -14,8 +14,10 @@ import msgspec
 
 from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
-from pocketmq.broker.pop.queue_order import priority_factor, queue_order
+from pocketmq.broker.pop.queue_order import queue_order
+from pocketmq.broker.pop.request_checks import MOST_MESSAGES
 from pocketmq.broker.pop.single_messages import single_messages
+from pocketmq.broker.pop.sources import PopSource
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
@@ -29,8 +31,6 @@ from pocketmq.store import QueueIndex, QueueRead
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
-MOST_MESSAGES = 32
-"""Messages of one pop, as in Java."""
 REVIVE_QUEUE = 0
 _SCANS = 16
 """Reads in which nothing matches before other requests are served."""
@@ -62,33 +62,42 @@ class Taking:
     """One pop being carried out."""
 
     def __init__(
-        self, state: "BrokerState", table: PopTable, header: PopRequest, selection: Selection
+        self,
+        state: "BrokerState",
+        table: PopTable,
+        source: PopSource,
+        header: PopRequest,
+        selection: Selection,
     ) -> None:
         self._state = state
         self._table = table
+        self._source = source
         self._header = header
         self._selection = selection
         self._now_ms = state.batch.now_ms
-        self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
+        most = header.max_msg_nums
+        self._most = most if 0 < most <= MOST_MESSAGES else max(1, min(most, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
         self._batch = PopBatch()
 
     def run(self) -> PopBatch:
         """Take what there is, up to what was asked for."""
-        header, config, batch = self._header, self._state.config, self._batch
+        header, source, batch = self._header, self._source, self._batch
         chance = int(random.random() * 100)  # noqa: S311 - where to begin is no secret
         if header.order:
             self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
             return batch
-        by_priority = chance < priority_factor(
-            self._state.topics.get(header.topic), self._state.groups.get(header.consumer_group)
-        )
+        by_priority = chance < source.by_priority
+        start = None if by_priority else chance
+        if not source.retries:
+            self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, start)
+            return batch
+        config = self._state.config
         retries_first = chance < (
             config.pop_from_retry_probability_for_priority
             if by_priority
             else config.pop_from_retry_probability
         )
-        start = None if by_priority else chance
         if retries_first:
             self._from_retries(start)
         self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, start)
@@ -97,9 +106,7 @@ class Taking:
         return batch
 
     def _from_retries(self, chance: int | None) -> None:
-        for mark, topic in retry_topics(
-            self._state, self._header.topic, self._header.consumer_group
-        ):
+        for mark, topic in self._source.retries:
             self._from_topic(topic, mark, -1, chance)
 
     def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int | None) -> None:
@@ -115,16 +122,21 @@ class Taking:
         order = queue_order(count, chance, ascending=state.config.priority_order_asc)
         by_id = state.store.queues_of(topic)
         queues = [by_id[each] for each in order if each in by_id]
-        for queue, rest in self._table.left_in(topic, self._header.consumer_group, queues):
+        group = self._header.consumer_group
+        for queue, start, rest in self._table.left_in(topic, group, queues):
             if rest is None or (rest and batch.count < most):
-                self._from_queue(topic, mark, queue)
+                self._from_queue(topic, mark, queue, start)
             else:
                 batch.rest += rest
 
-    def _from_queue(self, topic: str, mark: TopicMark, queue: QueueIndex) -> None:
+    def _from_queue(
+        self, topic: str, mark: TopicMark, queue: QueueIndex, start: int | None = None
+    ) -> None:
+        """Take from a queue, from `start` on if that is where it continues for certain."""
         state, header, batch = self._state, self._header, self._batch
         group, queue_id = header.consumer_group, queue.queue_id
-        start = self._start(topic, queue)
+        if start is None:
+            start = self._start(topic, queue)
         if header.order:
             locked = self._table.locked(topic, group, queue_id)
             if locked is not None and locked.pop.is_blocked(self._attempt, self._now_ms):
@@ -143,8 +155,12 @@ class Taking:
         if count <= 0 or batch.size >= most_bytes:
             batch.rest += max(left, 0)
             return
-        read, first = self._read(topic, queue, start, count, most_bytes)
-        batch.rest += max(read.max_offset - read.next_offset, 0)
+        # What leaves as it lies in the log may come in fewer pieces.
+        joined = mark is TopicMark.NORMAL or config.pop_response_return_actual_retry_topic
+        read, first = self._read(topic, queue, start, (count, most_bytes), joined=joined)
+        left = read.max_offset - read.next_offset
+        if left > 0:
+            batch.rest += left
         if not read.pieces:
             batch.unfinished |= read.next_offset < read.max_offset
             if read.next_offset > start:
@@ -171,17 +187,20 @@ class Taking:
         return start
 
     def _read(
-        self, topic: str, queue: QueueIndex, start: int, count: int, most_bytes: int
+        self, topic: str, queue: QueueIndex, start: int, most: tuple[int, int], *, joined: bool
     ) -> tuple[QueueRead, int]:
-        """Read what matches; also return where that read began."""
+        """Read what matches, at most so many messages and bytes; also return where it began."""
         store, wanted = self._state.store, self._selection
+        count, most_bytes = most
         offset = start
         for _ in range(_SCANS):
             read = store.read(
-                queue, offset, count, most_bytes, matches=wanted.matches, tags=wanted.codes
+                queue, offset, count, most_bytes, wanted.matches, tags=wanted.codes, joined=joined
             )
             if read.has_batches:
                 read = single_messages(read, offset, count, most_bytes)
+            elif len(read.pieces) < read.count != read.next_offset - offset:
+                read = store.read(queue, offset, count, most_bytes)  # damaged ones are missing
             if read.pieces or read.next_offset == offset:
                 break
             if read.next_offset < offset:  # the queue is a new one under an old name
@@ -218,12 +237,12 @@ class Taking:
 
     def _add(self, read: QueueRead, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
         batch, start = self._batch, offsets[0]
-        place = f"{mark.value} {queue_id} "
+        place = f"{mark._value_} {queue_id} "
         batch.starts.append(f"{place}{start}")
-        batch.places.append(place + ",".join(map(str, offsets)))
-        batch.count += len(read.pieces)
-        actual = self._state.config.pop_response_return_actual_retry_topic
-        if mark is TopicMark.NORMAL or actual:
+        texts = f"{start}" if len(offsets) == 1 else ",".join(map(str, offsets))
+        batch.places.append(place + texts)
+        batch.count += read.count
+        if mark is TopicMark.NORMAL or self._state.config.pop_response_return_actual_retry_topic:
             batch.pieces += read.pieces
             batch.size += read.size
             return
@@ -242,21 +261,6 @@ class Taking:
             changed = as_first_sent(piece, header.topic, str(handle))
             batch.pieces.append(changed)
             batch.size += len(changed)
-
-
-def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
-    """Return the retry topics of a topic and a group that there are, each with its mark."""
-    config, existing = state.config, state.topics.entries
-    found = []
-    if config.enable_retry_topic_v2:
-        name = TopicMark.RETRY_V2.real_topic(topic, group)
-        if name in existing:
-            found.append((TopicMark.RETRY_V2, name))
-    if not config.enable_retry_topic_v2 or config.retrieve_message_from_pop_retry_topic_v1:
-        name = TopicMark.RETRY.real_topic(topic, group)
-        if name in existing:
-            found.append((TopicMark.RETRY, name))
-    return found
 
 
 def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
@@ -288,7 +292,7 @@ def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryv
 
 
 def _offsets_of(read: QueueRead, first: int) -> Sequence[int]:
-    if read.next_offset - first == len(read.pieces):
+    if read.next_offset - first == read.count:
         return range(first, read.next_offset)
     return [_OFFSET(piece, 20)[0] for piece in read.pieces]
 

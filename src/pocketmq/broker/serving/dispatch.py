@@ -15,7 +15,7 @@ from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.members.requests import connection_closed
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.pulling.long_polling import LongPolling
-from pocketmq.broker.sending.lane import PlainSends
+from pocketmq.broker.serving.lanes import Lanes
 from pocketmq.broker.serving.overload import (
     SHORT,
     TooManyUnsentBytes,
@@ -63,14 +63,13 @@ class Dispatcher:
         self._refusals = RefusalLog(logger)
         self._pulls = LongPolling(state, loop)
         self._topics = state.topics.version
-        sends = PlainSends(state)
-        self._lane = sends if sends.available else None
+        self._lanes = Lanes(state)
 
     # What the connections call
 
     def connection_opened(self, connection: Connection) -> None:
-        """Offer the connection the lane for plain sends."""
-        connection.lane = self._lane
+        """Offer the connection the lanes: requests that they take do not come here."""
+        connection.lane = self._lanes
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
         """Handle requests; answers that depend on the store leave when the batch is written."""

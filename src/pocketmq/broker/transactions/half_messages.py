@@ -15,12 +15,13 @@ import msgspec
 
 from pocketmq.broker.core.log_origins import copies_since
 from pocketmq.broker.transactions import half_states
-from pocketmq.broker.transactions.rules import HalfEnding, op_record, read_op
+from pocketmq.broker.transactions.rules import HalfEnding, op_body, op_form, op_record, read_op
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.record_scan import tags_code
+from pocketmq.protocol.records import RecordForm
 from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
@@ -58,6 +59,7 @@ class HalfMessages:
         self._store = store
         self._unsure: list[tuple[int, int]] = []  # ended, but perhaps not written: state before
         self._op_end = 0
+        self._forms: dict[tuple[int, bytes], RecordForm] = {}  # of marks, by state and host
 
     @property
     def queue(self) -> QueueIndex | None:
@@ -69,9 +71,16 @@ class HalfMessages:
         queue = self.queue
         return 0 if queue is None else self.states.open_count(queue.next_offset)
 
-    def at(self, position: int) -> RecordView | None:
-        """Return the half message that begins at a position of the log."""
-        record = self._store.record_at(position) if position >= 0 else None
+    def at(self, position: int, offset: int = -1) -> RecordView | None:
+        """Return the half message that begins at a position of the log.
+
+        `offset` is the one that its producer has for it. If the index agrees, the record need not
+        be looked for: nothing else begins there.
+        """
+        store, queue = self._store, self.queue
+        if queue is not None and (found := store.record_of(queue, offset, position)) is not None:
+            return RecordView(found, 0)
+        record = store.record_at(position) if position >= 0 else None
         if record is None:
             return None
         half = RecordView(record, 0)
@@ -92,15 +101,17 @@ class HalfMessages:
         """
         self._take_back()
         store, offset = self._store, half.queue_offset
-        ops = store.make_queue(OP_HALF_TOPIC, 0)
-        mark = ops, op_record([offset], state, now_ms, half.store_host_bytes), _OP_TAG
+        queue = ops = store.queue(OP_HALF_TOPIC, 0) or store.make_queue(OP_HALF_TOPIC, 0)
+        form = self._forms.get((state, host := half.store_host_bytes))
+        if form is None:
+            form = self._forms[state, host] = op_form(state, host, store.store_host)
+        mark = ops, form, op_body([offset]), _OP_TAG
         if ending is None:
-            store.append_together([mark], now_ms)
-            queue = ops
+            store.append_marked(None, mark, now_ms)
         else:
             queue = store.make_queue(ending.topic, ending.queue_id)
             tag = tags_code(ending.record.property_bytes)
-            store.append_together([(queue, ending.record, tag), mark], now_ms)
+            store.append_marked((queue, ending.record, tag), mark, now_ms)
         self._unsure.append((offset, self.states.get(offset) or 0))
         self._op_end = ops.next_offset
         self.states.set(offset, state)

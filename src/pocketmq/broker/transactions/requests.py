@@ -3,7 +3,9 @@
 Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks back later.
 """
 
-from pocketmq.broker.core.answers import success
+import msgspec
+
+from pocketmq.broker.core.answers import done, success
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
@@ -16,6 +18,8 @@ from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RecordView, RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol.header import Int32
+from pocketmq.protocol.header_json import REFUSALS
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
 from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
@@ -30,24 +34,37 @@ def end(
     state: BrokerState, connection: Connection, request: Command, header: EndTransactionRequest
 ) -> Answer:
     """Commit or roll back."""
-    wanted = _STATES.get(header.commit_or_rollback)
-    if wanted is None:  # UNKNOWN, or nothing that Java answers
+    if header.commit_or_rollback not in _STATES:  # UNKNOWN, or nothing that Java answers
         return None
-    halves = state.halves
-    half = None if halves is None else halves.at(header.commit_log_offset)
+    code = carry_out(state, header)
+    if code is not None:
+        return request.reply(code)
+    if not request.flag & ONEWAY_FLAG:
+        state.batch.answer_stored(connection, request, success(request), wait=False)
+    return None
+
+
+def carry_out(state: BrokerState, header: EndTransactionRequest) -> ResponseCode | None:
+    """Commit or roll back; return the response's code, None if it waits for what was appended.
+
+    Raises `ServerError` and `StoreError`.
+    """
+    wanted = _STATES[header.commit_or_rollback]
+    halves, position = state.halves, header.commit_log_offset
+    half = None if halves is None else halves.at(position, header.tran_state_table_offset)
     if halves is None or half is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
     now_ms, text, offset = state.batch.now_ms, half.property_bytes, half.queue_offset
     if not header.from_transaction_check and comes_too_late(
         half, text, now_ms, state.config.transaction_time_out
     ):
-        return request.reply(ResponseCode.ILLEGAL_OPERATION)
+        return ResponseCode.ILLEGAL_OPERATION
     _check(text, offset, header)
     known = halves.state(offset)
     if known is None or known > MOST_CHECKS:
         if known != wanted:
             raise server_error(ResponseCode.SYSTEM_ERROR, _OTHER_OUTCOME)
-        return request.reply(ResponseCode.SUCCESS)  # ended twice alike: idempotent
+        return ResponseCode.SUCCESS  # ended twice alike: idempotent
     if wanted == COMMITTED:
         message = committed(half, text, known)
         if message is None:
@@ -59,8 +76,6 @@ def end(
         state.batch.appended(queue, 1, 0)
     if state.measures is not None:
         _measure(state.measures, half, now_ms, committed=wanted == COMMITTED)
-    if not request.flag & ONEWAY_FLAG:
-        state.batch.answer_stored(connection, request, success(request), wait=False)
     return None
 
 
@@ -115,6 +130,39 @@ def resume(
         frame = request.reply(ResponseCode.SUCCESS).encode()
         state.batch.answer_stored(connection, request, frame, wait=False)
     return None
+
+
+class _End(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A request as it stands in a read."""
+
+    code: Int32
+    opaque: Int32
+    flag: Int32 = 0
+    fields: EndTransactionRequest = msgspec.field(name="extFields")
+
+
+_read_end = msgspec.json.Decoder(_End, strict=False).decode
+
+
+def end_at_once(state: BrokerState, connection: Connection, header: bytes) -> bool:
+    """Commit or roll back what was just begun: what `end` does, with one reading of the header."""
+    try:
+        request = _read_end(header)
+    except REFUSALS:
+        return False
+    fields, flag = request.fields, request.flag
+    if (
+        request.code != RequestCode.END_TRANSACTION
+        or flag not in (0, ONEWAY_FLAG)
+        or fields.from_transaction_check
+        or fields.commit_or_rollback not in _STATES
+        or carry_out(state, fields) is not None
+    ):
+        return False
+    if not flag:
+        asked = Command.request(request.code, request.opaque)
+        state.batch.answer_stored(connection, asked, done(request.opaque), wait=False)
+    return True
 
 
 HANDLERS: dict[RequestCode, AnyHandler] = {

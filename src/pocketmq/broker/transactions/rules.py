@@ -17,7 +17,7 @@ from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol import Command, RecordView, RequestCode, property_text
 from pocketmq.protocol.header import read_int32, read_int64
 from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.records import Record, RecordForm, encode_record
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 _OURS = (  # only the broker sets these
@@ -182,10 +182,22 @@ def op_record(offsets: list[int], state: int, now_ms: int, host: bytes) -> Recor
     """
     return Record(
         topic=OP_HALF_TOPIC.encode(),
-        body=b"".join([b"%d," % offset for offset in offsets]),
+        body=op_body(offsets),
         property_bytes=_OP_TEXT[state],
         born_timestamp_ms=now_ms,
         born_host=host,
+    )
+
+
+def op_body(offsets: list[int]) -> bytes:
+    """Return what such a record says: the half messages, by their offsets."""
+    return b"".join([b"%d," % offset for offset in offsets])
+
+
+def op_form(state: int, host: bytes, store_host: bytes) -> RecordForm:
+    """Return the form of such records, of half messages that ended alike."""
+    return RecordForm(
+        OP_HALF_TOPIC.encode(), _OP_TEXT[state], born_host=host, store_host=store_host
     )
 
 

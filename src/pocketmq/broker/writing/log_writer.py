@@ -22,6 +22,7 @@ from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.clock import WallClock
+from pocketmq.protocol import Command
 from pocketmq.store import MessageStore, QueueIndex
 from pocketmq.store.appending import Run
 
@@ -144,6 +145,25 @@ class CommitLogWriter:
                 arrivals[queue] = queue.next_offset - count
         if arrivals:
             self._wake(arrivals)
+
+    def seal_alone(self) -> bool:
+        """Write the changes of pops of a single request; False if that failed.
+
+        Only if `takes_alone` said so before the request. What `_write` does for it, in one step.
+        """
+        self.batch.notes = 0
+        try:
+            for seal in self.before_write:
+                seal()
+            self._store.write()
+        except StoreError as error:
+            self._log_failure(0, error)
+            return False
+        return True
+
+    def refuse_alone(self, connection: Connection, request: Command) -> None:
+        """Answer a request whose changes could not be written."""
+        self._refuse({connection: [(request, b"")]})
 
     def _log_failure(self, messages: int, error: StoreError) -> None:
         logger.warning(

@@ -12,6 +12,7 @@ import msgspec
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
+from pocketmq.client.pop.usual_acks import MOST_BITS
 from pocketmq.client.pop.wrapped import WrappedBatches
 from pocketmq.client.questions.asking import Ask, Question
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
@@ -30,7 +31,6 @@ _POPPED = SUCCESS | {
     int(ResponseCode.POLLING_TIMEOUT),
     int(ResponseCode.PULL_NOT_FOUND),
 }
-_MOST_BITS = 4096
 """How far a message may lie behind the first of its pop to be acknowledged together with it."""
 _NO_FIELDS = NoHeader()
 
@@ -113,12 +113,16 @@ class PopQuestions:
         """Return what to ask of the broker for these messages: inner batches go as a whole."""
         return self._wrapped.settle(acks)
 
+    def takes_batches(self, broker: str) -> bool:
+        """Return whether a broker takes several acks in one request, as far as is known."""
+        return broker not in self._no_batches
+
     def may_be_together(self, broker: str, acks: Acks) -> bool:
         """Return whether one request can acknowledge these messages of a broker."""
         return (
             len(acks) > 1
-            and broker not in self._no_batches
-            and all(0 <= _offset(handle) - handle.start_offset < _MOST_BITS for _, handle in acks)
+            and self.takes_batches(broker)
+            and all(0 <= _offset(handle) - handle.start_offset < MOST_BITS for _, handle in acks)
         )
 
     def ack_together(self, broker: str, acks: Acks) -> Question[bool]:

@@ -1,28 +1,24 @@
-"""The bytes of usual pops and acks: requests from templates, and responses read in one step.
+"""The bytes of usual pops: repeated requests, and responses read in one step.
 
-Usual is what nearly all are: plain messages of one queue that were not popped before, acknowledged
-one at a time. Pure functions over bytes and values; None stands for anything unusual, which
-`questions` and `popped` then read. Both ways give the same.
+Usual is what nearly all are: plain messages of one queue that were not popped before. Pure
+functions over bytes and values; None stands for anything unusual, which `questions` and `popped`
+then read. Both ways give the same.
 """
 
 import re
 import struct
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, TypeVar
 
 import msgspec
 
 from pocketmq.model import property_names
 from pocketmq.model.names import RETRY_PREFIX
-from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
 from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.compression import INFLATE_LIMIT
-from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.pulled import plain_messages
 from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE
-from pocketmq.protocol.requests.pop import AckRequest
 
 _PREFIX = struct.Struct(">II")
 _INT = struct.Struct(">i").pack
@@ -34,13 +30,6 @@ _HANDLED, _POPPED_BEFORE = _POP_CK.encode(), _FIRST_POP.encode()
 _RETRY = RETRY_PREFIX.encode()
 _ONE_QUEUE = re.compile(r"((0|1|2) ([0-9]{1,9}) )([0-9]{1,18})\Z").match
 _OFFSETS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*\Z").match
-_HANDLE = re.compile(
-    r"[0-9]{1,18} [0-9]{1,18} [0-9]{1,18} [0-9]{1,9} "
-    r"(0|1|2) ([A-Za-z0-9_.-]{1,127}) ([0-9]{1,9}) ([0-9]{1,18})\Z"
-).match
-_MARKS = {mark.value: mark for mark in TopicMark}
-_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
-_MOST_TEMPLATES = 4096
 _set = msgspec.structs.force_setattr
 
 
@@ -166,53 +155,6 @@ def _are_of(messages: list[ReceivedMessage], mark: str, queue_id: str) -> bool:
         elif place != wanted:
             return False
     return True
-
-
-class UsualAcks:
-    """Requests that acknowledge one message each, of one group without signatures."""
-
-    def __init__(self, group: str) -> None:
-        self._group = group
-        self._templates: dict[tuple[str, str, str, str], tuple[bytes, bytes]] = {}
-
-    def request(self, handle: str, topic: str) -> tuple[str, Callable[[int], bytes]] | None:
-        """Return the broker to ask, and what makes the frame of a number; None if unusual.
-
-        `topic` is the name on the wire.
-        """
-        found = _HANDLE(handle)
-        if found is None:
-            return None
-        mark, broker, queue_id, offset = found.groups()
-        key = (topic, mark, broker, queue_id)
-        template = self._templates.get(key)
-        if template is None:
-            template = self._template(*key)
-        return broker, partial(_ack_frame, template, handle, int(offset))
-
-    def _template(self, topic: str, mark: str, broker: str, queue_id: str) -> tuple[bytes, bytes]:
-        if len(self._templates) >= _MOST_TEMPLATES:
-            self._templates.clear()
-        header = AckRequest(
-            consumer_group=self._group,
-            topic=_MARKS[mark].real_topic(topic, self._group),
-            queue_id=int(queue_id),
-            extra_info="",
-            offset=0,
-            bname=broker,
-        )
-        whole = Command.request(RequestCode.ACK_MESSAGE, 0, header).encode()[8:]
-        head, _, rest = whole.rpartition(b'","offset":"0')
-        tail, _, _ = rest.rpartition(b"0" + _TAIL)
-        template = self._templates[topic, mark, broker, queue_id] = head, tail
-        return template
-
-
-def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: int) -> bytes:
-    head, tail = template
-    header = b'%b%b","offset":"%d%b%d%b' % (head, handle.encode(), offset, tail, opaque, _TAIL)
-    size = len(header)
-    return _PREFIX.pack(4 + size, size) + header
 
 
 def is_done(data: bytes, opaque: int) -> bool | None:

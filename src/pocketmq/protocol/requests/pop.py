@@ -39,7 +39,10 @@ class BatchAck(WireValue, frozen=True, kw_only=True):
             number = int.from_bytes(b64decode(self.bits, validate=True), "little")
         except ValueError as error:
             raise BodyMalformed("BatchAck", "b is not base64") from error
-        return [self.start_offset + bit for bit in range(number.bit_length()) if number >> bit & 1]
+        start, count = self.start_offset, number.bit_length()
+        if not number & (number + 1):  # all that were popped, as most often
+            return [*range(start, start + count)]
+        return [start + bit for bit in range(count) if number >> bit & 1]
 
 
 def bits_of(offsets: Iterable[int], start_offset: int) -> str:

@@ -1,0 +1,113 @@
+"""What takes requests straight from a read, without a command for each.
+
+Plain sends, with ends of transactions among them, and pops and acks that come alone, as from a
+client that waits for each response: their handlers read the header themselves. Whatever is unusual
+is left to the dispatcher: for all but sends also access control, metrics and static topics, and for
+what comes alone a broker that syncs, several requests in one read, or several clients at a time.
+"""
+
+from collections.abc import Callable
+
+from pocketmq.broker.sending.lane import PlainSends
+from pocketmq.broker.state import BrokerState
+from pocketmq.broker.transactions.requests import end_at_once
+from pocketmq.errors import StoreError
+from pocketmq.net import Connection
+from pocketmq.protocol import RequestCode
+from pocketmq.protocol.frame import PREFIX_SIZE, unpack_prefix
+
+_CODE_AT = PREFIX_SIZE + len(b'{"code":')
+_LARGEST = 4096
+"""Bytes of a header at most."""
+_ALONE = tuple(
+    b'{"code":%d,' % code
+    for code in (
+        RequestCode.POP_MESSAGE,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+    )
+)
+"""How headers of requests begin that have a short way if they come alone."""
+_END = b'{"code":%d,' % RequestCode.END_TRANSACTION
+
+
+class Lanes:
+    """The lanes of one broker. Belongs to its loop."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        sends = PlainSends(state)
+        self._sends = sends if sends.available else None
+        self.starts = (*_ALONE, _END, *(sends.starts if sends.available else ()))
+
+    def take(self, connection: Connection, data: bytes, start: int) -> int:
+        """Carry out requests at a position of a read; return where they end."""
+        if data.startswith(_ALONE, start + PREFIX_SIZE):
+            return len(data) if self._take_alone(connection, data, start) else start
+        while True:
+            if data.startswith(_END, start + PREFIX_SIZE):
+                end = self._take_end(connection, data, start)
+            elif self._sends is not None:
+                end = self._sends.take(connection, data, start)
+            else:
+                return start
+            if end in (start, len(data)):
+                return end
+            start = end
+
+    def end(self, connection: Connection) -> None:
+        """Write what was taken; what followed it in the read belongs to the same batch."""
+        if self._state.batch.messages:
+            self._state.writer.schedule(connection)
+
+    def _take_alone(self, connection: Connection, data: bytes, start: int) -> bool:
+        """Carry out the request that is all of a read; False if it is left."""
+        state, code_at = self._state, start + _CODE_AT
+        header_at, body_at, end = _parts(data, start)
+        handler = state.short_ways.get(data[code_at : data.index(b",", code_at)])
+        if (
+            handler is None
+            or not body_at <= end == len(data)
+            or body_at - header_at > _LARGEST
+            or end - body_at > state.config.max_request_body_size
+            or state.gate is not None
+            or state.mappings.entries
+            or not state.writer.takes_alone(connection)
+        ):
+            return False
+        state.batch.now_ms = state.clock.now_ms()
+        header, body = data[header_at:body_at], data[body_at:]
+        return self._guarded(lambda: handler(state, connection, header, body))
+
+    def _take_end(self, connection: Connection, data: bytes, start: int) -> int:
+        """Carry out the end of a transaction; return where it ends, `start` if it is left."""
+        state = self._state
+        header_at, body_at, end = _parts(data, start)
+        if (
+            not body_at == end <= len(data)
+            or body_at - header_at > _LARGEST
+            or state.gate is not None
+            or state.measures is not None
+            or state.mappings.entries
+        ):
+            return start
+        state.batch.now_ms = state.clock.now_ms()
+        header = data[header_at:body_at]
+        return end if self._guarded(lambda: end_at_once(state, connection, header)) else start
+
+    def _guarded(self, carry_out: Callable[[], bool]) -> bool:
+        """Carry a request out; False if it is refused: the dispatcher answers or logs why."""
+        try:
+            return carry_out()
+        except StoreError:
+            self._state.batch.check_dropped()
+            return False
+        except Exception:  # noqa: BLE001 - the dispatcher meets it again
+            return False
+
+
+def _parts(data: bytes, start: int) -> tuple[int, int, int]:
+    """Return where header, body and end of a frame are; of one that is not JSON far away."""
+    length, word = unpack_prefix(data, start)
+    header_at = start + PREFIX_SIZE
+    return header_at, header_at + word, start + 4 + length
