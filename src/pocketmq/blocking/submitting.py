@@ -75,10 +75,27 @@ class SubmitWindow:
         cost a thread switch per message.
         """
         with self._lock:
-            self.count -= amount
-            self.bytes -= size
-            if self._waiting and self.count <= self.most // 2:
-                self._changed.notify_all()
+            self.give_back(size, amount)
+
+    def give_back(self, size: int, amount: int) -> None:
+        """Do as `leave` does; with the lock held."""
+        self.count -= amount
+        self.bytes -= size
+        if self._waiting and self.count <= self.most // 2:
+            self._changed.notify_all()
+
+    def grant(self, size: int, amount: int) -> tuple[int, int]:
+        """Reserve capacity in advance: so much at most, and half of what is free; return it.
+
+        With the lock held. Unused capacity is given back.
+        """
+        amount = min(amount, (self.most - self.count) // 2)
+        size = min(size, (self.budget.limit - self.bytes) // 2)
+        if amount <= 0 or size <= 0:
+            return 0, 0
+        self.count += amount
+        self.bytes += size
+        return amount, size
 
     def _wait(self, size: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout

@@ -15,7 +15,7 @@ MOST_URGENT = 2**31 - 1
 DEFAULT_REGION = "DefaultRegion"
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
@@ -144,7 +144,7 @@ def send_status(code: int) -> SendStatus | None:
     return _BY_CODE.get(code)
 
 
-class SendReceipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SendReceipt(msgspec.Struct, frozen=True, gc=False):
     """A broker's confirmation that it stored a message (Java: SendResult).
 
     `message_id` is the id the producer gave (several, separated by commas, for a batch);

@@ -1,0 +1,363 @@
+//! What `submit` takes for each message: a place in the open batch, a future, and its receipt.
+//!
+//! These run per message, so they are classes whose state stays here. The interpreter's lock guards
+//! them: each changes in one step, between which no Python code runs.
+
+use std::mem::take;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Mutex;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
+use pyo3::{intern, PyTypeInfo};
+
+use crate::batch::{plain_size, Encoded};
+use crate::python::Imported;
+
+static MESSAGE: Imported = Imported::new("pocketmq.model.message", "Message");
+static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
+static RECEIPT: Imported = Imported::new("pocketmq.model.message", "SendReceipt");
+
+/// The receipts of a batch's messages, each made when it is asked for.
+#[pyclass(module = "pocketmq_core", frozen)]
+pub(crate) struct BatchReceipts {
+    whole: Py<PyAny>,
+    joined: Py<PyString>,
+    count: usize,
+    parts: PyOnceLock<Parts>,
+}
+
+/// What the receipts of a batch are made of, once one was asked for.
+struct Parts {
+    ids: Py<PyList>,
+    places: Option<Py<PyList>>,
+    offset: i64,
+    whole: Py<PyTuple>,
+}
+
+impl BatchReceipts {
+    fn parts(&self, py: Python<'_>) -> PyResult<&Parts> {
+        self.parts.get_or_try_init(py, || {
+            let whole = AS_TUPLE.get(py)?.call1((&self.whole,))?;
+            let whole = whole.cast_into::<PyTuple>()?;
+            let places = whole.get_item(2)?;
+            let places = match places.cast::<PyString>() {
+                Err(_) => None,
+                Ok(places) => Some(split_ids(places, self.count)?),
+            };
+            Ok(Parts {
+                ids: split_ids(self.joined.bind(py), self.count)?,
+                places,
+                offset: whole.get_item(4)?.extract()?,
+                whole: whole.unbind(),
+            })
+        })
+    }
+
+    fn make<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
+        let parts = self.parts(py)?;
+        let whole = parts.whole.bind(py);
+        let place = match &parts.places {
+            None => py.None().into_bound(py),
+            Some(places) => places.bind(py).get_item(at)?,
+        };
+        RECEIPT.get(py)?.call1((
+            whole.get_borrowed_item(0)?,
+            parts.ids.bind(py).get_item(at)?,
+            place,
+            whole.get_borrowed_item(3)?,
+            parts.offset + at as i64,
+            whole.get_borrowed_item(5)?,
+            whole.get_borrowed_item(6)?,
+            whole.get_borrowed_item(7)?,
+            whole.get_borrowed_item(8)?,
+        ))
+    }
+}
+
+/// Return ids that were joined by commas; the same for each message if they are not as many.
+fn split_ids(joined: &Bound<'_, PyString>, count: usize) -> PyResult<Py<PyList>> {
+    let py = joined.py();
+    let found = joined.call_method1(intern!(py, "split"), (",",))?;
+    let found = found.cast_into::<PyList>()?;
+    if found.len() == count {
+        return Ok(found.unbind());
+    }
+    Ok(PyList::new(py, (0..count).map(|_| joined))?.unbind())
+}
+
+#[pymethods]
+impl BatchReceipts {
+    #[new]
+    fn new(whole: Py<PyAny>, ids: Py<PyString>, count: usize) -> Self {
+        BatchReceipts {
+            whole,
+            joined: ids,
+            count,
+            parts: PyOnceLock::new(),
+        }
+    }
+
+    /// Return the receipt of one message.
+    fn own<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, at)
+    }
+
+    /// Return the receipts of all messages.
+    fn each<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let made = (0..self.count)
+            .map(|at| self.make(py, at))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, made)?.try_iter()?.into_any())
+    }
+}
+
+/// A message's place in a batch: what is known of its future as long as no thread waits for it.
+#[pyclass(module = "pocketmq_core", subclass, frozen)]
+pub(crate) struct Place {
+    batch: Mutex<Option<Py<PyAny>>>,
+    at: AtomicUsize,
+    receipt: PyOnceLock<Py<PyAny>>,
+}
+
+impl Place {
+    fn batch_of<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let batch = self.batch.lock().ok()?;
+        Some(batch.as_ref()?.bind(py).clone())
+    }
+}
+
+#[pymethods]
+impl Place {
+    #[new]
+    fn new(batch: Py<PyAny>, at: usize) -> Self {
+        Place {
+            batch: Mutex::new(Some(batch)),
+            at: AtomicUsize::new(at),
+            receipt: PyOnceLock::new(),
+        }
+    }
+
+    /// Whether the receipt is there, or will not come.
+    fn done(this: &Bound<'_, Self>) -> PyResult<bool> {
+        let (py, place) = (this.py(), this.get());
+        let Some(batch) = place.batch_of(py) else {
+            if place.receipt.get(py).is_some() {
+                return Ok(true);
+            }
+            return this
+                .call_method0(intern!(py, "_done_after_wait"))?
+                .extract();
+        };
+        if !batch.getattr(intern!(py, "receipts"))?.is_none() {
+            return Ok(true);
+        }
+        batch
+            .call_method1(intern!(py, "has_ended"), (place.at.load(Relaxed),))?
+            .extract()
+    }
+
+    /// Return the receipt, or raise the error; waits for it at most `timeout` seconds.
+    #[pyo3(signature = (timeout=None))]
+    fn result<'py>(
+        this: &Bound<'py, Self>,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, place) = (this.py(), this.get());
+        if let Some(receipt) = place.receipt.get(py) {
+            return Ok(receipt.bind(py).clone());
+        }
+        if let Some(batch) = place.batch_of(py) {
+            let receipts = batch.getattr(intern!(py, "receipts"))?;
+            if let Ok(receipts) = receipts.cast_exact::<BatchReceipts>() {
+                let made = receipts.get().make(py, place.at.load(Relaxed))?;
+                let receipt = place.receipt.get_or_init(py, || made.unbind());
+                let batch = place.batch.lock().map(|mut batch| batch.take());
+                drop(batch);
+                return Ok(receipt.bind(py).clone());
+            }
+        }
+        this.call_method1(intern!(py, "_result_after_wait"), (timeout,))
+    }
+
+    /// Return batch, position and receipt, and leave the batch: from now on a thread waits.
+    fn _leave_place<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Option<Py<PyAny>>, usize, Option<&Bound<'py, PyAny>>) {
+        let batch = self.batch.lock().ok().and_then(|mut batch| batch.take());
+        let receipt = self.receipt.get(py).map(|receipt| receipt.bind(py));
+        (batch, self.at.load(Relaxed), receipt)
+    }
+}
+
+/// The places of an open batch, and what was written into them.
+#[pyclass(module = "pocketmq_core", frozen)]
+pub(crate) struct OpenPlaces {
+    batch: Py<PyAny>,
+    messages: Py<PyList>,
+    timeout: Py<PyAny>,
+    futures: Py<PyType>,
+    alone_from: usize,
+    written: Mutex<Written>,
+}
+
+#[derive(Default)]
+struct Written {
+    encoded: Encoded,
+    /// Granted and not taken.
+    places: usize,
+    bytes: usize,
+    /// What the ids of granted places begin with, and the number of the next one.
+    prefix: Vec<u8>,
+    step: usize,
+}
+
+fn broken<E>(_: E) -> PyErr {
+    PyRuntimeError::new_err("an earlier error broke this batch")
+}
+
+impl OpenPlaces {
+    /// Return the body of a message with nothing else; `None` for any other message.
+    fn plain_body<'py>(&self, message: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
+        let py = message.py();
+        if !message.get_type().is(MESSAGE.get(py).ok()?) {
+            return None;
+        }
+        let fields = AS_TUPLE.get(py).ok()?.call1((message,)).ok()?;
+        let fields = fields.cast::<PyTuple>().ok()?;
+        let field = |at| fields.get_borrowed_item(at).ok();
+        let body = fields.get_item(1).ok()?.cast_into::<PyBytes>().ok()?;
+        for at in 2..6 {
+            if field(at)?.is_truthy().ok()? {
+                return None;
+            }
+        }
+        let size = body.as_bytes().len();
+        let fits = field(6)?.is_none() && size > 0 && size < self.alone_from;
+        fits.then_some(body)
+    }
+}
+
+#[pymethods]
+impl OpenPlaces {
+    #[new]
+    fn new(
+        batch: Py<PyAny>,
+        messages: Py<PyList>,
+        timeout: Py<PyAny>,
+        futures: Bound<'_, PyType>,
+        alone_from: usize,
+    ) -> PyResult<Self> {
+        if !futures.is_subclass(&Place::type_object(futures.py()))? {
+            return Err(PyTypeError::new_err("no kind of Place"));
+        }
+        Ok(OpenPlaces {
+            batch,
+            messages,
+            timeout,
+            futures: futures.unbind(),
+            alone_from,
+            written: Mutex::default(),
+        })
+    }
+
+    /// Bytes of its messages as entries of a batch.
+    #[getter]
+    fn size(&self) -> PyResult<usize> {
+        Ok(self.written.lock().map_err(broken)?.encoded.body.len())
+    }
+
+    /// Give a plain message a granted place, and return its future; `None` if there is none.
+    fn add<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        timeout: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = message.py();
+        let free = self.written.lock().map_err(broken)?.places;
+        if free == 0 || !timeout.is(&self.timeout) {
+            return Ok(None);
+        }
+        let Some(body) = self.plain_body(message) else {
+            return Ok(None);
+        };
+        // Made before the place is taken: making things may run other threads.
+        let future = self.futures.bind(py).call1((&self.batch, 0))?;
+        let place = future.cast::<Place>()?.get();
+        let messages = self.messages.bind(py);
+        let mut written = self.written.lock().map_err(broken)?;
+        let Written {
+            encoded,
+            places,
+            bytes,
+            prefix,
+            step,
+        } = &mut *written;
+        let content = body.as_bytes();
+        if *places == 0 || *bytes < plain_size(content, prefix) {
+            return Ok(None);
+        }
+        let own = (*step & 0xFFFF) as u16;
+        if encoded
+            .push(content, 0, (b"", b""), (prefix, own))
+            .is_none()
+        {
+            return Ok(None);
+        }
+        *places -= 1;
+        *bytes -= plain_size(content, prefix);
+        *step += 1;
+        place.at.store(messages.len(), Relaxed);
+        messages.append(message)?;
+        Ok(Some(future))
+    }
+
+    /// Give a message of any kind a place that was not granted; return its position.
+    ///
+    /// `entry` is what it is in a batch, with its id `name`.
+    fn append(&self, message: &Bound<'_, PyAny>, entry: &[u8], name: &str) -> PyResult<usize> {
+        let messages = self.messages.bind(message.py());
+        let mut written = self.written.lock().map_err(broken)?;
+        let encoded = &mut written.encoded;
+        if !encoded.ids.is_empty() {
+            encoded.ids.push(b',');
+        }
+        encoded.ids.extend_from_slice(name.as_bytes());
+        encoded.body.extend_from_slice(entry);
+        let at = messages.len();
+        messages.append(message)?;
+        Ok(at)
+    }
+
+    /// Grant places, and bytes of messages in them; what was granted before must be reclaimed.
+    ///
+    /// Ids are `prefix` and four digits, of the numbers from `step` on.
+    fn grant(&self, places: usize, bytes: usize, prefix: &str, step: usize) -> PyResult<()> {
+        let mut written = self.written.lock().map_err(broken)?;
+        written.places = places;
+        written.bytes = bytes;
+        written.prefix.clear();
+        written.prefix.extend_from_slice(prefix.as_bytes());
+        written.step = step;
+        Ok(())
+    }
+
+    /// Take back what was granted and not used: places and bytes.
+    fn reclaim(&self) -> PyResult<(usize, usize)> {
+        let mut written = self.written.lock().map_err(broken)?;
+        Ok((take(&mut written.places), take(&mut written.bytes)))
+    }
+
+    /// Return the body of the batch, and the ids of its messages with commas between them.
+    fn packed<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyString>)> {
+        let written = self.written.lock().map_err(broken)?;
+        let ids = PyString::from_bytes(py, &written.encoded.ids)?;
+        Ok((PyBytes::new(py, &written.encoded.body), ids))
+    }
+}
