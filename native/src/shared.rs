@@ -7,7 +7,7 @@ use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
@@ -15,6 +15,7 @@ use pyo3::{intern, PyTypeInfo};
 
 use crate::batch::{plain_size, Encoded};
 use crate::python::Imported;
+use crate::wire::push_hex;
 
 static MESSAGE: Imported = Imported::new("pocketmq.model.message", "Message");
 static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
@@ -201,18 +202,31 @@ pub(crate) struct OpenPlaces {
     timeout: Py<PyAny>,
     futures: Py<PyType>,
     alone_from: usize,
+    /// What stands for the id of a message, but for its last four digits.
+    blank: Vec<u8>,
     written: Mutex<Written>,
 }
 
 #[derive(Default)]
 struct Written {
     encoded: Encoded,
+    /// Where ids are still to be written: in the body, and among the ids.
+    blanks: Vec<(usize, usize)>,
     /// Granted and not taken.
     places: usize,
     bytes: usize,
-    /// What the ids of granted places begin with, and the number of the next one.
-    prefix: Vec<u8>,
-    step: usize,
+}
+
+impl Written {
+    /// Write a message with nothing but a body, and leave its id blank; `None` if it is too long.
+    fn push_plain(&mut self, content: &[u8], blank: &[u8]) -> Option<()> {
+        let encoded = &mut self.encoded;
+        encoded.push(content, 0, (b"", b""), (blank, 0))?;
+        let size = blank.len() + 4;
+        let blank = (encoded.body.len() - 1 - size, encoded.ids.len() - size);
+        self.blanks.push(blank);
+        Some(())
+    }
 }
 
 fn broken<E>(_: E) -> PyErr {
@@ -250,6 +264,7 @@ impl OpenPlaces {
         timeout: Py<PyAny>,
         futures: Bound<'_, PyType>,
         alone_from: usize,
+        id_size: usize,
     ) -> PyResult<Self> {
         if !futures.is_subclass(&Place::type_object(futures.py()))? {
             return Err(PyTypeError::new_err("no kind of Place"));
@@ -260,6 +275,7 @@ impl OpenPlaces {
             timeout,
             futures: futures.unbind(),
             alone_from,
+            blank: vec![b'0'; id_size.saturating_sub(4)],
             written: Mutex::default(),
         })
     }
@@ -289,59 +305,50 @@ impl OpenPlaces {
         let place = future.cast::<Place>()?.get();
         let messages = self.messages.bind(py);
         let mut written = self.written.lock().map_err(broken)?;
-        let Written {
-            encoded,
-            places,
-            bytes,
-            prefix,
-            step,
-        } = &mut *written;
-        let content = body.as_bytes();
-        if *places == 0 || *bytes < plain_size(content, prefix) {
+        let size = plain_size(body.as_bytes(), &self.blank);
+        let free = written.places > 0 && written.bytes >= size;
+        if !free || written.push_plain(body.as_bytes(), &self.blank).is_none() {
             return Ok(None);
         }
-        let own = (*step & 0xFFFF) as u16;
-        if encoded
-            .push(content, 0, (b"", b""), (prefix, own))
-            .is_none()
-        {
-            return Ok(None);
-        }
-        *places -= 1;
-        *bytes -= plain_size(content, prefix);
-        *step += 1;
+        written.places -= 1;
+        written.bytes -= size;
         place.at.store(messages.len(), Relaxed);
         messages.append(message)?;
         Ok(Some(future))
     }
 
-    /// Give a message of any kind a place that was not granted; return its position.
+    /// Give a message a place that was not granted; return its position.
     ///
-    /// `entry` is what it is in a batch, with its id `name`.
-    fn append(&self, message: &Bound<'_, PyAny>, entry: &[u8], name: &str) -> PyResult<usize> {
+    /// `entry` is what it is in a batch, and its id. One without has nothing but a body.
+    fn append(&self, message: &Bound<'_, PyAny>, entry: Option<(&[u8], &str)>) -> PyResult<usize> {
         let messages = self.messages.bind(message.py());
+        let body = match entry {
+            None => Some(message.getattr("body")?.cast_into::<PyBytes>()?),
+            Some(_) => None,
+        };
         let mut written = self.written.lock().map_err(broken)?;
-        let encoded = &mut written.encoded;
-        if !encoded.ids.is_empty() {
-            encoded.ids.push(b',');
+        if let Some((entry, name)) = entry {
+            let encoded = &mut written.encoded;
+            if !encoded.ids.is_empty() {
+                encoded.ids.push(b',');
+            }
+            encoded.ids.extend_from_slice(name.as_bytes());
+            encoded.body.extend_from_slice(entry);
+        } else if let Some(body) = body {
+            written
+                .push_plain(body.as_bytes(), &self.blank)
+                .ok_or_else(|| PyValueError::new_err("the body is too long"))?;
         }
-        encoded.ids.extend_from_slice(name.as_bytes());
-        encoded.body.extend_from_slice(entry);
         let at = messages.len();
         messages.append(message)?;
         Ok(at)
     }
 
-    /// Grant places, and bytes of messages in them; what was granted before must be reclaimed.
-    ///
-    /// Ids are `prefix` and four digits, of the numbers from `step` on.
-    fn grant(&self, places: usize, bytes: usize, prefix: &str, step: usize) -> PyResult<()> {
+    /// Grant more places, and bytes of messages in them.
+    fn grant(&self, places: usize, bytes: usize) -> PyResult<()> {
         let mut written = self.written.lock().map_err(broken)?;
-        written.places = places;
-        written.bytes = bytes;
-        written.prefix.clear();
-        written.prefix.extend_from_slice(prefix.as_bytes());
-        written.step = step;
+        written.places += places;
+        written.bytes += bytes;
         Ok(())
     }
 
@@ -352,12 +359,29 @@ impl OpenPlaces {
     }
 
     /// Return the body of the batch, and the ids of its messages with commas between them.
+    ///
+    /// Ids of messages without any are `prefix` and four digits of a number each.
     fn packed<'py>(
         &self,
         py: Python<'py>,
+        prefix: &str,
+        steps: Vec<i64>,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyString>)> {
-        let written = self.written.lock().map_err(broken)?;
-        let ids = PyString::from_bytes(py, &written.encoded.ids)?;
-        Ok((PyBytes::new(py, &written.encoded.body), ids))
+        let mut written = self.written.lock().map_err(broken)?;
+        let Written {
+            encoded, blanks, ..
+        } = &mut *written;
+        if steps.len() != blanks.len() || prefix.len() != self.blank.len() {
+            return Err(PyValueError::new_err("other ids are needed"));
+        }
+        let mut own = prefix.as_bytes().to_vec();
+        for (&(body_at, id_at), step) in blanks.iter().zip(steps) {
+            own.truncate(prefix.len());
+            push_hex(&mut own, &((step & 0xFFFF) as u16).to_be_bytes());
+            encoded.body[body_at..body_at + own.len()].copy_from_slice(&own);
+            encoded.ids[id_at..id_at + own.len()].copy_from_slice(&own);
+        }
+        let ids = PyString::from_bytes(py, &encoded.ids)?;
+        Ok((PyBytes::new(py, &encoded.body), ids))
     }
 }

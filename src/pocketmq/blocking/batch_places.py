@@ -5,11 +5,13 @@ taking one needs neither the window nor its lock.
 """
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pocketmq.model import Message, SendReceipt
 from pocketmq.native import in_core
-from pocketmq.protocol.batch import plain_entry, plain_overhead
+from pocketmq.protocol.batch import encode_messages, encode_numbered, plain_overhead
+from pocketmq.protocol.message_ids import numbered_ids
 
 if TYPE_CHECKING:
     from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
@@ -66,25 +68,24 @@ class OpenPlaces:
     A body of `alone_from` bytes and more travels alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - as the core's
         self,
         batch: "ThreadBatch",
         messages: list[Message],
         timeout: float | None,
         futures: "type[SharedSend]",
         alone_from: int,
+        id_size: int,
     ) -> None:
         self._batch = batch
         self._messages = messages
         self._timeout = timeout
         self._futures = futures
         self._alone_from = alone_from
+        self._overhead = plain_overhead(id_size)
         self._lock = threading.Lock()
         self._places = self._bytes = 0
-        self._prefix, self._step = "", 0
-        self._entries: list[bytes] = []
-        self._ids: list[str] = []
-        self._overhead = 0
+        self._entries: list[tuple[bytes, str] | None] = []  # of each message
         self.size = 0
         """Bytes of its messages as entries of a batch."""
 
@@ -102,46 +103,40 @@ class OpenPlaces:
             or message.tag
             or message.flag
             or message.priority is not None
-            or not 0 < len(message.body) < self._alone_from
+            or not 0 < (size := len(message.body)) < self._alone_from
         ):
             return None
+        size += self._overhead
         with self._lock:
-            size = len(message.body) + self._overhead
             if not self._places or self._bytes < size:
                 return None
             self._places -= 1
             self._bytes -= size
-            own = "%s%04X" % (self._prefix, self._step & 0xFFFF)  # noqa: UP031 - quicker
-            self._step += 1
-            at = self._take(message, plain_entry(message.body, own), own)
+            at = self._take(message, None, size)
         future: SharedSend = self._futures(self._batch, at)
         return future
 
-    def append(self, message: Message, entry: bytes, name: str) -> int:
-        """Give a message of any kind a place that was not granted; return its position.
+    def append(self, message: Message, entry: tuple[bytes, str] | None) -> int:
+        """Give a message a place that was not granted; return its position.
 
-        `entry` is what it is in a batch, with its id `name`.
+        `entry` is what it is in a batch, and its id. One without has nothing but a body.
         """
+        size = self._overhead + len(message.body) if entry is None else len(entry[0])
         with self._lock:
-            return self._take(message, entry, name)
+            return self._take(message, entry, size)
 
-    def _take(self, message: Message, entry: bytes, name: str) -> int:
+    def _take(self, message: Message, entry: tuple[bytes, str] | None, size: int) -> int:
         at = len(self._messages)
         self._messages.append(message)
         self._entries.append(entry)
-        self._ids.append(name)
-        self.size += len(entry)
+        self.size += size
         return at
 
-    def grant(self, places: int, size: int, prefix: str, step: int) -> None:
-        """Grant places, and bytes of messages in them; what was granted before must be reclaimed.
-
-        Ids are `prefix` and four digits, of the numbers from `step` on.
-        """
+    def grant(self, places: int, size: int) -> None:
+        """Grant more places, and bytes of messages in them."""
         with self._lock:
-            self._places, self._bytes = places, size
-            self._prefix, self._step = prefix, step
-            self._overhead = plain_overhead(len(prefix) + 4)
+            self._places += places
+            self._bytes += size
 
     def reclaim(self) -> tuple[int, int]:
         """Take back what was granted and not used: places and bytes."""
@@ -150,7 +145,17 @@ class OpenPlaces:
             self._places = self._bytes = 0
             return unused
 
-    def packed(self) -> tuple[bytes, str]:
-        """Return the body of the batch, and the ids of its messages with commas between them."""
+    def packed(self, prefix: str, steps: Sequence[int]) -> tuple[bytes, str]:
+        """Return the body of the batch, and the ids of its messages with commas between them.
+
+        Ids of messages without any are `prefix` and four digits of a number each.
+        """
         with self._lock:
-            return b"".join(self._entries), ",".join(self._ids)
+            messages, entries = self._messages, self._entries
+            if not any(entries):
+                return encode_numbered(messages, prefix, steps)
+            own = numbered_ids(prefix, steps)
+            plain = [each for each, entry in zip(messages, entries, strict=True) if entry is None]
+            made = zip(encode_messages(plain, own), own, strict=True)
+            parts = [entry or next(made) for entry in entries]
+            return b"".join([part[0] for part in parts]), ",".join([part[1] for part in parts])

@@ -68,9 +68,11 @@ class ThreadBatch(SharedBatch):
         """Notify a future when its outcome comes; with the lock held."""
         self._waited_for[at] = future
 
-    def open_places(self, alone_from: int) -> OpenPlaces:
+    def open_places(self, alone_from: int, id_size: int) -> OpenPlaces:
         """Let messages take places; see `OpenPlaces`. None is granted yet."""
-        self.places = OpenPlaces(self, self.messages, self.timeout, SharedSend, alone_from)
+        self.places = OpenPlaces(
+            self, self.messages, self.timeout, SharedSend, alone_from, id_size
+        )
         return self.places
 
     def reclaim(self) -> None:
@@ -88,10 +90,12 @@ class ThreadBatch(SharedBatch):
 
     def pack(self, preparing: Preparing) -> Outgoing:
         """Return all messages as one request; they were written when they were added."""
-        sealed = self._sealed
-        if sealed is None or len(self.messages) == 1:
+        sealed, messages = self._sealed, self.messages
+        if sealed is None or len(messages) == 1:
             return super().pack(preparing)
-        return pack_batch(preparing, self.topic, self.messages, *sealed.packed())
+        plain = len(messages) - len(self.entries)
+        packed = sealed.packed(*preparing.ids.take(preparing.clock.now_ms(), plain))
+        return pack_batch(preparing, self.topic, messages, *packed)
 
     def drop_cancelled(self) -> None:
         """Remove nothing: what a thread has submitted is sent."""

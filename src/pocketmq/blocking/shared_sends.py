@@ -19,11 +19,8 @@ from pocketmq.client.producer.shared_batches import Entry
 from pocketmq.client.producer.sharing import Sharing
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message
-from pocketmq.protocol.batch import plain_entry
 
 _ASYNC = SendMode.ASYNC
-_STEPS = 8
-"""Batches are granted places in steps: a step is this part of the window at most."""
 _USUAL_SIZE = 256
 """Bytes that are granted for each place."""
 
@@ -43,13 +40,9 @@ class ThreadSharing:
         self._generation = fork_count()
         self._async_lanes = sharing.plain[_ASYNC]
         self._sync_lanes = sharing.plain[SendMode.SYNC]
-        self._preparing = sending.preparing
-        self._alone_from = sharing.alone_from
-        self._most_bytes = sharing.most_bytes
-        self._most = sharing.most
-        self._step = window.most // _STEPS
         sharing.clock = time.monotonic
         sharing.make_plain = self._make
+        window.on_full = self._leave_open
 
     def _make(
         self, topic: str, timeout: float | None, opened: float, deadline: float
@@ -100,14 +93,12 @@ class ThreadSharing:
         sharing, started = self._sharing, time.monotonic()
         deadline = started + self._sending.limit(timeout)
         alone = isinstance(given, Outgoing)
-        if given is None:
-            name = self._preparing.ids.next_id(self._preparing.clock.now_ms())
-            entry = plain_entry(message.body, name)
-        elif isinstance(given, Outgoing):
-            name, entry = given.unique_id, given.body
-        else:
-            name, entry = given[0].unique_id, given[1]
-        size = len(entry)
+        entry: tuple[bytes, str] | None = None
+        if isinstance(given, Outgoing):
+            entry = given.body, given.unique_id
+        elif given is not None:
+            entry = given[1], given[0].unique_id
+        size = len(message.body) + sharing.plain_size if entry is None else len(entry[0])
         if not self._window.try_enter(size):
             self._wait(message, size, started, deadline)
         try:
@@ -119,7 +110,7 @@ class ThreadSharing:
                     batch = self._open(lane, timeout, deadline)
                 assert batch is not None
                 assert batch.places is not None
-                at = batch.places.append(message, entry, name)
+                at = batch.places.append(message, entry)
                 if given is not None:
                     batch.entries[at] = (given, b"") if isinstance(given, Outgoing) else given
                 batch.deadline = min(batch.deadline, deadline)
@@ -138,26 +129,19 @@ class ThreadSharing:
         """Open a batch with places for messages; with the lock held."""
         batch = self._sharing.open_batch(lane, timeout, deadline)
         assert isinstance(batch, ThreadBatch)
-        lane.add = batch.open_places(self._alone_from).add
+        lane.add = batch.open_places(self._sharing.alone_from, self._sharing.id_size).add
         return batch
 
     def _grant(self, batch: ThreadBatch) -> None:
         """Grant a batch its next places; with the lock held."""
-        places = batch.places
+        places, sharing = batch.places, self._sharing
         assert places is not None
-        amount = min(self._step, self._most - len(batch.messages))
-        size = min(self._step * _USUAL_SIZE, self._most_bytes - places.size)
-        amount, size = self._window.grant(size, amount)
-        if amount:
-            preparing = self._preparing
-            prefix, steps = preparing.ids.take(preparing.clock.now_ms(), amount)
-            places.grant(amount, size, prefix, steps[0])
+        amount = sharing.most - len(batch.messages)
+        size = min(amount * _USUAL_SIZE, sharing.most_bytes - places.size)
+        places.grant(*self._window.grant(size, amount, share=2 if sharing.several_open else 1))
 
     def _wait(self, message: Message, size: int, started: float, deadline: float) -> None:
-        """Wait for capacity; what is open leaves, because nothing joins it meanwhile."""
-        with self._lock:
-            self._sharing.seal_all()
-        self._wake()
+        """Wait for capacity."""
         entered = self._window.enter(size, deadline - started)
         elapsed = time.monotonic() - started
         if entered and started + elapsed >= deadline:
@@ -165,6 +149,12 @@ class ThreadSharing:
             entered = False
         if not entered:
             raise SendFailed(message.topic, None, 0, elapsed, None)
+
+    def _leave_open(self) -> None:
+        """Let what is open leave: nothing joins it while a thread waits for capacity."""
+        with self._lock:
+            self._sharing.seal_all()
+        self._wake()
 
     def _wake(self) -> None:
         sharing = self._sharing

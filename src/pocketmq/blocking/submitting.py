@@ -7,6 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeAlias
@@ -40,6 +41,8 @@ class SubmitWindow:
         self.count = 0
         """Sends in flight; guarded by the lock, as `bytes` is."""
         self.bytes = 0
+        self.on_full: Callable[[], None] = lambda: None
+        """Called before a thread waits."""
         self._waiting = 0
         self._lock = lock or threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -55,6 +58,7 @@ class SubmitWindow:
 
     def enter(self, size: int, timeout: float) -> bool:
         """Enter, waiting for capacity at most `timeout` seconds; False if there was none."""
+        self.on_full()
         with self._changed:
             if not self._wait(size, timeout):
                 return False
@@ -64,8 +68,9 @@ class SubmitWindow:
 
     def wait_for_room(self) -> None:
         """Wait until a small send could enter at once."""
-        with self._changed:
-            while not self._has_room(0):
+        while not self._has_room(0):
+            self.on_full()
+            with self._changed:
                 self._wait(0, 60.0)
 
     def leave(self, size: int, amount: int = 1) -> None:
@@ -84,13 +89,13 @@ class SubmitWindow:
         if self._waiting and self.count <= self.most // 2:
             self._changed.notify_all()
 
-    def grant(self, size: int, amount: int) -> tuple[int, int]:
-        """Reserve capacity in advance: so much at most, and half of what is free; return it.
+    def grant(self, size: int, amount: int, share: int) -> tuple[int, int]:
+        """Reserve capacity in advance, of what is free one `share`; return sends and bytes.
 
-        With the lock held. Unused capacity is given back.
+        With the lock held. What is not used is given back.
         """
-        amount = min(amount, (self.most - self.count) // 2)
-        size = min(size, (self.budget.limit - self.bytes) // 2)
+        amount = min(amount, (self.most - self.count) // share)
+        size = min(size, (self.budget.limit - self.bytes) // share)
         if amount <= 0 or size <= 0:
             return 0, 0
         self.count += amount

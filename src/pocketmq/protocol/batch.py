@@ -57,15 +57,6 @@ def plain_overhead(id_size: int) -> int:
     return ENTRY_OVERHEAD + len(_BEFORE_ID) + id_size + 1
 
 
-def plain_entry(body: bytes, unique_id: str) -> bytes:
-    """Return a message with nothing but a body as its entry's bytes."""
-    own = unique_id.encode()
-    size = plain_overhead(len(own))
-    head = _HEAD.pack(size + len(body), 0, 0, 0, len(body))
-    text = _LENGTH.pack(size - ENTRY_OVERHEAD)
-    return b"".join((head, body, text, _BEFORE_ID, own, b"\2"))
-
-
 def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
     """Return each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
 

@@ -79,7 +79,8 @@ class SharedLanes:
         self.most = max(1, options.window // 2)
         """Messages of one batch: so that two of them fit into the window."""
         self.most_bytes = min(options.batch_bytes, options.max_message_size)
-        self.plain_size = plain_overhead(len(sending.preparing.ids.next_id(0)))
+        self.id_size = len(sending.preparing.ids.next_id(0))
+        self.plain_size = plain_overhead(self.id_size)
         """Bytes of an entry besides its body, if a message has nothing else."""
         self.alone_from = min(options.compress_from, self.most_bytes + 1 - self.plain_size)
         """Bodies of this size and more travel alone: batches are never compressed."""
@@ -178,6 +179,11 @@ class SharedLanes:
         """Let all open batches leave: nothing will join them."""
         for lane in list(self._open):
             self.seal(lane)
+
+    @property
+    def several_open(self) -> bool:
+        """Whether more than one lane has an open batch."""
+        return len(self._open) > 1
 
     @property
     def is_due(self) -> bool:
