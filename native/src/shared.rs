@@ -360,22 +360,22 @@ impl OpenPlaces {
 
     /// Return the body of the batch, and the ids of its messages with commas between them.
     ///
-    /// Ids of messages without any are `prefix` and four digits of a number each.
+    /// Ids of messages without any are `prefix` and four digits, of the numbers from `step` on.
     fn packed<'py>(
         &self,
         py: Python<'py>,
         prefix: &str,
-        steps: Vec<i64>,
+        step: i64,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyString>)> {
         let mut written = self.written.lock().map_err(broken)?;
         let Written {
             encoded, blanks, ..
         } = &mut *written;
-        if steps.len() != blanks.len() || prefix.len() != self.blank.len() {
-            return Err(PyValueError::new_err("other ids are needed"));
+        if prefix.len() != self.blank.len() {
+            return Err(PyValueError::new_err("ids of another size are needed"));
         }
         let mut own = prefix.as_bytes().to_vec();
-        for (&(body_at, id_at), step) in blanks.iter().zip(steps) {
+        for (&(body_at, id_at), step) in blanks.iter().zip(step..) {
             own.truncate(prefix.len());
             push_hex(&mut own, &((step & 0xFFFF) as u16).to_be_bytes());
             encoded.body[body_at..body_at + own.len()].copy_from_slice(&own);

@@ -1,7 +1,9 @@
 """Messages of threads that share batches: their futures, their order, and the broker that dies."""
 
+import asyncio
 import threading
 import time
+import weakref
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -38,11 +40,39 @@ WHOLE = SendReceipt(
 def batch_of(count: int) -> tuple[ThreadBatch, list[SharedSend], SubmitWindow]:
     window = SubmitWindow(10, ByteBudget(1000, 3.0))
     batch = ThreadBatch(window, "t", None, 0.0, 3.0)
+    places = batch.open_places(100, 32)
+    places.grant(count, 1000)
+    futures = []
     for _ in range(count):
         assert window.try_enter(3)
-        batch.messages.append(Message("t", b"abc"))
-        batch.size += 3
-    return batch, [SharedSend(batch, at) for at in range(count)], window
+        future = places.add(Message("t", b"abc"), None)
+        assert future is not None
+        futures.append(future)
+    places.reclaim()
+    batch.size, batch.places = 3 * count, None
+    return batch, futures, window
+
+
+def test_futures_are_those_of_the_standard_library() -> None:
+    batch, futures, _ = batch_of(3)
+    first = futures[0]
+    assert isinstance(first, Future)
+    assert isinstance(first, SharedSend)
+    assert weakref.ref(first)() is first
+    assert "pending" in repr(first)
+    assert not first.running()
+    assert not first.cancelled()
+
+    async def wait_for() -> SendReceipt:
+        threading.Timer(0, lambda: batch.settle(BatchReceipts(WHOLE, "AA,BB,CC", 3))).start()
+        return await asyncio.wait_for(asyncio.wrap_future(first), 30)
+
+    assert asyncio.run(wait_for()).message_id == "AA"
+    assert "finished" in repr(first)
+    with pytest.raises(AttributeError, match="colour"):
+        first.colour  # type: ignore[attr-defined] # noqa: B018
+    named = {future: at for at, future in enumerate(futures)}
+    assert sorted(named[each] for each in as_completed([*futures], 30)) == [0, 1, 2]
 
 
 def test_futures_make_their_receipts_of_the_batchs() -> None:

@@ -5,7 +5,6 @@ taking one needs neither the window nor its lock.
 """
 
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pocketmq.model import Message, SendReceipt
@@ -145,13 +144,14 @@ class OpenPlaces:
             self._places = self._bytes = 0
             return unused
 
-    def packed(self, prefix: str, steps: Sequence[int]) -> tuple[bytes, str]:
+    def packed(self, prefix: str, step: int) -> tuple[bytes, str]:
         """Return the body of the batch, and the ids of its messages with commas between them.
 
-        Ids of messages without any are `prefix` and four digits of a number each.
+        Ids of messages without any are `prefix` and four digits, of the numbers from `step` on.
         """
         with self._lock:
             messages, entries = self._messages, self._entries
+            steps = range(step, step + entries.count(None))
             if not any(entries):
                 return encode_numbered(messages, prefix, steps)
             own = numbered_ids(prefix, steps)

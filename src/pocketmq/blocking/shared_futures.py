@@ -70,9 +70,7 @@ class ThreadBatch(SharedBatch):
 
     def open_places(self, alone_from: int, id_size: int) -> OpenPlaces:
         """Let messages take places; see `OpenPlaces`. None is granted yet."""
-        self.places = OpenPlaces(
-            self, self.messages, self.timeout, SharedSend, alone_from, id_size
-        )
+        self.places = OpenPlaces(self, self.messages, self.timeout, SharedSend, alone_from, id_size)
         return self.places
 
     def reclaim(self) -> None:
@@ -94,7 +92,7 @@ class ThreadBatch(SharedBatch):
         if sealed is None or len(messages) == 1:
             return super().pack(preparing)
         plain = len(messages) - len(self.entries)
-        packed = sealed.packed(*preparing.ids.take(preparing.clock.now_ms(), plain))
+        packed = sealed.packed(*preparing.ids.take_run(preparing.clock.now_ms(), plain))
         return pack_batch(preparing, self.topic, messages, *packed)
 
     def drop_cancelled(self) -> None:

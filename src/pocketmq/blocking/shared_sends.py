@@ -21,6 +21,8 @@ from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message
 
 _ASYNC = SendMode.ASYNC
+_PRESSED_HOLD = 0.001
+"""Seconds that a batch waits for company while threads submit more than there is capacity for."""
 _USUAL_SIZE = 256
 """Bytes that are granted for each place."""
 
@@ -129,6 +131,8 @@ class ThreadSharing:
         """Open a batch with places for messages; with the lock held."""
         batch = self._sharing.open_batch(lane, timeout, deadline)
         assert isinstance(batch, ThreadBatch)
+        if self._window.pressed:
+            batch.hold = _PRESSED_HOLD
         lane.add = batch.open_places(self._sharing.alone_from, self._sharing.id_size).add
         return batch
 

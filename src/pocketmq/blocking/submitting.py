@@ -41,6 +41,8 @@ class SubmitWindow:
         self.count = 0
         """Sends in flight; guarded by the lock, as `bytes` is."""
         self.bytes = 0
+        self.pressed = False
+        """Whether threads had to wait since nothing was in flight the last time."""
         self.on_full: Callable[[], None] = lambda: None
         """Called before a thread waits."""
         self._waiting = 0
@@ -50,7 +52,9 @@ class SubmitWindow:
     def try_enter(self, size: int) -> bool:
         """Enter if there is capacity."""
         with self._lock:
-            if self.count and (self.count >= self.most or self.bytes + size > self.budget.limit):
+            if not self.count:
+                self.pressed = False
+            elif self.count >= self.most or self.bytes + size > self.budget.limit:
                 return False
             self.count += 1
             self.bytes += size
@@ -60,6 +64,7 @@ class SubmitWindow:
         """Enter, waiting for capacity at most `timeout` seconds; False if there was none."""
         self.on_full()
         with self._changed:
+            self.pressed = True
             if not self._wait(size, timeout):
                 return False
             self.count += 1

@@ -43,7 +43,9 @@ class SharedBatch(ABC):
     `timeout` is what the callers passed, the same for all; `deadline` is that of the first message.
     """
 
-    __slots__ = ("deadline", "entries", "messages", "opened", "pending", "size", "timeout", "topic")
+    __slots__ = (
+        "deadline", "entries", "hold", "messages", "opened", "pending", "size", "timeout", "topic",
+    )  # fmt: skip
 
     def __init__(self, topic: str, timeout: float | None, opened: float, deadline: float) -> None:
         self.topic = topic
@@ -51,6 +53,8 @@ class SharedBatch(ABC):
         self.timeout = timeout
         self.opened = opened
         self.deadline = deadline
+        self.hold = 0.0
+        """Seconds that it waits for company in any case."""
         self.messages: list[Message] = []
         self.entries: dict[int, Entry] = {}
         """Those of messages with more than a body, by their position."""
