@@ -70,9 +70,9 @@ def test_futures_are_those_of_the_standard_library() -> None:
     assert asyncio.run(wait_for()).message_id == "AA"
     assert "finished" in repr(first)
     with pytest.raises(AttributeError, match="colour"):
-        first.colour  # type: ignore[attr-defined] # noqa: B018
-    named = {future: at for at, future in enumerate(futures)}
-    assert sorted(named[each] for each in as_completed([*futures], 30)) == [0, 1, 2]
+        first.colour  # noqa: B018
+    plain: list[Future[SendReceipt]] = [*futures]
+    assert sorted(plain.index(each) for each in as_completed(plain, 30)) == [0, 1, 2]
 
 
 def test_futures_make_their_receipts_of_the_batchs() -> None:

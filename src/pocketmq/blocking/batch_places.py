@@ -89,7 +89,7 @@ class OpenPlaces:
         """Bytes of its messages as entries of a batch."""
 
     def add(self, message: Message, timeout: float | None) -> "SharedSend | None":
-        """Give a message with nothing but a body a granted place, and return its future.
+        """Put a message with nothing but a body into a granted place, and return its future.
 
         None for any other message or another timeout, and if there is no place.
         """
@@ -116,7 +116,7 @@ class OpenPlaces:
         return future
 
     def append(self, message: Message, entry: tuple[bytes, str] | None) -> int:
-        """Give a message a place that was not granted; return its position.
+        """Put a message into a place that was not granted; return its position.
 
         `entry` is what it is in a batch, and its id. One without has nothing but a body.
         """

@@ -74,7 +74,7 @@ class ThreadBatch(SharedBatch):
         return self.places
 
     def reclaim(self) -> None:
-        """Give places that were granted and not taken back to the window; with its lock held."""
+        """Return what was granted and not taken to the window; with its lock held."""
         places = self.places
         if places is not None:
             unused, size = places.reclaim()
