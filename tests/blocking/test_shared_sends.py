@@ -19,6 +19,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, SendReceipt, SendStatus
+from pocketmq.blocking import shared_sends
 from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client import producer_options
@@ -309,6 +310,27 @@ def test_an_open_batch_takes_no_more_than_the_window() -> None:
             cluster.heal(broker)
             futures.append(tenth.result(30))
             assert all(future.result(30).ok for future in futures)
+
+
+def test_after_a_wait_for_capacity_a_batch_waits_for_company(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_sends, "_PRESSED_HOLD", 30.0)
+    with Cluster(brokers=1, faults=True) as cluster, ThreadPoolExecutor() as threads:
+        topic = cluster.create_topic("orders", queues=1)
+        with mq.Producer(cluster.address, group="g", window=4, send_timeout=300.0) as producer:
+            producer.send_oneway(Message(topic, b"first"))
+            (broker,) = cluster.brokers
+            cluster.partition(broker)
+            futures = [producer.submit(Message(topic, b"%d" % n)) for n in range(4)]
+            waiting = threads.submit(producer.submit, Message(topic, b"4"))
+            assert not wait([waiting], 0.3).done
+            cluster.heal(broker)
+            fifth = waiting.result(30)
+            assert all(future.result(30).ok for future in futures)
+            assert not wait([fifth], 0.3).done
+            sixth = producer.submit(Message(topic, b"5"))
+            assert fifth.result(30).queue_offset + 1 == sixth.result(30).queue_offset
 
 
 def test_closing_sends_what_waits_for_company(cluster: Cluster, topic: str) -> None:

@@ -90,6 +90,26 @@ def test_places_are_taken_until_they_are_used_up_or_reclaimed() -> None:
         assert [story.places.add(plain, None) is None for _ in range(2)] == [False, True]
 
 
+def test_only_messages_with_nothing_but_a_body_of_the_right_size_take_granted_places() -> None:
+    odd: list[Any] = [
+        Message("t", b"x", "tag"),
+        Message("t", b"x", keys=["key"]),
+        Message("t", b"x", properties={"a": "b"}),
+        Message("t", b"x", flag=7),
+        Message("t", b"x", priority=0),
+        Message("t", b""),
+        Message("t", b"x" * 10),
+        Louder("t", b"x"),
+        "no message",
+    ]
+    for kind in (core.OpenPlaces, native.pure["OpenPlaces"]):
+        places = Story(kind).places
+        places.grant(100, 10_000)
+        assert [places.add(each, None) for each in odd] == [None] * len(odd)
+        assert places.add(Message("t", b"x"), 3.0) is None
+        assert places.add(Message("t", b"x" * 9), None) is not None
+
+
 def whole(places: str | None) -> SendReceipt:
     return SendReceipt(
         status=SendStatus.SEND_OK,
