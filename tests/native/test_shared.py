@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq import native
-from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
+from pocketmq.blocking.shared_futures import ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
@@ -56,7 +56,9 @@ class Story:
     def __init__(self, kind: Any) -> None:
         window = SubmitWindow(10, ByteBudget(1000, 3.0))
         self.batch = ThreadBatch(window, "t", None, 0.0, 3.0)
-        self.places = kind(self.batch, self.batch.messages, None, SharedSend, 10, len(ID))
+        place = core.Place if kind is core.OpenPlaces else native.pure["Place"]
+        futures = type("Send", (place,), {})
+        self.places = kind(self.batch, self.batch.messages, None, futures, 10, len(ID))
 
     def do(self, name: str, *args: Any) -> Any:
         done = outcome(getattr(self.places, name), *args)
