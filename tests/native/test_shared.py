@@ -56,7 +56,7 @@ class Story:
     def __init__(self, kind: Any) -> None:
         window = SubmitWindow(10, ByteBudget(1000, 3.0))
         self.batch = ThreadBatch(window, "t", None, 0.0, 3.0)
-        place = core.Place if kind is core.OpenPlaces else native.pure["Place"]
+        place: Any = core.Place if kind is core.OpenPlaces else native.pure["Place"]
         futures = type("Send", (place,), {})
         self.places = kind(self.batch, self.batch.messages, None, futures, 10, len(ID))
 
