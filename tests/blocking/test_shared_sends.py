@@ -330,6 +330,7 @@ def test_after_a_wait_for_capacity_a_batch_waits_for_company(
             assert all(future.result(30).ok for future in futures)
             assert not wait([fifth], 0.3).done
             sixth = producer.submit(Message(topic, b"5"))
+            producer.flush()
             assert fifth.result(30).queue_offset + 1 == sixth.result(30).queue_offset
 
 
