@@ -24,6 +24,14 @@ pub struct Encoded {
     pub ids: Vec<u8>,
 }
 
+const WAIT: &[u8] = b"WAIT\x01true\x02";
+const UNIQUE_KEY: &[u8] = b"UNIQ_KEY\x01";
+
+/// Return the size of the entry of a message with nothing but a body.
+pub(crate) fn plain_size(content: &[u8], prefix: &[u8]) -> usize {
+    ENTRY_OVERHEAD + content.len() + WAIT.len() + UNIQUE_KEY.len() + prefix.len() + 4 + 1
+}
+
 impl Encoded {
     /// Append the entry of a message; `None` if it is too long.
     ///
@@ -36,8 +44,6 @@ impl Encoded {
         (before, after): (&[u8], &[u8]),
         (prefix, step): (&[u8], u16),
     ) -> Option<()> {
-        const WAIT: &[u8] = b"WAIT\x01true\x02";
-        const UNIQUE_KEY: &[u8] = b"UNIQ_KEY\x01";
         let fixed = WAIT.len() + UNIQUE_KEY.len() + prefix.len() + 4 + 1;
         let text_size = before.len() + after.len() + fixed;
         let size = i32::try_from(content.len().checked_add(ENTRY_OVERHEAD + text_size)?).ok()?;

@@ -1,8 +1,9 @@
 //! The compiled core of PocketMQ.
 //!
 //! Each function replaces a pure-Python function of `pocketmq` that has the same name: the same
-//! results, the same errors. It is called per burst or per batch, never per message. Bytes come from
-//! peers, so everything is read through checked slices and no `unsafe` is allowed.
+//! results, the same errors. It is called per burst or per batch; only the classes of `shared` and
+//! `receipts` are used per message. Bytes come from peers, so everything is read through checked
+//! slices and no `unsafe` is allowed.
 
 pub mod answers;
 pub mod batch;
@@ -21,7 +22,9 @@ pub mod plain_send;
 pub mod posts;
 pub mod pulled;
 pub mod python;
+pub mod receipts;
 pub mod sends;
+pub mod shared;
 pub mod stored;
 pub mod tags;
 pub mod wire;
@@ -48,6 +51,9 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_class::<grpc_python::GrpcConnection>()?;
+    module.add_class::<receipts::BatchReceipts>()?;
+    module.add_class::<shared::Place>()?;
+    module.add_class::<shared::OpenPlaces>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
     module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;

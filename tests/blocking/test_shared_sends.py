@@ -1,7 +1,9 @@
 """Messages of threads that share batches: their futures, their order, and the broker that dies."""
 
+import asyncio
 import threading
 import time
+import weakref
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -17,6 +19,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, SendReceipt, SendStatus
+from pocketmq.blocking import shared_sends
 from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client import producer_options
@@ -38,11 +41,39 @@ WHOLE = SendReceipt(
 def batch_of(count: int) -> tuple[ThreadBatch, list[SharedSend], SubmitWindow]:
     window = SubmitWindow(10, ByteBudget(1000, 3.0))
     batch = ThreadBatch(window, "t", None, 0.0, 3.0)
+    places = batch.open_places(100, 32)
+    places.grant(count, 1000)
+    futures = []
     for _ in range(count):
         assert window.try_enter(3)
-        batch.messages.append(Message("t", b"abc"))
-        batch.size += 3
-    return batch, [SharedSend(batch, at) for at in range(count)], window
+        future = places.add(Message("t", b"abc"), None)
+        assert future is not None
+        futures.append(future)
+    places.reclaim()
+    batch.size, batch.places = 3 * count, None
+    return batch, futures, window
+
+
+def test_futures_are_those_of_the_standard_library() -> None:
+    batch, futures, _ = batch_of(3)
+    first = futures[0]
+    assert isinstance(first, Future)
+    assert isinstance(first, SharedSend)
+    assert weakref.ref(first)() is first
+    assert "pending" in repr(first)
+    assert not first.running()
+    assert not first.cancelled()
+
+    async def wait_for() -> SendReceipt:
+        threading.Timer(0, lambda: batch.settle(BatchReceipts(WHOLE, "AA,BB,CC", 3))).start()
+        return await asyncio.wait_for(asyncio.wrap_future(first), 30)
+
+    assert asyncio.run(wait_for()).message_id == "AA"
+    assert "finished" in repr(first)
+    with pytest.raises(AttributeError, match="colour"):
+        first.colour  # noqa: B018
+    plain: list[Future[SendReceipt]] = [*futures]
+    assert sorted(plain.index(each) for each in as_completed(plain, 30)) == [0, 1, 2]
 
 
 def test_futures_make_their_receipts_of_the_batchs() -> None:
@@ -279,6 +310,28 @@ def test_an_open_batch_takes_no_more_than_the_window() -> None:
             cluster.heal(broker)
             futures.append(tenth.result(30))
             assert all(future.result(30).ok for future in futures)
+
+
+def test_after_a_wait_for_capacity_a_batch_waits_for_company(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_sends, "_PRESSED_HOLD", 30.0)
+    with Cluster(brokers=1, faults=True) as cluster, ThreadPoolExecutor() as threads:
+        topic = cluster.create_topic("orders", queues=1)
+        with mq.Producer(cluster.address, group="g", window=4, send_timeout=300.0) as producer:
+            producer.send_oneway(Message(topic, b"first"))
+            (broker,) = cluster.brokers
+            cluster.partition(broker)
+            futures = [producer.submit(Message(topic, b"%d" % n)) for n in range(4)]
+            waiting = threads.submit(producer.submit, Message(topic, b"4"))
+            assert not wait([waiting], 0.3).done
+            cluster.heal(broker)
+            fifth = waiting.result(30)
+            assert all(future.result(30).ok for future in futures)
+            assert not wait([fifth], 0.3).done
+            sixth = producer.submit(Message(topic, b"5"))
+            producer.flush()
+            assert fifth.result(30).queue_offset + 1 == sixth.result(30).queue_offset
 
 
 def test_closing_sends_what_waits_for_company(cluster: Cluster, topic: str) -> None:

@@ -53,6 +53,41 @@ def test_one_who_waits_goes_on_when_half_is_free() -> None:
         room.result(30)
 
 
+def test_capacity_granted_in_advance_counts_until_it_is_given_back() -> None:
+    window = SubmitWindow(10, ByteBudget(1000, 3.0))
+    assert window.try_enter(100)
+    assert window.grant(300, 6, share=1) == (6, 300)
+    assert window.grant(800, 6, share=2) == (1, 300)
+    assert (window.count, window.bytes) == (8, 700)
+    assert window.grant(300, 0, share=1) == (0, 0)
+    assert [window.try_enter(1) for _ in range(3)] == [True, True, False]
+    assert window.grant(1, 1, share=1) == (0, 0)
+    window.give_back(600, 7)
+    assert (window.count, window.bytes) == (3, 102)
+
+
+def test_what_is_granted_can_be_asked_for_before_a_thread_waits() -> None:
+    window = SubmitWindow(4, ByteBudget(1000, 3.0))
+    window.try_enter(1)
+    granted = window.grant(100, 3, share=1)
+    window.on_full = lambda: window.leave(granted[1], granted[0])
+    assert not window.try_enter(1)
+    assert window.enter(1, 0.0)
+    assert (window.count, window.bytes) == (2, 2)
+    granted = window.grant(100, 2, share=1)
+    window.wait_for_room()
+    assert window.count == 2
+
+
+def test_threads_press_from_the_first_wait_until_nothing_is_in_flight() -> None:
+    window = SubmitWindow(1, ByteBudget(1000, 3.0))
+    found = [window.try_enter(1), window.pressed]
+    found += [window.enter(1, 0.0), window.pressed]
+    window.leave(1)
+    found += [window.pressed, window.try_enter(1), window.pressed]
+    assert found == [True, False, False, True, True, True, False]
+
+
 def test_a_wait_for_room_ends_at_its_time() -> None:
     window = SubmitWindow(1, ByteBudget(1000, 3.0))
     window.try_enter(1)

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from pocketmq import native
 from pocketmq.balance.allocation import consistent_hash
-from pocketmq.client.producer import plain_batches, plain_frames
+from pocketmq.blocking import batch_places
+from pocketmq.client.producer import plain_batches, plain_frames, shared_batches
 from pocketmq.protocol import batch, batch_records, body_checksums, command_reader, pulled
 from pocketmq.store import key_index_words
 
 PURE = (
     batch,
+    batch_places,
     batch_records,
     body_checksums,
     command_reader,
@@ -24,6 +26,7 @@ PURE = (
     plain_batches,
     plain_frames,
     pulled,
+    shared_batches,
 )
 """The modules whose functions the core replaces: importing them fills `native.pure`."""
 

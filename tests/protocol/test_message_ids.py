@@ -72,6 +72,11 @@ def test_unique_ids_are_read_back(
 def test_ids_made_at_once_are_those_made_one_by_one() -> None:
     many, one = message_ids.UniqueIds(IP, 7, 8), message_ids.UniqueIds(IP, 7, 8)
     assert many.next_ids(JUNE, 5) == [one.next_id(JUNE) for _ in range(5)]
+    prefix, first = many.take_run(JUNE, 3)
+    run = message_ids.numbered_ids(prefix, range(first, first + 3))
+    assert run == [one.next_id(JUNE) for _ in range(3)]
+    assert many.take_run(JUNE, 0) == (prefix, 0)
+    assert many.next_id(JUNE) == one.next_id(JUNE)
     assert many.next_id(JUNE + 1) == one.next_id(JUNE + 1)
 
 

@@ -10,7 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 
+from pocketmq.blocking.batch_places import OpenPlaces, Place
 from pocketmq.blocking.submitting import CallbackFuture, SubmitWindow
+from pocketmq.client.producer.batches import pack_batch
+from pocketmq.client.producer.preparing import Preparing
+from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.shared_batches import BatchReceipts, SharedBatch, own_error
 from pocketmq.errors import ClientClosed
 from pocketmq.model import SendReceipt
@@ -27,7 +31,7 @@ class ThreadBatch(SharedBatch):
     Outcomes come on the loop, and are guarded by one lock together with the first wait for each.
     """
 
-    __slots__ = ("_error", "_ones", "_waited_for", "_window", "receipts")
+    __slots__ = ("_error", "_ones", "_sealed", "_waited_for", "_window", "places", "receipts")
 
     def __init__(
         self,
@@ -39,6 +43,9 @@ class ThreadBatch(SharedBatch):
     ) -> None:
         super().__init__(topic, timeout, opened, deadline)
         self._window = window
+        self.places: OpenPlaces | None = None
+        """Those that messages take, as long as it is open."""
+        self._sealed: OpenPlaces | None = None  # the same until it is packed
         self.receipts: BatchReceipts | None = None
         """Those of all messages, once they are there."""
         self._error: BaseException | None = None
@@ -60,6 +67,33 @@ class ThreadBatch(SharedBatch):
     def watch(self, at: int, future: "SharedSend") -> None:
         """Notify a future when its outcome comes; with the lock held."""
         self._waited_for[at] = future
+
+    def open_places(self, alone_from: int, id_size: int) -> OpenPlaces:
+        """Let messages take places; see `OpenPlaces`. None is granted yet."""
+        self.places = OpenPlaces(self, self.messages, self.timeout, SharedSend, alone_from, id_size)
+        return self.places
+
+    def reclaim(self) -> None:
+        """Return what was granted and not taken to the window; with its lock held."""
+        places = self.places
+        if places is not None:
+            unused, size = places.reclaim()
+            self.size = places.size
+            self._window.give_back(size, unused)
+
+    def closed(self) -> None:
+        """Take no more messages; with the lock held."""
+        self.reclaim()
+        self._sealed, self.places = self.places, None
+
+    def pack(self, preparing: Preparing) -> Outgoing:
+        """Return all messages as one request; they were written when they were added."""
+        sealed, messages = self._sealed, self.messages
+        if sealed is None or len(messages) == 1:
+            return super().pack(preparing)
+        plain = len(messages) - len(self.entries)
+        packed = sealed.packed(*preparing.ids.take_run(preparing.clock.now_ms(), plain))
+        return pack_batch(preparing, self.topic, messages, *packed)
 
     def drop_cancelled(self) -> None:
         """Remove nothing: what a thread has submitted is sent."""
@@ -105,7 +139,7 @@ class ThreadBatch(SharedBatch):
     def _leave(self) -> None:
         """Free the capacity of all messages, and the messages: futures may be kept for long."""
         amount = len(self.messages)
-        self.messages, self.entries = [], {}
+        self.messages, self.entries, self._sealed = [], {}, None
         self._window.leave(self.size, amount)
 
 
@@ -115,7 +149,7 @@ def _without_frames(error: BaseException) -> BaseException:
     return untraced(error)  # the frames of its traceback hold the message
 
 
-class SharedSend(CallbackFuture):
+class SharedSend(Place, CallbackFuture):
     """A message in a batch, and the future of its receipt.
 
     Callbacks run in threads of their own, where they may block. Cancelling it does not take the
@@ -127,31 +161,13 @@ class SharedSend(CallbackFuture):
     _state = _PENDING
     _result: SendReceipt | None = None
     _exception = None
+    __init__ = Place.__init__  # not the future's
 
-    def __init__(self, batch: ThreadBatch, at: int) -> None:
-        self.batch: ThreadBatch | None = batch
-        self.at = at
-
-    def result(self, timeout: float | None = None) -> SendReceipt:
-        """Return the receipt, or raise the error; waits for it at most `timeout` seconds."""
-        # The usual case first: the receipts of the batch are there, and no thread has waited.
-        batch = self.batch
-        if batch is not None and (receipts := batch.receipts) is not None:
-            if self._waited_for is None:
-                receipt = self._result = receipts.own(self.at)
-                self._state = _FINISHED
-                self.batch = None
-                return receipt
-        elif self._state == _FINISHED and self._result is not None:
-            return self._result
-        return super().result(timeout)
-
-    def done(self) -> bool:
-        """Whether the receipt is there, or will not come."""
-        batch = self.batch
-        if self._waited_for is None and batch is not None:
-            return batch.receipts is not None or batch.has_ended(self.at)
+    def _done_after_wait(self) -> bool:
         return self._state not in _UNFINISHED
+
+    def _result_after_wait(self, timeout: float | None) -> SendReceipt:
+        return CallbackFuture.result(self, timeout)
 
     def arrived(self, outcome: SendReceipt | BaseException) -> None:
         """Take the outcome that a thread waits for; on the loop."""
@@ -172,16 +188,15 @@ class SharedSend(CallbackFuture):
             if condition is None:
                 self._waiters = []
                 self._done_callbacks = []
-                batch, self.batch = self.batch, None
-                if batch is not None:
-                    outcome = batch.outcome(self.at)
-                    if outcome is None:
-                        batch.watch(self.at, self)
+                batch, at, receipt = self._leave_place()
+                outcome = batch.outcome(at) if receipt is None and batch is not None else receipt
+                if outcome is not None:
+                    self._state = _FINISHED
+                    if isinstance(outcome, BaseException):
+                        self._exception = outcome
                     else:
-                        self._state = _FINISHED
-                        if isinstance(outcome, BaseException):
-                            self._exception = outcome
-                        else:
-                            self._result = outcome
+                        self._result = outcome
+                elif batch is not None:
+                    batch.watch(at, self)
                 condition = self._waited_for = threading.Condition()
         return condition

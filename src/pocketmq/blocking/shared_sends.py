@@ -21,7 +21,10 @@ from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message
 
 _ASYNC = SendMode.ASYNC
-_new = object.__new__
+_PRESSED_HOLD = 0.001
+"""Seconds that a batch waits for company while threads submit more than there is capacity for."""
+_USUAL_SIZE = 256
+"""Bytes that are granted for each place."""
 
 
 class ThreadSharing:
@@ -39,12 +42,14 @@ class ThreadSharing:
         self._generation = fork_count()
         self._async_lanes = sharing.plain[_ASYNC]
         self._sync_lanes = sharing.plain[SendMode.SYNC]
-        self._plain_size = sharing.plain_size
-        self._alone_from = sharing.alone_from
-        self._most_bytes = sharing.most_bytes
-        self._most = sharing.most
         sharing.clock = time.monotonic
-        sharing.make_plain = lambda *batch: ThreadBatch(window, *batch)
+        sharing.make_plain = self._make
+        window.on_full = self._leave_open
+
+    def _make(
+        self, topic: str, timeout: float | None, opened: float, deadline: float
+    ) -> ThreadBatch:
+        return ThreadBatch(self._window, topic, timeout, opened, deadline)
 
     def submit(
         self, message: Message, timeout: float | None, mode: SendMode = _ASYNC
@@ -58,42 +63,16 @@ class ThreadSharing:
         if fork_count() != self._generation:
             self._check()
         try:
-            lane = (self._async_lanes if mode is _ASYNC else self._sync_lanes).get(message.topic)
-        except (AttributeError, TypeError):
-            lane = None
-        if (
-            lane is None
-            or message.properties
-            or message.keys
-            or message.tag
-            or message.flag
-            or message.priority is not None
-            or not 0 < (size := len(message.body)) < self._alone_from
-            or lane.alone
-        ):
+            lanes = self._async_lanes if mode is _ASYNC else self._sync_lanes
+            lane = lanes[message.topic]
+            future = lane.add(message, timeout)
+        except (AttributeError, TypeError, KeyError):
             return self._submit_prepared(message, timeout, mode)
-        size += self._plain_size
-        window = self._window
-        with self._lock:
-            batch: ThreadBatch | None = lane.open  # type: ignore[assignment] # see `make_plain`
-            if (
-                batch is not None
-                and (total := batch.size + size) <= self._most_bytes
-                and batch.timeout == timeout
-                and (at := len(messages := batch.messages)) < self._most
-                and (count := window.count) < window.most
-                and (held := window.bytes + size) <= window.budget.limit
-            ):
-                window.count = count + 1
-                window.bytes = held
-                batch.size = total
-                messages.append(message)
-                # As `SharedSend(batch, at)`, at half the cost.
-                future = _new(SharedSend)
-                future.batch = batch
-                future.at = at
-                return future
-        return self._submit_slowly(lane, message, None, size, timeout)
+        if future is not None:
+            return future  # type: ignore[return-value] # see `_make`
+        if lane.alone or not self._sharing.is_plain(message):
+            return self._submit_prepared(message, timeout, mode)
+        return self._submit_slowly(lane, message, None, timeout)
 
     def _submit_prepared(
         self, message: Message, timeout: float | None, mode: SendMode
@@ -102,50 +81,71 @@ class ThreadSharing:
         outgoing = self._sending.preparing.prepare(message)
         with self._lock:
             lane = self._sharing.plain_lane(message.topic, mode)
-        given = self._sharing.given(lane, outgoing)
-        size = len(given.body) if isinstance(given, Outgoing) else len(given[1])
-        return self._submit_slowly(lane, message, given, size, timeout)
+        return self._submit_slowly(lane, message, self._sharing.given(lane, outgoing), timeout)
 
     def _submit_slowly(
         self,
         lane: Lane,
         message: Message,
         given: Outgoing | Entry | None,
-        size: int,
         timeout: float | None,
     ) -> SharedSend:
-        """Do the same for a message that needs more than a place in the open batch."""
+        """Do the same for a message that needs more than a granted place in the open batch."""
         self._check()
         sharing, started = self._sharing, time.monotonic()
         deadline = started + self._sending.limit(timeout)
+        alone = isinstance(given, Outgoing)
+        entry: tuple[bytes, str] | None = None
+        if isinstance(given, Outgoing):
+            entry = given.body, given.unique_id
+        elif given is not None:
+            entry = given[1], given[0].unique_id
+        size = len(message.body) + sharing.plain_size if entry is None else len(entry[0])
         if not self._window.try_enter(size):
             self._wait(message, size, started, deadline)
-        alone = isinstance(given, Outgoing)
         try:
             with self._lock:
-                batch = lane.open
+                batch: ThreadBatch | None = lane.open  # type: ignore[assignment] # see `_make`
+                if batch is not None:
+                    batch.reclaim()
                 if alone or not sharing.fits(batch, size, timeout):
-                    batch = sharing.open_batch(lane, timeout, deadline)
-                assert isinstance(batch, ThreadBatch)
-                at = len(batch.messages)
+                    batch = self._open(lane, timeout, deadline)
+                assert batch is not None
+                assert batch.places is not None
+                at = batch.places.append(message, entry)
                 if given is not None:
                     batch.entries[at] = (given, b"") if isinstance(given, Outgoing) else given
-                batch.messages.append(message)
-                batch.size += size
                 batch.deadline = min(batch.deadline, deadline)
                 if alone:
                     sharing.seal(lane)
+                else:
+                    self._grant(batch)
         except ClientClosed:
             self._window.leave(size)
             raise
         self._wake()
-        return SharedSend(batch, at)
+        future: SharedSend = SharedSend(batch, at)
+        return future
+
+    def _open(self, lane: Lane, timeout: float | None, deadline: float) -> ThreadBatch:
+        """Open a batch with places for messages; with the lock held."""
+        batch = self._sharing.open_batch(lane, timeout, deadline)
+        assert isinstance(batch, ThreadBatch)
+        if self._window.pressed:
+            batch.hold = _PRESSED_HOLD
+        lane.add = batch.open_places(self._sharing.alone_from, self._sharing.id_size).add
+        return batch
+
+    def _grant(self, batch: ThreadBatch) -> None:
+        """Grant a batch its next places; with the lock held."""
+        places, sharing = batch.places, self._sharing
+        assert places is not None
+        amount = sharing.most - len(batch.messages)
+        size = min(amount * _USUAL_SIZE, sharing.most_bytes - places.size)
+        places.grant(*self._window.grant(size, amount, share=2 if sharing.several_open else 1))
 
     def _wait(self, message: Message, size: int, started: float, deadline: float) -> None:
-        """Wait for capacity; what is open leaves, because nothing joins it meanwhile."""
-        with self._lock:
-            self._sharing.seal_all()
-        self._wake()
+        """Wait for capacity."""
         entered = self._window.enter(size, deadline - started)
         elapsed = time.monotonic() - started
         if entered and started + elapsed >= deadline:
@@ -153,6 +153,12 @@ class ThreadSharing:
             entered = False
         if not entered:
             raise SendFailed(message.topic, None, 0, elapsed, None)
+
+    def _leave_open(self) -> None:
+        """Let what is open leave: nothing joins it while a thread waits for capacity."""
+        with self._lock:
+            self._sharing.seal_all()
+        self._wake()
 
     def _wake(self) -> None:
         sharing = self._sharing

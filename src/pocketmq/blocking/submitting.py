@@ -7,6 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeAlias
@@ -40,6 +41,10 @@ class SubmitWindow:
         self.count = 0
         """Sends in flight; guarded by the lock, as `bytes` is."""
         self.bytes = 0
+        self.pressed = False
+        """Whether threads had to wait since nothing was in flight the last time."""
+        self.on_full: Callable[[], None] = lambda: None
+        """Called before a thread waits."""
         self._waiting = 0
         self._lock = lock or threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -47,7 +52,9 @@ class SubmitWindow:
     def try_enter(self, size: int) -> bool:
         """Enter if there is capacity."""
         with self._lock:
-            if self.count and (self.count >= self.most or self.bytes + size > self.budget.limit):
+            if not self.count:
+                self.pressed = False
+            elif self.count >= self.most or self.bytes + size > self.budget.limit:
                 return False
             self.count += 1
             self.bytes += size
@@ -55,7 +62,9 @@ class SubmitWindow:
 
     def enter(self, size: int, timeout: float) -> bool:
         """Enter, waiting for capacity at most `timeout` seconds; False if there was none."""
+        self.on_full()
         with self._changed:
+            self.pressed = True
             if not self._wait(size, timeout):
                 return False
             self.count += 1
@@ -64,8 +73,9 @@ class SubmitWindow:
 
     def wait_for_room(self) -> None:
         """Wait until a small send could enter at once."""
-        with self._changed:
-            while not self._has_room(0):
+        while not self._has_room(0):
+            self.on_full()
+            with self._changed:
                 self._wait(0, 60.0)
 
     def leave(self, size: int, amount: int = 1) -> None:
@@ -75,10 +85,27 @@ class SubmitWindow:
         cost a thread switch per message.
         """
         with self._lock:
-            self.count -= amount
-            self.bytes -= size
-            if self._waiting and self.count <= self.most // 2:
-                self._changed.notify_all()
+            self.give_back(size, amount)
+
+    def give_back(self, size: int, amount: int) -> None:
+        """Do as `leave` does; with the lock held."""
+        self.count -= amount
+        self.bytes -= size
+        if self._waiting and self.count <= self.most // 2:
+            self._changed.notify_all()
+
+    def grant(self, size: int, amount: int, share: int) -> tuple[int, int]:
+        """Reserve capacity in advance, of what is free one `share`; return sends and bytes.
+
+        With the lock held. What is not used is given back.
+        """
+        amount = min(amount, (self.most - self.count) // share)
+        size = min(size, (self.budget.limit - self.bytes) // share)
+        if amount <= 0 or size <= 0:
+            return 0, 0
+        self.count += amount
+        self.bytes += size
+        return amount, size
 
     def _wait(self, size: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout

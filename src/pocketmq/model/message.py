@@ -15,7 +15,7 @@ MOST_URGENT = 2**31 - 1
 DEFAULT_REGION = "DefaultRegion"
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.

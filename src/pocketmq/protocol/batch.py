@@ -52,6 +52,11 @@ def batch_entry(message: Message, unique_id: str) -> BatchEntry:
     return BatchEntry(message.body, encode_properties(wire), message.flag)
 
 
+def plain_overhead(id_size: int) -> int:
+    """Return the bytes of an entry besides its body, of a message with nothing but that."""
+    return ENTRY_OVERHEAD + len(_BEFORE_ID) + id_size + 1
+
+
 def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
     """Return each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
 

@@ -133,6 +133,13 @@ class UniqueIds:
         prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
         return prefix, list(islice(self._counter, amount))
 
+    def take_run(self, now_ms: int, amount: int) -> tuple[str, int]:
+        """Return what several new ids begin with, and the first of their numbers in a row."""
+        prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
+        return prefix, next(
+            islice(self._counter, amount - 1, None), 0
+        ) - amount + 1 if amount else 0
+
     def _ms_of_month(self, now_ms: int) -> int:
         start, end = self._month
         if now_ms >= end:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.lanes import PATIENCE
+from pocketmq.client.producer.shared_batches import LoopBatch
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,
@@ -64,6 +66,25 @@ async def test_what_comes_while_one_is_in_flight_travels_together() -> None:
         assert len({receipt.message_id for receipt in receipts}) == 6
         assert [receipt.queue for receipt in receipts[1:]] == [receipts[1].queue] * 5
         assert len(on.producer.sending.window) == 0
+
+
+async def test_a_batch_that_is_held_waits_for_company() -> None:
+    async with stage({"broker-a": stores}) as on:
+        store = await storing(on, held=False)
+        sharing = on.producer.submitting.sharing
+        assert sharing is not None
+
+        def make(topic: str, timeout: float | None, opened: float, deadline: float) -> LoopBatch:
+            batch = LoopBatch(topic, timeout, opened, deadline)
+            batch.hold = 0.01
+            return batch
+
+        sharing.plain_lane("orders", SendMode.ASYNC).make = make
+        first = on.producer.submit(message(0))
+        await asyncio.sleep(0)
+        second = on.producer.submit(message(1))
+        await asyncio.gather(first, second)
+        assert store.requests == [bodies(0, 1)]
 
 
 async def test_a_timeout_is_checked_even_if_it_equals_that_of_the_open_batch() -> None:

@@ -20,7 +20,7 @@ from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatc
 from pocketmq.errors import ClientClosed
 from pocketmq.model import Message, MessageQueue
 from pocketmq.model.names import is_retry_topic
-from pocketmq.protocol.batch import batch_entry
+from pocketmq.protocol.batch import plain_overhead
 
 PATIENCE = 0.05
 """Seconds that an open batch waits for one in flight at most."""
@@ -29,12 +29,19 @@ _LONGEST_TOPIC = 127  # bytes, in a batch
 
 MakeBatch: TypeAlias = Callable[[str, float | None, float, float], SharedBatch]
 
+AddPlain: TypeAlias = Callable[[Message, float | None], object | None]
+"""Adds a message with nothing but a body; returns its future, None if it has to wait."""
+
+
+def no_place(_: Message, __: float | None) -> None:
+    """Add nothing: no places are granted in advance."""
+
 
 class Lane:
     """Messages that may share batches, of one topic. `queue` is the one chosen, if one was."""
 
     __slots__ = (
-        "alone", "in_flight", "make", "mode", "open", "queue", "queues", "timer", "topic",
+        "add", "alone", "in_flight", "make", "mode", "open", "queue", "queues", "timer", "topic",
         "waiting",
     )  # fmt: skip
 
@@ -50,6 +57,8 @@ class Lane:
         self.alone = is_retry_topic(topic) or len(topic.encode()) > _LONGEST_TOPIC
         """Whether its messages cannot share batches."""
         self.open: SharedBatch | None = None
+        self.add: AddPlain = no_place
+        """Adds a message to the open batch in a place that it was granted, if there is one."""
         self.waiting: dict[SharedBatch, asyncio.TimerHandle] = {}
         """Full batches that follow one in flight, of a chosen queue; with timers of their ends."""
         self.in_flight = 0
@@ -70,8 +79,8 @@ class SharedLanes:
         self.most = max(1, options.window // 2)
         """Messages of one batch: so that two of them fit into the window."""
         self.most_bytes = min(options.batch_bytes, options.max_message_size)
-        sample = batch_entry(Message("t", b"x"), sending.preparing.ids.next_id(0))
-        self.plain_size = sample.encoded_size() - 1
+        self.id_size = len(sending.preparing.ids.next_id(0))
+        self.plain_size = plain_overhead(self.id_size)
         """Bytes of an entry besides its body, if a message has nothing else."""
         self.alone_from = min(options.compress_from, self.most_bytes + 1 - self.plain_size)
         """Bodies of this size and more travel alone: batches are never compressed."""
@@ -161,13 +170,20 @@ class SharedLanes:
             self._close(lane)
 
     def _close(self, lane: Lane) -> None:
-        lane.open = None
+        batch, lane.open, lane.add = lane.open, None, no_place
         del self._open[lane]
+        if batch is not None:
+            batch.closed()
 
     def seal_all(self) -> None:
         """Let all open batches leave: nothing will join them."""
         for lane in list(self._open):
             self.seal(lane)
+
+    @property
+    def several_open(self) -> bool:
+        """Whether more than one lane has an open batch."""
+        return len(self._open) > 1
 
     @property
     def is_due(self) -> bool:

@@ -18,6 +18,7 @@ from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.takers import Taker
 from pocketmq.model import Message, SendReceipt
+from pocketmq.native import in_core
 from pocketmq.net.reasons import untraced
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.batch import (
@@ -42,7 +43,9 @@ class SharedBatch(ABC):
     `timeout` is what the callers passed, the same for all; `deadline` is that of the first message.
     """
 
-    __slots__ = ("deadline", "entries", "messages", "opened", "pending", "size", "timeout", "topic")
+    __slots__ = (
+        "deadline", "entries", "hold", "messages", "opened", "pending", "size", "timeout", "topic",
+    )  # fmt: skip
 
     def __init__(self, topic: str, timeout: float | None, opened: float, deadline: float) -> None:
         self.topic = topic
@@ -50,6 +53,8 @@ class SharedBatch(ABC):
         self.timeout = timeout
         self.opened = opened
         self.deadline = deadline
+        self.hold = 0.0
+        """Seconds that it waits for company in any case."""
         self.messages: list[Message] = []
         self.entries: dict[int, Entry] = {}
         """Those of messages with more than a body, by their position."""
@@ -76,6 +81,9 @@ class SharedBatch(ABC):
         ]
         body, ids = b"".join([part[1] for part in parts]), ",".join([part[0] for part in parts])
         return pack_batch(preparing, self.topic, messages, body, ids)
+
+    def closed(self) -> None:  # noqa: B027 - most need nothing
+        """Take note that nothing joins it any more; with the lock of the lanes held."""
 
     # Where receipts go. Called on the loop.
 
@@ -165,6 +173,7 @@ class LoopBatch(SharedBatch):
             taker.set_result(outcome)
 
 
+@in_core
 class BatchReceipts:
     """The receipts of a batch's messages, each made when it is asked for.
 

@@ -2,7 +2,8 @@
 
 Those that may travel together share a *lane*, which has one open batch (see `lanes`). It leaves
 
-* at once (with `linger`, after that time) if no batch of its lane is in flight;
+* at once (with `linger`, after that time) if no batch of its lane is in flight, or a moment later
+  if threads submit more than there is capacity for: the next ones are about to come;
 * otherwise when the last of those has ended: whatever came meanwhile travels together;
 * in any case when it is full, when something follows that cannot join it, or when it has waited for
   `PATIENCE`: a broker that hangs must not hold the messages for other ones.
@@ -173,7 +174,7 @@ class Sharing(SharedLanes):
         """Return the seconds that an open batch still waits: a quarter of its time at most."""
         if lane.in_flight and lane.queue is not None:
             return batch.deadline - self.clock()
-        hold = self._patience if lane.in_flight else self._linger
+        hold = self._patience if lane.in_flight else max(self._linger, batch.hold)
         return batch.opened + min(hold, (batch.deadline - batch.opened) / 4) - self.clock()
 
     def _look_in(self, lane: Lane, wait: float) -> None:
