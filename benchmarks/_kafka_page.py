@@ -13,12 +13,12 @@ def table(pair: Pair, rows: int, seconds: float) -> str:
     """Return what was measured as Markdown."""
     today = datetime.now(UTC).date().isoformat()
     spark = f"Spark {pair.bench.spark.version}"
-    lines = [
+    head = (
         f"{rows:,} rows of 100 B, `local[2]`, {platform.machine()}, {spark}, {today}; the run took "
         f"{seconds / 60:.0f} minutes. k rows per CPU second of Spark and broker; in parentheses k "
-        "rows per second.",
-        "",
-    ]
+        "rows per second."
+    )
+    lines = [head, ""]
     if pair.compared:
         lines += ["| | PocketMQ | Kafka | ratio | goal |", "|---|---|---|---|---|"]
         for row in pair.compared:

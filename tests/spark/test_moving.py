@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructType
 
 from pocketmq import Admin, Cluster
 from pocketmq.blocking.fenced import FencedConnection
-from pocketmq.errors import BatchIncomplete
+from pocketmq.errors import BatchIncomplete, RouteNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.protocol.batch import decode_batch, encode_batch
 from pocketmq.spark import moving
@@ -232,3 +232,18 @@ def test_rows_that_were_staged_and_are_gone_are_named(cluster: Cluster, tmp_path
     with pytest.raises(BatchIncomplete, match=f"staging topic '{STAGING}' on broker 'broker-0'"):
         writer.commit(prepared, 0)
     assert visible(cluster, topic) == Counter()
+
+
+def test_topics_are_created_where_brokers_may(cluster: Cluster, tmp_path: Path) -> None:
+    """The target where producers may, as without exactlyOnce; the staging topic by any driver."""
+    writer = writer_to(cluster, "new", tmp_path / "ledger")
+    writer.commit(staged(writer), 0)
+    assert visible(cluster, "new") == Counter(BODIES)
+    with Cluster(config={"autoCreateTopicEnable": False}) as strict:
+        writer = writer_to(strict, strict.create_topic("old", 2), tmp_path / "other")
+        writer.commit(staged(writer), 0)
+        assert visible(strict, "old") == Counter(BODIES)
+        unknown = writer_to(strict, "unknown", tmp_path / "third", retryTimeout="100ms")
+        with pytest.raises(RouteNotFound, match="unknown"):
+            unknown.commit(staged(unknown), 0)
+        forget_senders()

@@ -22,7 +22,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pocketmq.blocking.record_sender import RecordSender
-from pocketmq.errors import InvalidInput, MQError
+from pocketmq.errors import InvalidInput, MQError, RouteNotFound
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.connections import patiently, reader_of, sender_for
@@ -31,7 +31,7 @@ from pocketmq.spark.moving import Move
 from pocketmq.spark.packing import pack, slices
 from pocketmq.spark.rows import read_rows
 from pocketmq.spark.sink_options import LARGEST_BATCH, ExactlyOnce, SinkPlan
-from pocketmq.spark.staging import StagedSends
+from pocketmq.spark.staging import StagedSends, create_topic
 
 TRANSACTION = "SPARK_TRANSACTION"
 """The property of a message that names query, micro-batch and attempt, separated by `/`."""
@@ -153,11 +153,16 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         Those of queues that rows are pinned to must be among them, and one of each topic.
         """
         pinned = {MessageQueue(each.topic, *each.target) for each in chunks if each.target}
-        sender = self._sender()
-
+        sender, reader = self._sender(), reader_of(self.plan.reach)
         def ask() -> dict[MessageQueue, int]:
+            for topic in topics:
+                try:
+                    reader.queues(topic)
+                except RouteNotFound:
+                    sender.queues(topic)  # raises unless brokers create topics for producers
+                    create_topic(self.plan.reach, topic, self.how.staging)
             queues = {queue for topic in topics for queue in sender.queues(topic)} | pinned
-            answers = reader_of(self.plan.reach).ends(sort_queues(queues))
+            answers = reader.ends(sort_queues(queues))
             errors = {queue: each for queue, each in answers.items() if isinstance(each, MQError)}
             ends = {queue: each for queue, each in answers.items() if isinstance(each, int)}
             lacking = pinned & errors.keys()

@@ -26,7 +26,7 @@ from pocketmq.spark.packing import Alone, Packed, encode
 from pocketmq.spark.task_sends import TaskSends
 
 QUEUES = 4
-"""Queues of the staging topic on each broker."""
+"""Queues that a topic gets on each broker, as brokers create them for producers."""
 
 
 class StagedSends(TaskSends):
@@ -65,7 +65,7 @@ class StagedSends(TaskSends):
             try:
                 receipt = patiently(send, 0.0)
             except RouteNotFound:
-                create_staging(self._reach, self._staging, topic)
+                create_topic(self._reach, self._staging, topic)
                 receipt = patiently(send, self._patience)
             except MQError:
                 receipt = patiently(send, self._patience)
@@ -84,17 +84,17 @@ class StagedSends(TaskSends):
         )
 
 
-def create_staging(reach: Reach, staging: str, like: str) -> None:
-    """Create the staging topic in the clusters of another topic. Raises `InvalidInput`."""
-    config = TopicConfig(topic_name=staging, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+def create_topic(reach: Reach, topic: str, like: str) -> None:
+    """Create a topic in the clusters of another. Raises `InvalidInput`."""
+    config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
     try:
         with Admin(options=reach.client()) as admin:
             for cluster in admin.topics.clusters(like):
                 admin.topics.create(config, cluster=cluster).all()
     except MQError as error:
         raise InvalidInput(
-            f"the staging topic {staging!r} does not exist and cannot be created: {error}; create "
-            f"it with 'pocketmq admin updateTopic -t {staging} -c CLUSTER'"
+            f"topic {topic!r} does not exist and cannot be created: {error}; create it with "
+            f"'pocketmq admin updateTopic -t {topic} -c CLUSTER'"
         ) from error
 
 
