@@ -154,6 +154,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         """
         pinned = {MessageQueue(each.topic, *each.target) for each in chunks if each.target}
         sender, reader = self._sender(), reader_of(self.plan.reach)
+
         def ask() -> dict[MessageQueue, int]:
             for topic in topics:
                 try:
