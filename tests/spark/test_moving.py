@@ -62,8 +62,8 @@ class Gone(BaseException):
     """What ends a process."""
 
 
-def writer_to(cluster: Cluster, topic: str, ledger: Path, **more: str) -> ExactlyOnceWriter:
-    options = {"nameServer": cluster.address, "topic": topic, "exactlyOnce": "true"}
+def writer_to(address: str, topic: str, ledger: Path, **more: str) -> ExactlyOnceWriter:
+    options = {"nameServer": address, "topic": topic, "exactlyOnce": "true"}
     options |= {"ledger": str(ledger), "retryTimeout": "20s", **more}
     plan = sink_plan(options, SCHEMA, overwrite=False, stream=True)
     assert plan.exactly_once is not None
@@ -106,7 +106,7 @@ def test_a_broker_that_is_killed_amid_the_move_gets_the_rest(
         back.append(threading.Thread(target=cluster.restart, args=("broker-0",)))
         back[0].start()
 
-    writer = struck(writer_to(cluster, topic, tmp_path / "ledger"), kill)
+    writer = struck(writer_to(cluster.address, topic, tmp_path / "ledger"), kill)
     writer.commit(staged(writer), 0)
     back[0].join()
     assert visible(cluster, topic) == Counter(BODIES)
@@ -149,7 +149,7 @@ def test_a_request_that_the_broker_has_not_read_yet_counts(
     """Its sender is dead, and its successor asks first: it must wait, not send the rows again."""
     topic = cluster.create_topic("held-back", 4)
     relay = Relay(cluster.brokers["broker-0"].address)
-    writer = writer_to(cluster, topic, tmp_path / "ledger")
+    writer = writer_to(cluster.address, topic, tmp_path / "ledger")
     prepared = staged(writer)
 
     def die(_: FencedConnection, queue: MessageQueue, body: bytes) -> None:
@@ -173,7 +173,7 @@ def test_a_request_that_the_broker_has_not_read_yet_counts(
         return asked[-1]
 
     monkeypatch.setattr(FencedConnection, "others", asking)
-    writer_to(cluster, topic, tmp_path / "ledger").commit(prepared, 0)
+    writer_to(cluster.address, topic, tmp_path / "ledger").commit(prepared, 0)
     relay.gate.set()
     relay.thread.join()
     assert visible(cluster, topic) == Counter(BODIES)
@@ -190,11 +190,11 @@ def test_of_a_batch_that_is_there_in_part_the_rest_is_sent(
         connection.send_packed(queue, encode_batch(decode_batch(body)[:3]))
         raise Gone
 
-    writer = writer_to(cluster, topic, tmp_path / "ledger")
+    writer = writer_to(cluster.address, topic, tmp_path / "ledger")
     prepared = staged(writer)
     with pytest.raises(Gone):
         struck(writer, tear).commit(prepared, 0)
-    writer_to(cluster, topic, tmp_path / "ledger").commit(prepared, 0)
+    writer_to(cluster.address, topic, tmp_path / "ledger").commit(prepared, 0)
     assert visible(cluster, topic) == Counter(BODIES)
 
 
@@ -207,12 +207,12 @@ def test_a_predecessor_that_is_alive_is_named(
     def leave(connection: FencedConnection, queue: MessageQueue, body: bytes) -> None:
         raise Gone
 
-    writer = writer_to(cluster, topic, tmp_path / "ledger", retryTimeout="500ms")
+    writer = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
     prepared = staged(writer)
     with pytest.raises(Gone):
         struck(writer, leave).commit(prepared, 0)
     monkeypatch.setattr(moving, "LOST_AFTER", 0.5)
-    decided = writer_to(cluster, topic, tmp_path / "ledger", retryTimeout="500ms")
+    decided = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
     address = cluster.brokers["broker-0"].address
     group = f"pocketmq-spark-sink-{QUERY}"
     left.append(FencedConnection(address, decided.plan.reach.client(), group=group))
@@ -225,7 +225,7 @@ def test_a_predecessor_that_is_alive_is_named(
 
 def test_rows_that_were_staged_and_are_gone_are_named(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic("gone", 4)
-    writer = writer_to(cluster, topic, tmp_path / "ledger", retryTimeout="500ms")
+    writer = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
     prepared = staged(writer)
     with Admin(cluster.address) as admin:
         admin.topics.delete(STAGING, "DefaultCluster")
@@ -236,14 +236,14 @@ def test_rows_that_were_staged_and_are_gone_are_named(cluster: Cluster, tmp_path
 
 def test_topics_are_created_where_brokers_may(cluster: Cluster, tmp_path: Path) -> None:
     """The target where producers may, as without exactlyOnce; the staging topic by any driver."""
-    writer = writer_to(cluster, "new", tmp_path / "ledger")
+    writer = writer_to(cluster.address, "new", tmp_path / "ledger")
     writer.commit(staged(writer), 0)
     assert visible(cluster, "new") == Counter(BODIES)
     with Cluster(config={"autoCreateTopicEnable": False}) as strict:
-        writer = writer_to(strict, strict.create_topic("old", 2), tmp_path / "other")
+        writer = writer_to(strict.address, strict.create_topic("old", 2), tmp_path / "other")
         writer.commit(staged(writer), 0)
         assert visible(strict, "old") == Counter(BODIES)
-        unknown = writer_to(strict, "unknown", tmp_path / "third", retryTimeout="100ms")
+        unknown = writer_to(strict.address, "unknown", tmp_path / "third", retryTimeout="100ms")
         with pytest.raises(RouteNotFound, match="unknown"):
             unknown.commit(staged(unknown), 0)
         forget_senders()
