@@ -1,6 +1,8 @@
 """Our Spark source and sink beside Spark's own for Kafka, in one session, in turns.
 
-python -m benchmarks.spark_kafka [rows] [reads|available|sinks|once|live …]
+python -m benchmarks.spark_kafka [--rows N] [--page FILE] [reads|available|sinks|once|live …]
+
+`--page` replaces the table between the marks of a page, as in docs/reference/spark-and-kafka.md.
 
 Both brokers are processes of their own, with eight queues or partitions a topic; the CPU of Spark
 and of the broker counts. Messages have 100 B bodies and a key; those of `orders` also have a tag
@@ -12,6 +14,7 @@ Use a quiet machine and the default number of rows. With few rows Java still com
 measured: nearly all of Kafka's path is Java, so that the ratio would flatter ours.
 """
 
+import argparse
 import sys
 import tempfile
 import time
@@ -21,11 +24,12 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from benchmarks._kafka_page import table, write_table
+from benchmarks._kafka_pair import TURNS, Pair
 from benchmarks._small_sends import SMALL, kafka_sender, our_sender
 from benchmarks._spark_cpu import tree_cpu
 from benchmarks.java.kafka import KafkaServers
@@ -39,80 +43,13 @@ from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
 
 ROWS = 500_000
-TURNS = 3
-WARM = 2
-ROUNDS = 30
+ROUNDS = 20
+FIRST = 5
+"""Micro-batches that do not count: Java compiles."""
 KAFKA_THREE = ("partition", "offset", "value")
 LARGE_POLLS = {"kafka.max.poll.records": "10000"}
 MANY = 256
 CLUSTER = "DefaultCluster"
-
-
-class Cost(NamedTuple):
-    """Rows per second, and per CPU second of Spark and of the broker."""
-
-    wall: float
-    cpu: float
-
-
-class Pair:
-    """One session, both brokers."""
-
-    def __init__(self, bench: Bench, kafka: KafkaServers) -> None:
-        self.bench, self.kafka = bench, kafka
-        self.broker = kafka.children[0].pid
-
-    def ours(self, topic: str, schema: str | None = None) -> DataFrame:
-        reader = self.bench.spark.read.format("rocketmq").option("nameServer", self.bench.address)
-        return (reader.schema(schema) if schema else reader).option("subscribe", topic).load()
-
-    def theirs(self, topic: str, **options: str) -> DataFrame:
-        reader = self.bench.spark.read.format("kafka").options(**options)
-        reader = reader.option("kafka.bootstrap.servers", self.kafka.broker)
-        return reader.option("subscribe", topic).load()
-
-    def stream(self, topic: str, starting: str, *, ours: bool) -> DataFrame:
-        name, option, address = (
-            ("rocketmq", "nameServer", self.bench.address)
-            if ours
-            else ("kafka", "kafka.bootstrap.servers", self.kafka.broker)
-        )
-        reader = self.bench.spark.readStream.format(name).option(option, address)
-        return reader.option("subscribe", topic).option("startingOffsets", starting).load()
-
-    def once(self, work: Callable[[], None], broker: int, rows: int) -> Cost:
-        before = tree_cpu(self.bench.java) + tree_cpu(broker)
-        started = time.perf_counter()
-        work()
-        wall = time.perf_counter() - started
-        return Cost(rows / wall, rows / (tree_cpu(self.bench.java) + tree_cpu(broker) - before))
-
-    def compare(
-        self,
-        name: str,
-        ours: Callable[[], None],
-        theirs: dict[str, Callable[[], None]],
-        rows: int,
-        goals: tuple[float, ...],
-    ) -> None:
-        """Print a row for each way of Kafka's."""
-        works = {"ours": (ours, self.bench.broker)}
-        works |= {key: (work, self.broker) for key, work in theirs.items()}
-        for _ in range(WARM):
-            for work, _ in works.values():
-                work()
-        runs = [[self.once(*work, rows) for work in works.values()] for _ in range(TURNS)]
-        mine, *others = [
-            Cost(*map(max, zip(*each, strict=True))) for each in zip(*runs, strict=True)
-        ]
-        for key, other, goal in zip(theirs, others, goals, strict=True):
-            ratio = mine.cpu / other.cpu
-            told = name if key == "Kafka" else f"{name}, {key}"
-            print(
-                f"{told:34}{mine.cpu / 1e3:8,.0f}{other.cpu / 1e3:8,.0f}{ratio:8.2f}{goal:7.1f} "
-                f"{'✓' if ratio >= goal else '✗'}{mine.wall / 1e3:9,.0f}{other.wall / 1e3:8,.0f}",
-                flush=True,
-            )
 
 
 def fill(pair: Pair, topic: str, frame: DataFrame) -> None:
@@ -209,26 +146,27 @@ def exactly_once(pair: Pair, rows: int) -> None:
                 query.awaitTermination()
                 took.append(sum(p["batchDuration"] for p in query.recentProgress) / 1e3)
             name = "stream sink, exactly once" if options else "stream sink, at least once"
+            pair.once.append((name, rows / min(took)))
             print(f"{name:34}{rows / min(took) / 1e3:8,.1f} k rows/s of the micro-batch")
 
 
 def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[float, float]:
     """Return the median duration, and the CPU of Spark, per micro-batch, in ms."""
-    with tempfile.TemporaryDirectory() as checkpoint:
+    address = pair.bench.address if ours else pair.kafka.broker
+    sender = our_sender if ours else kafka_sender
+    with tempfile.TemporaryDirectory() as checkpoint, sender(address, topic, queues) as send:
         frame = pair.stream(topic, "latest", ours=ours)
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.start()
         query.processAllAvailable()
-        address = pair.bench.address if ours else pair.kafka.broker
-        send = (our_sender if ours else kafka_sender)(address, topic, queues)
         spent = 0.0
-        for number in range(ROUNDS + 5):
-            if number == 5:
+        for number in range(ROUNDS + FIRST):
+            if number == FIRST:
                 spent = tree_cpu(pair.bench.java)
             send()
             query.processAllAvailable()
         spent = tree_cpu(pair.bench.java) - spent
-        found = [p for p in query.recentProgress if p["numInputRows"]][5:]
+        found = [p for p in query.recentProgress if p["numInputRows"]][FIRST:]
         query.stop()
     took = [p["durationMs"]["triggerExecution"] for p in found]
     return median(took), 1e3 * spent / len(found)
@@ -242,6 +180,7 @@ def live(pair: Pair) -> None:
         (f"ours, {MANY} queues", True, "wide", MANY),
     ):
         took, spent = micro_batches(pair, topic, queues, ours=ours)
+        pair.live.append((f"{name}, {SMALL} rows", took, spent))
         print(f"{name:34}{took:8.0f}{spent:8.0f}", flush=True)
 
 
@@ -292,9 +231,20 @@ SECTIONS: dict[str, Callable[[Pair, int], None]] = {
 }
 
 
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_kafka")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--page", type=Path, help="write the table into this page")
+    found = parser.parse_args()
+    if unknown := set(found.sections) - SECTIONS.keys():
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    return found
+
+
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
-    wanted = sys.argv[2:] or list(SECTIONS)
+    wanted, started = options(), time.monotonic()
+    rows, sections = wanted.rows, wanted.sections or list(SECTIONS)
     try:
         parts, jars = find_kafka(), find_spark_source()
     except NoKafkaError as problem:
@@ -302,14 +252,18 @@ def main() -> None:
         return
     with pairs(parts, jars, rows) as pair:
         make_topics(pair)
-        if {"reads", "available"} & set(wanted):
+        if {"reads", "available"} & set(sections):
             fill(pair, "plain", full(pair.bench).select("keys", "body"))
-        if "reads" in wanted:
+        if "reads" in sections:
             fill(pair, "orders", full(pair.bench))
         print(f"{rows:,} rows, 100 B; k rows per CPU second of Spark and broker; k rows/s")
         print(f"{'':34}{'ours':>8}{'Kafka':>8}{'ratio':>8}{'goal':>7}{'ours/s':>11}{'Kafka/s':>8}")
-        for name in wanted:
+        for name in sections:
             SECTIONS[name](pair, rows)
+        seconds = time.monotonic() - started
+        print(f"\nthe run took {seconds:.0f} s")
+        if wanted.page is not None:
+            write_table(wanted.page, table(pair, rows, seconds))
 
 
 if __name__ == "__main__":

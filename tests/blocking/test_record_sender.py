@@ -1,4 +1,4 @@
-"""The producer for pipelines: batches encoded elsewhere, half messages that end elsewhere."""
+"""The producer for pipelines: batches encoded elsewhere."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -6,12 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pocketmq import Cluster, ConsumeFromWhere, Message, PullConsumer
-from pocketmq.blocking.record_sender import HalfMessage, RecordSender
+from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.errors import QueueNotSelected, SendFailed
-from pocketmq.model import MessageQueue, TransactionState
+from pocketmq.model import MessageQueue
 from pocketmq.protocol.batch import encode_messages
-
-COMMIT, ROLLBACK = TransactionState.COMMIT, TransactionState.ROLLBACK
 
 
 @pytest.fixture(scope="module")
@@ -60,27 +58,3 @@ def test_ids_are_taken_by_one_only(sender: RecordSender) -> None:
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(take, range(100)))
     assert len(set.union(*taken)) == 5000
-
-
-def test_half_messages_end_as_they_are_told_and_are_counted(
-    cluster: Cluster, sender: RecordSender
-) -> None:
-    topic = cluster.create_topic("halves", 1)
-    ids = sender.take_ids(3)
-    halves = []
-    for at, body in enumerate((b"kept", b"dropped", b"kept, too")):
-        name = f"{ids.prefix}{ids.first + at:04X}"
-        receipt = sender.submit_half(Message(topic, body), name).result(10)
-        assert receipt.message_id == name
-        halves.append(HalfMessage.of(receipt))
-    assert [half.message_id for half in halves] == sorted({half.message_id for half in halves})
-    with RecordSender(cluster.address, group="pipeline", instance_name="another") as other:
-        assert other.end_halves([halves[0], halves[2]], COMMIT) == 2
-    assert sender.end_halves([halves[1]], ROLLBACK) == 1
-    assert sender.end_halves([halves[0]], COMMIT) == 1, "said again; nothing happens twice"
-    assert sender.end_halves(halves, ROLLBACK) == 1, "the others have ended otherwise"
-    assert sender.ends_once(halves[0])
-    lost = HalfMessage("broker-9", topic, 0, 0, "x")
-    assert not sender.ends_once(lost)
-    assert sender.end_halves([lost], COMMIT) == 0, "nobody knows where that is"
-    assert read(cluster, topic, 2) == [b"kept", b"kept, too"]

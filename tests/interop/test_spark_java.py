@@ -1,10 +1,10 @@
 """Spark on a Java cluster: topics are tables and streams; rows are messages, each once if asked."""
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +14,35 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType, StructType
 
 import pocketmq as mq
-from pocketmq.client.options import ClientOptions
+from pocketmq.blocking.fenced import FencedConnection
 from pocketmq.errors import DataLost, OptionInvalid
-from pocketmq.model.names import HALF_TOPIC
-from pocketmq.protocol import RequestCode
-from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.check_backs import answering
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
-from pocketmq.spark.ledger import BatchDecision, CommitLedger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.sink import BatchWriter, Written
 from pocketmq.spark.sink_options import sink_plan
 from pocketmq.spark.stream_reader import stream_reader
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Admin, Jars, wait_until
+from tests.spark.test_moving import Gone, Relay, struck
 from tests.spark.test_source import Collected, run_to_end
 from tests.spark.topics import rows
-from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
-ASKS_SOON = {"transactionCheckInterval": 2000}
 SCHEMA = StructType().add("body", StringType()).add("tags", StringType())
 
 
 @pytest.fixture(scope="module")
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
-    with java_brokers(jars, tmp_path_factory.mktemp("java"), "broker-a", **ASKS_SOON) as running:
+    with java_brokers(jars, tmp_path_factory.mktemp("java"), "broker-a") as running:
         yield running
         forget_senders()
 
@@ -71,23 +66,12 @@ def bodies(java: JavaBroker, topic: str) -> Counter[str]:
     return Counter(row["body"].decode() for row in stored(java, topic))
 
 
-def all_ended(java: JavaBroker) -> bool:
-    """Tell whether the broker has gone past all half messages, so that it asks about none."""
-    group = "CID_RMQ_SYS_TRANS"
-    asked = QueryConsumerOffsetRequest(consumer_group=group, topic=HALF_TOPIC, queue_id=0)
-    last = GetMaxOffsetRequest(topic=HALF_TOPIC, queue_id=0, committed=False)
-    with WireClient(java.brokers["broker-a"]) as client:
-        done = client.ask(RequestCode.QUERY_CONSUMER_OFFSET, asked)
-        end = client.ask(RequestCode.GET_MAX_OFFSET, last)
-    return done.code == 0 and int(end.ext["offset"]) == int(done.ext["offset"]) > 0
-
-
 def check_once(java: JavaBroker, topic: str, expected: Iterable[str]) -> None:
-    """Check what a topic holds once the broker can add nothing: all before a last message."""
-    until(lambda: all_ended(java), lambda: "half messages to end")
-    send(java, topic, ["last"])
-    until(lambda: "last" in bodies(java, topic), lambda: bodies(java, topic))
-    assert bodies(java, topic) == Counter([*expected, "last"])
+    """Check what both queues hold once the broker has indexed a last message of each."""
+    found = Counter([*expected, "last", "last"])
+    send(java, topic, ["last", "last"])
+    until(lambda: bodies(java, topic)["last"] == found["last"], lambda: bodies(java, topic))
+    assert bodies(java, topic) == found
 
 
 def send(java: JavaBroker, topic: str, texts: Iterable[str]) -> list[str]:
@@ -120,32 +104,39 @@ def test_batches_of_rows_are_messages_there(java: JavaBroker) -> None:
     assert len({row["queueId"] for row in found}) == 4
 
 
-def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
-    """By the driver that decided; after a crash by the broker's questions, never by both."""
-    java.create_topic("halves", 2)
-    how = {"exactlyOnce": "true", "ledger": str(tmp_path)}
-    found = plan(java, "halves", **how)
-    writer = ExactlyOnceWriter(found, found.exactly_once)
-    sender, ledger = writer._sender(), CommitLedger(str(tmp_path))
+def test_a_move_that_broke_off_is_completed_there(java: JavaBroker, tmp_path: Path) -> None:
+    """The broker reads a request only after its sender died and its successor has asked."""
+    java.create_topic("moved", 2)
+    found = plan(java, "moved", exactlyOnce="true", ledger=str(tmp_path), batchSize="1k")
+    texts = [f"{number:03}" for number in range(60)]
+    relay = Relay(java.brokers["broker-a"])
 
-    first = writer.prepare(sender, QUERY, 0, batches("a", "b", "c"), 0)
-    lost = writer.prepare(sender, QUERY, 0, batches("a", "b"), 0)
-    writer.commit([first], 0)
-    writer.abort([first], 0)
+    def writer() -> ExactlyOnceWriter:
+        return ExactlyOnceWriter(found, found.exactly_once)
+
+    def die(open_one: FencedConnection, queue: mq.MessageQueue, body: bytes) -> None:
+        group = f"pocketmq-spark-sink-{QUERY}"
+        held = FencedConnection(relay.address, found.reach.client(), group=group)
+        assert open_one.others() == [held.name]
+        relay.gate.clear()
+        held.begin(queue, body)
+        held.close()
+        raise Gone
+
+    first = writer()
+    prepared: list[WriterCommitMessage | None]
+    prepared = [first.prepare(first._sender(), QUERY, 0, batches(*texts), 0)]
+    lost = first.prepare(first._sender(), QUERY, 0, batches(*texts), 0)
     assert lost.transaction
-
-    crashed = writer.prepare(sender, QUERY, 1, batches("d", "e", "f"), 0)
-    again = writer.prepare(sender, QUERY, 1, batches("d", "e", "f"), 0)
-    decision = BatchDecision(transactions=[crashed.transaction])
-    assert ledger.decide(QUERY, 1, decision) == (decision, True)
-    writer.commit([again], 1)
-    until(lambda: len(bodies(java, "halves")) == 6, lambda: bodies(java, "halves"))
-
-    late = replace(writer.prepare(sender, QUERY, 2, batches("g"), 0), began=time.time() - 3)
-    writer.commit([late], 2)
-    assert not (tmp_path / QUERY / "2.ended").exists(), "the broker is left to ask"
-    until(lambda: len(bodies(java, "halves")) == 7, lambda: bodies(java, "halves"))
-    check_once(java, "halves", "abcdefg")
+    with pytest.raises(Gone):
+        struck(first, die).commit(prepared, 0)
+    opener = threading.Timer(1.0, relay.gate.set)
+    opener.start()
+    writer().commit(prepared, 0)
+    relay.thread.join()
+    check_once(java, "moved", texts)
+    writer().commit(prepared, 0)
+    check_once(java, "moved", [*texts, "last", "last"])
 
 
 @pytest.mark.line("5.x")  # what Spark adds does not depend on the release
@@ -175,10 +166,7 @@ def test_a_stream_written_there_comes_once(
     second.with_name(".1.crc").unlink(missing_ok=True)
     write()
     assert second.exists(), "it was not written again"
-    ledger = str(checkpoint / "ledger")
-    group = plan(java, "written", exactlyOnce="true", ledger=ledger).group
-    with answering(ClientOptions(name_servers=java.address), group=group, ledger=ledger):
-        check_once(java, "written", lines)
+    check_once(java, "written", lines)
 
 
 def test_a_topic_recreated_there_is_told_by_its_first_message(java: JavaBroker) -> None:

@@ -35,6 +35,8 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         (["ingest", "-t", "orders", "--every", "often"], 2, "Invalid value for '--every'"),
         (["ingest", "-t", "orders", "--largest-batch", "0"], 2, "Invalid value for"),
         (["ingest", "-t", "orders", "--subscribe", "x"], 2, "No such option"),
+        (["ingest", "-t", "a", "--format", "iceberg"], 2, "format iceberg is not available: no"),
+        (["ingest", "-t", "a", "--format", "delta"], 2, "format delta is not available: Delta"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -14,10 +14,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pocketmq.blocking.record_sender import HalfMessage, RecordSender
-from pocketmq.model import TransactionState
-from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
+from pocketmq.blocking.fenced import FencedConnection
+from pocketmq.blocking.record_sender import RecordSender
+from pocketmq.model import MessageQueue
+from pocketmq.spark.exactly_once import TRANSACTION, ExactlyOnceWriter, Prepared
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
+from pocketmq.spark.moving import Move
 from pocketmq.spark.sink_options import SinkPlan, sink_plan
 
 FAULTS = (
@@ -28,7 +30,8 @@ FAULTS = (
     "killed in a task",
     "killed before the decision",
     "killed after the decision",
-    "killed amid the ends",
+    "killed amid the moves",
+    "killed before the answer",
     "killed after commit",
 )
 """All there are; the first is none."""
@@ -104,15 +107,32 @@ class FaultyWriter(ExactlyOnceWriter):
         self.strike("killed after the decision")
         return decided
 
-    def end(
-        self, sender: RecordSender, halves: Sequence[HalfMessage], state: TransactionState
-    ) -> int:
-        some = len(halves) // 2
-        done = super().end(sender, halves[:some], state)
-        self.strike("commit fails half-way")
-        self.strike("killed amid the ends")
-        return done + super().end(sender, halves[some:], state)
+    def move(self, query: str, batch: int, decision: BatchDecision) -> Move:
+        mark = f"{TRANSACTION}\1{query}/{batch}/".encode()
+        return FaultyMove(self, query, batch, decision, mark)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         if not self.fault(batchId).startswith("killed"):
             super().abort(messages, batchId)
+
+
+class FaultyMove(Move):
+    """Strikes at the second batch that is sent."""
+
+    def __init__(
+        self, writer: FaultyWriter, query: str, batch: int, decision: BatchDecision, mark: bytes
+    ) -> None:
+        super().__init__(writer.plan.reach, query, batch, decision, mark)
+        self.writer = writer
+        self.sent = 0
+
+    def deliver(self, connection: FencedConnection, queue: MessageQueue, body: bytes) -> None:
+        self.sent += 1
+        if self.sent != 2:
+            super().deliver(connection, queue, body)
+            return
+        self.writer.strike("commit fails half-way")
+        self.writer.strike("killed amid the moves")
+        number = connection.begin(queue, body)
+        self.writer.strike("killed before the answer")
+        connection.confirm(number)

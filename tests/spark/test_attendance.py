@@ -19,6 +19,7 @@ from pocketmq.spark.attendance import (
     unknown_topic,
 )
 from pocketmq.spark.cluster_view import Look
+from pocketmq.spark.options import STAGING
 from pocketmq.spark.waiting import Waiting
 
 
@@ -85,6 +86,7 @@ def test_a_selection_has_what_its_option_names() -> None:
     assert by_name.among([]) == set()
     assert assigned.topics(()) == ("orders", "bills")
     assert by_pattern.topics(["orders", "%DLQ%o", "no", "others"]) == ("orders", "others")
+    assert TopicSelection(pattern=".*").topics(["orders", STAGING]) == ("orders",)
     retries = MessageQueue("%RETRY%g", "broker-a", 0)
     assert TopicSelection(pattern=".*").among([retries, A0]) == {A0}
 

@@ -1,19 +1,22 @@
 """The ledger of exactly-once streams: the first decision holds, for as long as it may matter."""
 
-import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from pocketmq.errors import BatchDecided, LedgerUnusable
-from pocketmq.spark.ledger import KEPT, BatchDecision, CommitLedger
+from pocketmq.spark.ledger import KEPT, BatchDecision, Chunk, CommitLedger, QueueStart
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 
 
-def decision(*transactions: str) -> BatchDecision:
-    return BatchDecision(transactions=list(transactions))
+def decision(*ids: str) -> BatchDecision:
+    chunks = [Chunk("broker-0", 1, 7, each, "orders", ("broker-0", 2)) for each in ids]
+    start = QueueStart("orders", "broker-0", 2, 40)
+    return BatchDecision(staging="staging", chunks=chunks, starts=[start])
 
 
 def test_the_first_decision_holds(tmp_path: Path) -> None:
@@ -39,7 +42,7 @@ def test_of_many_who_decide_at_once_one_does(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({tuple(holds.transactions) for holds, _ in outcomes}) == 1
+    assert len({holds.chunks[0].message_id for holds, _ in outcomes}) == 1
     assert [just_now for _, just_now in outcomes].count(True) == 1
     assert [path.name for path in (tmp_path / QUERY).iterdir()] == ["5.json"]
 
@@ -52,24 +55,37 @@ def test_a_batch_is_not_decided_after_a_later_one(tmp_path: Path) -> None:
         ledger.decide(QUERY, 6, decision("b"))
 
 
-def test_what_counts_is_told_by_transaction_and_message() -> None:
-    found = BatchDecision(transactions=["a", "b"], doubtful=["id-3"])
-    assert found.commits("a", "id-1")
-    assert not found.commits("a", "id-3")
-    assert not found.commits("c", "id-1")
-
-
-def test_decisions_are_kept_while_a_broker_may_ask(tmp_path: Path) -> None:
+def test_the_last_decisions_are_kept(tmp_path: Path) -> None:
     ledger = CommitLedger(str(tmp_path))
-    for batch in range(KEPT + 4):
+    for batch in range(KEPT + 2):
         ledger.decide(QUERY, batch, decision("a"))
     ledger.ended(QUERY, 0)
-    ledger.ended(QUERY, KEPT + 3)
-    os.utime(tmp_path / QUERY / "1.json", (0, 0))
-    os.utime(tmp_path / QUERY / f"{KEPT + 2}.json", (0, 0))
-    assert ledger.prune(QUERY, retention=3600.0) == 2
+    assert ledger.has_ended(QUERY, 0)
+    assert not ledger.has_ended(QUERY, 1)
+    assert ledger.prune(QUERY) == 2
     left = sorted(int(path.stem) for path in (tmp_path / QUERY).glob("*.json"))
-    assert left == list(range(2, KEPT + 4)), "0 was acknowledged, 1 is too old; 2 and 3 are neither"
+    assert left == list(range(2, KEPT + 2))
+    assert not ledger.has_ended(QUERY, 0)
+
+
+def test_a_lock_is_held_by_one_and_ends_with_its_process(tmp_path: Path) -> None:
+    ledger = CommitLedger(str(tmp_path))
+    script = (
+        "import sys; from pocketmq.spark.ledger import CommitLedger\n"
+        f"with CommitLedger({str(tmp_path)!r}).locked({QUERY!r}, 1.0):\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        with pytest.raises(LedgerUnusable, match="another process has held the lock"):
+            ledger.locked(QUERY, 0.1).__enter__()
+        child.kill()
+    with ledger.locked(QUERY, 5.0):
+        pass
 
 
 def test_a_ledger_that_cannot_be_used_says_so(tmp_path: Path) -> None:

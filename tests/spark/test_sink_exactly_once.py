@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +16,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import StringType, StructType
 
-from pocketmq import Cluster, Message, MessageQueue, SendReceipt
-from pocketmq.blocking.record_sender import RecordSender
-from pocketmq.client.options import ClientOptions
-from pocketmq.embedded.settings import Setting
-from pocketmq.errors import ConnectionLost, SendFailed
+from pocketmq import Cluster
+from pocketmq.errors import BatchDecided, LedgerUnusable, RowRefused
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.check_backs import answering
 from pocketmq.spark.connections import forget_senders
-from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
-from pocketmq.spark.ledger import BatchDecision, CommitLedger
+from pocketmq.spark.exactly_once import TRANSACTION, ExactlyOnceWriter, Prepared
+from pocketmq.spark.ledger import CommitLedger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.sink_options import sink_plan
 from tests.early import ENVIRONMENT, ROOT, begun_early
@@ -36,21 +31,17 @@ from tests.spark.topics import rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 PATIENCE = 100.0
-ASKING_SOON: dict[str, Setting] = {
-    "transactionTimeOut": 500,
-    "transactionCheckInterval": 200,
-    "transactionCheckMax": 10_000,
-}
+QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 EACH = 5
 """Rows of each task."""
+BODIES = StructType().add("body", StringType())
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Give a cluster whose broker asks soon about what it knows nothing of."""
-    with Cluster(config=ASKING_SOON) as running:
+    """Give a cluster of these tests' own: they kill what writes to it."""
+    with Cluster() as running:
         yield running
     forget_senders()
 
@@ -59,21 +50,6 @@ def visible(cluster: Cluster, topic: str) -> Counter[str]:
     """Count what consumers of a topic see."""
     reader = batch_reader({"nameServer": cluster.address, "subscribe": topic}, full_schema())
     return Counter(row["body"].decode() for row in rows(reader, reader.partitions()))
-
-
-def open_halves(cluster: Cluster) -> int:
-    """Count the half messages whose end the broker does not know."""
-    (member,) = cluster._cluster._supervisor.members.values()
-    halves = member.runner._broker.state.halves  # type: ignore[union-attr]
-    queue = halves.queue
-    return 0 if queue is None else int(halves.states.open_count(queue.next_offset))
-
-
-def until(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"still {what()}"
-        time.sleep(0.05)
 
 
 def write_files(folder: Path, batches: int) -> dict[str, str]:
@@ -127,35 +103,37 @@ def test_rows_come_once_whatever_breaks(
         assert runs <= len(FAULTS)
     assert runs == len(FAULTS) - 1, "all but two of the faults end the query"
     ledger = str(tmp_path / "checkpoint" / "ledger")
-    plan = _plan(cluster, topic, ledger)
-    with answering(ClientOptions(name_servers=cluster.address), group=plan.group, ledger=ledger):
-        until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
     seen = visible(cluster, topic)
     assert {line: seen.pop(line, 0) for line in fault_of} == dict.fromkeys(fault_of, 1), fault_of
     assert not seen
     decided = {int(path.stem) for path in Path(ledger).glob("*/*.json")}
     assert decided == set(range(len(FAULTS) + 1))
-    unfinished = decided - {int(path.stem) for path in Path(ledger).glob("*/*.ended")}
-    assert {FAULTS[batch] for batch in unfinished if batch < len(FAULTS)} >= {
-        "commit fails half-way",
-        "killed after the decision",
-        "killed amid the ends",
-    }
+    assert decided == {int(path.stem) for path in Path(ledger).glob("*/*.ended")}
 
 
-def _plan(cluster: Cluster, topic: str, ledger: str) -> Any:
+def until(condition: Callable[[], bool], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"still {what()}"
+        time.sleep(0.05)
+
+
+def _plan(
+    cluster: Cluster, topic: str, ledger: str, schema: StructType | None = None, **more: str
+) -> Any:
     options = {
         "nameServer": cluster.address,
         "topic": topic,
         "exactlyOnce": "true",
         "ledger": ledger,
         "retryTimeout": "5s",
+        **more,
     }
-    return sink_plan(options, StructType().add("body", StringType()), overwrite=False, stream=True)
+    return sink_plan(options, schema or BODIES, overwrite=False, stream=True)
 
 
-def _writer(cluster: Cluster, topic: str, ledger: str) -> ExactlyOnceWriter:
-    plan = _plan(cluster, topic, ledger)
+def _writer(cluster: Cluster, topic: str, ledger: str, **more: str) -> ExactlyOnceWriter:
+    plan = _plan(cluster, topic, ledger, None, **more)
     writer = ExactlyOnceWriter(plan, plan.exactly_once)
     return pickle.loads(pickle.dumps(writer))  # type: ignore[no-any-return]
 
@@ -164,52 +142,19 @@ def _batches(*bodies: str) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array(bodies)], names=["body"])
 
 
-class Forgetful(RecordSender):
-    """A sender on whose first answer the connection breaks: the half message is stored."""
-
-    broken = 0
-
-    def submit_half(
-        self,
-        message: Message,
-        message_id: str,
-        *,
-        queue: MessageQueue | None = None,
-        timeout: float | None = None,
-    ) -> Future[SendReceipt]:
-        answer = super().submit_half(message, message_id, queue=queue, timeout=timeout)
-        if self.broken:
-            return answer
-        self.broken += 1
-        answer.result(10)
-        lost: Future[SendReceipt] = Future()
-        cause = ConnectionLost("127.0.0.1:1", "closed by the peer")
-        lost.set_exception(SendFailed(message.topic, None, 1, 0.1, cause))
-        return lost
-
-
-def test_a_half_message_whose_answer_got_lost_counts_once(cluster: Cluster, tmp_path: Path) -> None:
-    topic = cluster.create_topic("lost-answer", 1)
+def test_rows_are_seen_after_the_decision_only(cluster: Cluster, tmp_path: Path) -> None:
+    topic = cluster.create_topic("decided", 2)
     writer = _writer(cluster, topic, str(tmp_path))
-    sender = writer._sender()
-    options = ClientOptions(name_servers=cluster.address, instance_name="forgetful")
-    with Forgetful(group=writer.plan.group, options=options) as forgetful:
-        prepared = writer.prepare(forgetful, QUERY, 0, _batches("a", "b", "c"), 0)
-    assert len(prepared.doubtful) == 1
-    assert open_halves(cluster) == 4
+    prepared = writer.prepare(writer._sender(), QUERY, 0, _batches(*"abc"), 0)
+    assert visible(cluster, topic) == Counter()
     writer.commit([prepared], 0)
-    until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
     assert visible(cluster, topic) == Counter("abc")
-    assert CommitLedger(str(tmp_path)).get(QUERY, 0) == BatchDecision(
-        transactions=[prepared.transaction], doubtful=list(prepared.doubtful)
-    )
-    assert sender is writer._sender(), "a process keeps its sender"
+    writer.commit([prepared], 0)
+    assert visible(cluster, topic) == Counter("abc"), "it had ended"
 
 
-def test_a_second_decision_rolls_its_own_half_messages_back(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    """Two drivers run the same micro-batch: the first that decides is right."""
+def test_of_two_drivers_the_first_that_decides_is_right(cluster: Cluster, tmp_path: Path) -> None:
+    """And of two attempts of a task the one that Spark has chosen, however late the other is."""
     topic = cluster.create_topic("two-drivers", 1)
     writer = _writer(cluster, topic, str(tmp_path))
     first = writer.prepare(writer._sender(), QUERY, 0, _batches("a"), 0)
@@ -217,18 +162,35 @@ def test_a_second_decision_rolls_its_own_half_messages_back(
     writer.commit([second, None], 0)
     writer.commit([first], 0)
     writer.abort([second], 0)
-    assert open_halves(cluster) == 0
+    assert visible(cluster, topic) == Counter("a")
+    held = CommitLedger(str(tmp_path)).get(QUERY, 0)
+    assert held is not None
+    assert second.transaction.encode() in _marks(cluster, topic)[0]
+
+
+def test_a_driver_waits_for_the_one_that_moves(cluster: Cluster, tmp_path: Path) -> None:
+    topic = cluster.create_topic("locked", 1)
+    writer = _writer(cluster, topic, str(tmp_path), retryTimeout="500ms")
+    prepared = writer.prepare(writer._sender(), QUERY, 0, _batches("a"), 0)
+    with (
+        CommitLedger(str(tmp_path)).locked(QUERY, 1.0),
+        pytest.raises(LedgerUnusable, match="check that the query is not running twice"),
+    ):
+        writer.commit([prepared], 0)
+    assert visible(cluster, topic) == Counter()
+    writer.commit([prepared], 0)
     assert visible(cluster, topic) == Counter("a")
 
 
-def test_what_is_aborted_before_a_decision_is_rolled_back(cluster: Cluster, tmp_path: Path) -> None:
+def test_what_is_aborted_before_a_decision_is_never_seen(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic("aborted", 1)
     writer = _writer(cluster, topic, str(tmp_path))
     prepared = writer.prepare(writer._sender(), QUERY, 0, _batches("a", "b"), 0)
     writer.abort([None, prepared], 0)
-    assert open_halves(cluster) == 0
-    assert visible(cluster, topic) == Counter()
-    assert CommitLedger(str(tmp_path)).last(QUERY) == -1
+    writer.commit([writer.prepare(writer._sender(), QUERY, 1, _batches("c"), 0)], 1)
+    with pytest.raises(BatchDecided):
+        writer.commit([prepared], 0)
+    assert visible(cluster, topic) == Counter("c")
 
 
 def test_a_task_without_rows_decides_nothing(cluster: Cluster, tmp_path: Path) -> None:
@@ -240,22 +202,29 @@ def test_a_task_without_rows_decides_nothing(cluster: Cluster, tmp_path: Path) -
     assert CommitLedger(str(tmp_path)).last(QUERY) == -1
 
 
-def test_what_a_broker_is_told_is_what_the_ledger_says(cluster: Cluster, tmp_path: Path) -> None:
-    """Half messages of an attempt that nobody decided wait until a later batch is decided."""
-    topic = cluster.create_topic("asked", 1)
-    writer = _writer(cluster, topic, str(tmp_path))
-    lost = writer.prepare(writer._sender(), QUERY, 3, _batches("lost"), 0)
-    won = writer.prepare(writer._sender(), QUERY, 3, _batches("won"), 0)
-    ledger = CommitLedger(str(tmp_path))
-    ledger.decide(QUERY, 3, BatchDecision(transactions=[won.transaction]))
-    until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
-    assert visible(cluster, topic) == Counter(["won"])
-    assert lost.transaction
-    early = writer.prepare(writer._sender(), QUERY, 4, _batches("early"), 0)
-    ledger.decide(QUERY, 5, BatchDecision(transactions=["x"]))
-    until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
-    assert visible(cluster, topic) == Counter(["won"])
-    assert early.transaction
+def test_a_large_row_and_many_small_ones_come_in_order(cluster: Cluster, tmp_path: Path) -> None:
+    """Those of one ordering key; rows over the size of a batch are chunks of their own."""
+    topic = cluster.create_topic("ordered", 2)
+    schema = StructType().add("body", StringType()).add("orderingKey", StringType())
+    plan = _plan(cluster, topic, str(tmp_path), schema, batchSize="1k")
+    writer = ExactlyOnceWriter(plan, plan.exactly_once)
+    bodies = [f"{number}-" + "x" * (3000 if number == 7 else 30) for number in range(60)]
+    batch = pa.record_batch([pa.array(bodies), pa.array(["k"] * 60)], names=["body", "orderingKey"])
+    writer.commit([writer.prepare(writer._sender(), QUERY, 0, iter([batch]), 0)], 0)
+    reader = batch_reader({"nameServer": cluster.address, "subscribe": topic}, full_schema())
+    assert [row["body"].decode() for row in rows(reader, reader.partitions())] == bodies
+
+
+def test_a_retry_topic_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    writer = _writer(cluster, "%RETRY%shop", str(tmp_path))
+    with pytest.raises(RowRefused, match="which takes no batches"):
+        writer.prepare(writer._sender(), QUERY, 0, _batches("a"), 0)
+
+
+def _marks(cluster: Cluster, topic: str) -> list[bytes]:
+    reader = batch_reader({"nameServer": cluster.address, "subscribe": topic}, full_schema())
+    found = (dict(row["properties"]) for row in rows(reader, reader.partitions()))
+    return [each[TRANSACTION].encode() for each in found]
 
 
 CHILD = """
@@ -288,12 +257,12 @@ class Killed(NamedTuple):
     work: Path
 
 
-def killed_amid_the_ends(folder: Path) -> Killed:
+def killed_amid_the_moves(folder: Path) -> Killed:
     """Run a driver in a session of its own, whose JVM is ended by SIGKILL."""
-    cluster = Cluster(config=ASKING_SOON).start()
+    cluster = Cluster().start()
     topic = cluster.create_topic("driver-killed", 2)
     lines = write_files(folder / "in", 2)
-    arguments = [cluster.address, topic, str(folder / "in"), str(folder), "killed amid the ends"]
+    arguments = [cluster.address, topic, str(folder / "in"), str(folder), "killed amid the moves"]
     log = folder / "log"
     with log.open("wb") as output:
         child = subprocess.run(
@@ -305,8 +274,8 @@ def killed_amid_the_ends(folder: Path) -> Killed:
 
 
 @pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
-@begun_early(killed_amid_the_ends)
-def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
+@begun_early(killed_amid_the_moves)
+def test_a_driver_that_is_killed_amid_the_moves_loses_and_doubles_nothing(
     spark: "SparkSession", outcome: Killed
 ) -> None:
     """Its JVM, by SIGKILL, in a session of its own; another session goes on from the checkpoint."""
@@ -319,5 +288,4 @@ def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
         assert 0 < sum(visible(cluster, topic).values()) < len(lines)
         where = {"nameServer": cluster.address, "topic": topic}
         assert run(spark, work / "in", work, FAULTS[:1], **where)
-        until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
         assert visible(cluster, topic) == Counter(lines.keys())

@@ -49,7 +49,7 @@ class Questions:
         random.shuffle(self._servers)
         self._hooks = hooks_for(options)
         make = None if options.tls is None else tls_connections(options.tls)
-        self._connections = ConnectionPool(_resolve, make=make)
+        self._connections = ConnectionPool(resolve, make=make)
         self._slots = threading.BoundedSemaphore(MOST)
         self._addresses = BrokerAddresses()
         self._suggested: dict[MessageQueue, int] = {}
@@ -58,6 +58,11 @@ class Questions:
     def suggest(self, queue: MessageQueue, broker_id: int) -> None:
         """Set the broker id to pull a queue from, if not the master."""
         self._suggested[queue] = broker_id
+
+    def master(self, queue: MessageQueue) -> str:
+        """Return the address of a queue's master, by the last route. Raises `BrokerNotFound`."""
+        addresses = self._addresses
+        return addresses.for_reading(addresses.holder(queue), MASTER_ID, only_this=True).address
 
     def close(self) -> None:
         """Close all connections; questions raise `ClientClosed` from now on."""
@@ -246,7 +251,8 @@ class Questions:
             return answer
 
 
-def _resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits
+def resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits
+    """Return the socket addresses of an address; raises `ConnectFailed`."""
     host, port = parse_address(address)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -100,6 +100,11 @@ class RecordReader:
         route = self._questions.route(topic, patience=patience)
         return sort_queues(route.subscribe_queues(topic))
 
+    def master(self, queue: MessageQueue) -> str:
+        """Return the address of the broker that a queue is written to."""
+        self._questions.route(queue.topic)
+        return self._questions.master(self._wire(queue))
+
     def departed(self, topic: str) -> list[MessageQueue]:
         """Return the queues that a topic had on brokers that are not registered any more.
 
@@ -192,9 +197,12 @@ class RecordReader:
         """Return the bounds of a queue."""
         return Bounds(*self._questions.ask(offsets.bounds(self._wire(queue))))
 
-    def end(self, queue: MessageQueue) -> int:
-        """Return the offset that the next message will get."""
-        return self._questions.ask(offsets.end_offset(self._wire(queue)))
+    def end(self, queue: MessageQueue, *, readable: bool = True) -> int:
+        """Return the offset that the next message will get.
+
+        Without `readable`, messages count that are stored but cannot be pulled yet.
+        """
+        return self._questions.ask(offsets.end_offset(self._wire(queue), readable=readable))
 
     def offset_at(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the offset of the first message stored at or after a time, or the queue's end."""

@@ -13,6 +13,7 @@ Errors for which Python has a word are also its own: invalid input a `ValueError
 
 from pocketmq.errors.local import (
     BatchDecided,
+    BatchIncomplete,
     CannotMigrate,
     CannotStart,
     DataLost,
@@ -98,6 +99,7 @@ __all__ = [
     "AttributeRefused",
     "AttributeUnsupported",
     "BatchDecided",
+    "BatchIncomplete",
     "BodyMalformed",
     "BodyTooLarge",
     "BrokerNotFound",

@@ -149,6 +149,18 @@ class BatchDecided(MQError):
         )
 
 
+class BatchIncomplete(MQError):
+    """A micro-batch was committed, but not all of its rows can be written to their topic."""
+
+    def __init__(self, query: str, batch: int, reason: str) -> None:
+        self.query = query
+        self.batch = batch
+        self.reason = reason
+        super().__init__(
+            f"batch {batch} of query {query} is committed, but cannot be completed: {reason}"
+        )
+
+
 class PipelineFailed(MQError):
     """A pipeline failed; its finished work is kept, and a new run resumes from there."""
 

@@ -37,8 +37,8 @@ class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `to_topic` is where all messages go; without it topics keep their names, which needs another
     cluster. With `keep_order` all messages of a queue go to one queue, in their order; else they
-    are spread over all queues. `exactly_once` copies each message once whatever fails, at a
-    fraction of the speed; else the run after a crash may copy some again. `group` is a consumer
+    are spread over all queues. `exactly_once` copies each message once whatever fails, but sends
+    it twice; else the run after a crash may copy some again. `group` is a consumer
     group that the progress is committed to. `from_options` and `to_options` are further options of
     the source and the sink.
     """
@@ -161,7 +161,7 @@ def _of_one_name(topics: Sequence[str], settings: CopySettings) -> list[str]:
 def _shaped(messages: "DataFrame", settings: CopySettings) -> "DataFrame":
     """Return the rows of the sink, without the properties that RocketMQ itself adds.
 
-    Messages in transactions have no priority, so that an exactly-once copy has none.
+    An exactly-once copy has no priorities: brokers take none in batches.
     """
     kept = F.map_filter(
         "properties",

@@ -13,6 +13,7 @@ import msgspec
 from pocketmq.errors import DataLost, OptionInvalid
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
+from pocketmq.spark.options import STAGING
 
 Absent = Mapping[MessageQueue, str]
 """Queues that cannot be read now, and why."""
@@ -56,8 +57,11 @@ class TopicSelection(msgspec.Struct, frozen=True):
 
 
 def _of_users(topic: str) -> bool:
-    """Return whether a pattern such as `.*` may match: not for retry and dead-letter topics."""
-    return not is_retry_topic(topic) and not is_dead_letter_topic(topic)
+    """Return whether a pattern such as `.*` may match.
+
+    Not for retry and dead-letter topics, nor for that of rows that are not committed yet.
+    """
+    return not (is_retry_topic(topic) or is_dead_letter_topic(topic) or topic == STAGING)
 
 
 class Listing(msgspec.Struct, frozen=True):

@@ -8,23 +8,25 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from pocketmq.balance.profile import COMPRESS_FROM
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.errors import MQError
 from pocketmq.model.names import TOOLS_GROUP
 from pocketmq.spark.options import Reach
 
 if TYPE_CHECKING:
-    from pocketmq import ReceivedMessage, TransactionState
     from pocketmq.blocking.record_sender import RecordSender
 
 T = TypeVar("T")
 
 SEND_TIMEOUT = 10.0
+NEVER = 2**31 - 1
+"""A size from which bodies are compressed that none has."""
 PAUSE = 0.2
 LONGEST_PAUSE = 2.0
 
@@ -56,14 +58,9 @@ def sender_for(
     group: str,
     *,
     purpose: str = "",
-    retries: int = 2,
-    check: "Callable[[ReceivedMessage], Awaitable[TransactionState]] | None" = None,
+    compress: bool = True,
 ) -> "RecordSender":
-    """Return this process's sender, made on first use; `purpose` tells senders apart.
-
-    It lives as long as the process, so that the checks of half messages, which brokers send at any
-    time, are answered between tasks, too.
-    """
+    """Return this process's sender, made on first use; `purpose` tells senders apart."""
     from pocketmq.blocking.record_sender import RecordSender  # tasks that only read do without
 
     key = (os.getpid(), reach, group, purpose)
@@ -73,8 +70,7 @@ def sender_for(
         sender = RecordSender(
             group=group,
             options=options,
-            check=check,
-            retries=retries,
+            compress_from=COMPRESS_FROM if compress else NEVER,
             send_timeout=max(SEND_TIMEOUT, reach.request_timeout),
         )
         sender.start()

@@ -1,9 +1,12 @@
-"""The ledger of exactly-once streams: which transactions of each micro-batch count.
+"""The ledger of exactly-once streams: which staged chunks of each micro-batch count.
 
 A directory with a file for each decided micro-batch, `QUERY/BATCH.json`. Creating the file is the
 decision, and succeeds once; a later attempt gets the decision that is there. A file is written and
 synced under another name and then hard-linked, so that it is complete from the instant it exists: a
 reader, or a driver restarted after a crash, never sees half a decision.
+
+A lock, `QUERY/lock`, is held by the process that carries out a decision; the operating system
+releases it when the process ends.
 
 The file system must support hard links (local ones do, NFS does), be reachable for the driver of
 every run of the query, and last as long as its checkpoint. Tasks on other machines need not see it.
@@ -13,32 +16,55 @@ import os
 import re
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from pocketmq.errors import BatchDecided, LedgerUnusable
+from pocketmq.host import lock_file
 
 KEPT = 100
-"""Decisions that are always kept, as many as Spark keeps of its own commits."""
+"""Decisions that are kept, as many as Spark keeps of its own commits."""
 
 _QUERY = re.compile(r"[0-9a-zA-Z-]{1,64}\Z")
 _BATCH = re.compile(r"(\d{1,19})\.json\Z")
-_LARGEST = 64 << 20
+_LARGEST = 256 << 20
+PAUSE = 0.05
+"""Seconds between two attempts to get the lock."""
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of one task, encoded as a batch, in a message of the staging topic."""
+
+    broker: str
+    queue_id: int
+    offset: int
+    message_id: str
+    topic: str
+    """The target's topic."""
+    target: tuple[str, int] | None = None
+    """Broker and number of the target queue; None is for any, until the decision."""
+
+
+class QueueStart(msgspec.Struct, frozen=True, array_like=True):
+    """The end of a target queue before the decision: no row of the batch is stored before it."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    offset: int
 
 
 class BatchDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about one micro-batch."""
 
-    transactions: list[str]
-    """Transactions whose half messages are committed; all others are rolled back."""
-    doubtful: list[str] = []
-    """Ids of their half messages that were sent again under another id: rolled back."""
-
-    def commits(self, transaction: str, message_id: str) -> bool:
-        """Return whether a half message becomes visible."""
-        return transaction in self.transactions and message_id not in self.doubtful
+    staging: str
+    """The topic of the chunks."""
+    chunks: list[Chunk]
+    """What is moved to the target, in this order; all other chunks never are."""
+    starts: list[QueueStart]
 
 
 class CommitLedger:
@@ -102,28 +128,57 @@ class CommitLedger:
         return max(self._batches(query), default=-1)
 
     def ended(self, query: str, batch: int) -> None:
-        """Mark a batch whose ends were all acknowledged by the brokers: they will not check it."""
+        """Mark a batch as complete: brokers have acknowledged all its rows."""
         path = self._file(query, batch).with_suffix(".ended")
-        with suppress(OSError):  # then the decision is only kept longer than needed
+        with suppress(OSError):  # then a repeated batch is compared with the target instead
             path.touch()
 
-    def prune(self, query: str, retention: float) -> int:
-        """Delete decisions that no broker will ask for, and return their number.
+    def has_ended(self, query: str, batch: int) -> bool:
+        """Return whether a batch is marked as complete."""
+        return self._file(query, batch).with_suffix(".ended").exists()
 
-        Of acknowledged batches only the last `KEPT` are kept: a half message of such a batch that
-        is still checked did not count, and is rolled back because a later batch is decided.
-        Others are kept for `retention` seconds, too.
+    @contextmanager
+    def locked(self, query: str, patience: float) -> Iterator[None]:
+        """Hold the lock of a query, so that one process at a time carries out decisions.
+
+        Raises `LedgerUnusable` if another process holds it for `patience` seconds.
         """
-        batches = sorted(self._batches(query))
+        path = self._directory(query) / "lock"
+        deadline = time.monotonic() + patience
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("ab")
+        except OSError as error:
+            raise LedgerUnusable(str(path), str(error)) from error
+        with file:
+            while True:
+                try:
+                    lock_file(file.fileno())
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() > deadline:
+                        reason = (
+                            f"another process has held the lock for {patience:g} s; "
+                            "check that the query is not running twice"
+                        )
+                        raise LedgerUnusable(str(path), reason) from error
+                except OSError as error:
+                    raise LedgerUnusable(str(path), f"it cannot be locked: {error}") from error
+                time.sleep(PAUSE)
+            yield
+
+    def prune(self, query: str) -> int:
+        """Delete all but the last `KEPT` decisions, and return the number of deleted ones.
+
+        Spark repeats none but the last micro-batch.
+        """
         dropped = 0
-        for batch in batches[:-KEPT]:
+        for batch in sorted(self._batches(query))[:-KEPT]:
             path = self._file(query, batch)
-            mark = path.with_suffix(".ended")
             with suppress(OSError):
-                if mark.exists() or path.stat().st_mtime < time.time() - retention:
-                    path.unlink()
-                    mark.unlink(missing_ok=True)
-                    dropped += 1
+                path.unlink()
+                path.with_suffix(".ended").unlink(missing_ok=True)
+                dropped += 1
         return dropped
 
     def _batches(self, query: str) -> list[int]:

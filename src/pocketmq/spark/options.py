@@ -37,6 +37,9 @@ REACH: dict[str, values.Read] = {
 SPARK_OWN = ("path", "checkpointLocation", "queryName", "serialization.format", "streamName")
 """Options that Spark adds by itself."""
 
+STAGING = "pocketmq-spark-staging"
+"""The topic in which rows of exactly-once sinks wait, unless an option names another."""
+
 _TLS_FIELDS = {
     "tlsCa": "ca",
     "tlsCert": "cert",

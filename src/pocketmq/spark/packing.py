@@ -76,14 +76,18 @@ def pack(
     take_ids: Callable[[int], IdRange],
     queues: Queues,
     queue_count: Callable[[str], int] = one_queue,
+    *,
+    mark: bytes = b"",
 ) -> Iterator[Packed | Alone]:
     """Yield what to send for some rows; no batch has more than `limit` bytes.
+
+    `mark` is property text that all of them get.
 
     Rows for any queue are spread over `queue_count` of them: producers send each batch to the next
     queue. Raises `RowRefused` for a row that is pinned to a queue that its topic does not have.
     """
     rows, targets, bounds = grouped(rows, queues)
-    entries = encode(rows, take_ids(len(rows)))
+    entries = encode(rows, take_ids(len(rows)), mark)
     ends = np.frombuffer(entries.buffers()[1], np.int32)[: len(rows) + 1]
     alone = np.diff(ends) > limit
     if rows.delay is not None:
@@ -158,7 +162,7 @@ def _choices(keys: pa.Array, queues: Sequence[MessageQueue]) -> npt.NDArray[np.i
     return np.array(of_key, np.int64)[codes + 1]
 
 
-def encode(rows: Rows, ids: IdRange) -> pa.Array:
+def encode(rows: Rows, ids: IdRange, mark: bytes = b"") -> pa.Array:
     """Return each row as the bytes of its entry in a batch, equal to those of `protocol.batch`."""
     amount = len(rows)
     before_id = f"UNIQ_KEY\1{ids.prefix}".encode()
@@ -170,14 +174,14 @@ def encode(rows: Rows, ids: IdRange) -> pa.Array:
     if rows.keys is not None:
         pieces.append(_named(b"KEYS", rows.keys))
         size = size + sizes_of(pieces[-1])
-    pieces.append(pa.scalar(_WAIT, pa.binary()))
+    pieces.append(pa.scalar(mark + _WAIT, pa.binary()))
     if rows.tags is not None:
         pieces.append(_named(b"TAGS", rows.tags))
         size = size + sizes_of(pieces[-1])
     pieces.append(pa.scalar(before_id, pa.binary()))
     pieces.append(_fixed(_DIGITS[np.arange(ids.first, ids.first + amount) & 0xFFFF]))
     pieces.append(pa.scalar(b"\2", pa.binary()))
-    size = size + len(_WAIT) + len(before_id) + 5
+    size = size + len(mark) + len(_WAIT) + len(before_id) + 5
     body_sizes = sizes_of(rows.body)
     head = np.zeros((amount, 5), ">i4")  # size, magic, checksum, flag, size of the body
     head[:, 0] = ENTRY_OVERHEAD + body_sizes + size

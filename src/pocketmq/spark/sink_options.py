@@ -5,7 +5,6 @@ refused, unless the source makes it: rows of one topic can be written to another
 """
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -15,7 +14,7 @@ from pyspark.sql import types
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import check_producer_group, check_topic
 from pocketmq.spark import option_values as values
-from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
+from pocketmq.spark.options import REACH, SPARK_OWN, STAGING, Reach, reach_of
 from pocketmq.spark.schema import COLUMNS as OF_SOURCE
 
 _WHOLE = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
@@ -96,9 +95,6 @@ def _check_type(name: str, kind: types.DataType) -> None:
 GROUP = "pocketmq-spark-sink"
 BATCH_SIZE = 512 << 10
 LARGEST_BATCH = 4 << 20
-END_WITHIN = 2.0
-"""Seconds: brokers check half messages after 6, and Java's take 3 to record an end."""
-RETENTION = 7 * 86_400.0
 
 SINK: dict[str, values.Read] = {
     **REACH,
@@ -107,12 +103,11 @@ SINK: dict[str, values.Read] = {
     "batchSize": values.size,
     "exactlyOnce": values.flag,
     "ledger": values.text,
-    "ledgerRetention": values.seconds,
-    "endWithin": values.seconds,
+    "stagingTopic": values.text,
 }
 """How each is read."""
 
-_FOR_EXACTLY_ONCE = ("ledger", "ledgerRetention", "endWithin")
+_FOR_EXACTLY_ONCE = ("ledger", "stagingTopic")
 
 
 class ExactlyOnce(msgspec.Struct, frozen=True):
@@ -120,10 +115,8 @@ class ExactlyOnce(msgspec.Struct, frozen=True):
 
     ledger: str
     """The ledger's directory, as absolute path."""
-    retention: float = RETENTION
-    """Seconds for which decisions are kept for brokers that may check."""
-    end_within: float = END_WITHIN
-    """Age in seconds up to which half messages on a Java broker are ended unasked."""
+    staging: str = STAGING
+    """The topic in which rows wait for the decision."""
 
 
 class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,10 +155,10 @@ def sink_plan(
             raise OptionInvalid(name, "requires option 'exactlyOnce' to be true")
     columns = sink_columns(schema, topic_given=topic is not None)
     for name, place in (("delay", columns.delay), ("priority", columns.priority)):
-        if exactly_once is not None and place >= 0:  # brokers ignore both in transactions
+        if exactly_once is not None and place >= 0:  # brokers take neither in batches
             reason = f"cannot be combined with column {name!r}; drop the column"
             raise OptionInvalid("exactlyOnce", reason)
-    group = found.get("producerGroup") or _group(exactly_once)
+    group = found.get("producerGroup") or GROUP
     _check("producerGroup", check_producer_group, group)
     return SinkPlan(
         reach=reach,
@@ -195,24 +188,11 @@ def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> Exac
             "set option 'ledger' to a local directory that lasts as long as the checkpoint",
         )
     path = Path(unquote(parts.path) if parts.scheme else place).absolute()
-    retention = found.get("ledgerRetention", RETENTION)
-    within = found.get("endWithin", END_WITHIN)
-    assert isinstance(retention, float)
-    assert isinstance(within, float)
-    if retention < 3600:
-        raise OptionInvalid(
-            "ledgerRetention", "must be at least 1h: brokers may check half messages that long"
-        )
-    if within > 86_400:
-        raise OptionInvalid("endWithin", "must be at most 1d")
-    return ExactlyOnce(str(path), retention, within)
-
-
-def _group(exactly_once: ExactlyOnce | None) -> str:
-    """Return the producer group; brokers send it their checks, so each ledger has its own."""
-    if exactly_once is None:
-        return GROUP
-    return f"{GROUP}-{sha256(exactly_once.ledger.encode()).hexdigest()[:16]}"
+    staging = str(found.get("stagingTopic") or STAGING)
+    _check("stagingTopic", check_topic, staging)
+    if staging == found.get("topic"):
+        raise OptionInvalid("stagingTopic", "must not be the target topic")
+    return ExactlyOnce(str(path), staging)
 
 
 def _check(option: str, check: Callable[[str], None], value: str) -> None:

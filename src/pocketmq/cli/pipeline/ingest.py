@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Time whose day a message is stored under.",
 )
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "delta", "iceberg"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the files; delta and iceberg are not available yet.",
+)
 @click.option("--compact", "compacting", is_flag=True, help="Merge small files afterwards.")
 @streams.stream_options(every=5.0)
 def command(
@@ -44,6 +52,7 @@ def command(
     place: str,
     schema: str | None,
     day_from: str,
+    kind: str,
     compacting: bool,
 ) -> None:
     """Write topics to Parquet, each message exactly once, by day and topic.
@@ -66,6 +75,7 @@ def command(
         every=run.every,
         largest_batch=run.largest_batch,
         options=cluster.options,
+        format=kind,
     )
     check_ingest(run.topics, settings)
     streams.check_topics(cluster.client, run.topics)

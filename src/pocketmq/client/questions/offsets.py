@@ -25,10 +25,14 @@ def first_offset(queue: MessageQueue) -> Question[int]:
     return answer.header().offset
 
 
-def end_offset(queue: MessageQueue) -> Question[int]:
-    """Return the offset that the next message will get."""
+def end_offset(queue: MessageQueue, *, readable: bool = True) -> Question[int]:
+    """Return the offset that the next message will get.
+
+    Java's brokers index messages a little later than they store them: without `readable` those
+    that cannot be pulled yet count, too.
+    """
     header = rows.GetMaxOffsetRequest(
-        topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+        topic=queue.topic, queue_id=queue.queue_id, committed=readable, bname=queue.broker_name
     )
     answer = yield from ask(queue, rows.GET_MAX_OFFSET, header)
     return answer.header().offset

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _NO_DAY = date(1970, 1, 1)
+_UNAVAILABLE = {
+    "delta": "Delta Lake 4.4.0 fails in Spark 4.3",
+    "iceberg": "no release of Apache Iceberg supports Spark 4.2 or newer",
+}
+"""Formats that users ask for, and why they cannot be written."""
 
 
 class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +40,7 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
     `schema` is Spark's DDL or JSON, a file of either, `infer`, or None for bodies as they are.
     `day_from` selects the day of a message: `store`, `born`, or a column of the schema. `group` is
     a consumer group that the progress is committed to. `options` are further options of the source.
+    `format` is `parquet`, the only one whose packages run in a Spark that the source runs in.
     """
 
     once: bool = False
@@ -46,6 +52,7 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between batches of a continuous run."""
     largest_batch: int | None = None
     options: Mapping[str, str] = {}
+    format: str = "parquet"
 
 
 class IngestProgress(msgspec.Struct, frozen=True):
@@ -144,6 +151,11 @@ def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
         check_topic(topic)
     if settings.group is not None:
         check_consumer_group(settings.group)
+    if settings.format in _UNAVAILABLE:
+        reason = _UNAVAILABLE[settings.format]
+        raise InvalidInput(f"format {settings.format} is not available: {reason}; use parquet")
+    if settings.format != "parquet":
+        raise InvalidInput(f"format {settings.format!r} is unknown; use parquet")
 
 
 class _Place(msgspec.Struct, frozen=True):
