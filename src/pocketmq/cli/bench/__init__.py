@@ -94,7 +94,8 @@ def command(
 async def _show(client: "ClientOptions", plan: "BenchPlan", *, as_json: bool) -> None:
     from pocketmq.cli.bench.measuring import measure
 
-    # Lines of our own, not a rich table: each is printed as soon as it is measured.
+    # Lines of our own, not a rich table: each is printed as soon as it is measured. No bar, either,
+    # which would take processor time from what is measured.
     if not as_json:
         print(f"{f'{plan.size} B':<26}{'messages/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU µs':>9}")
         sys.stdout.flush()
