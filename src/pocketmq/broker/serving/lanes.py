@@ -75,8 +75,10 @@ class Lanes:
             or not state.writer.takes_alone(connection)
         ):
             return False
-        state.batch.now_ms = state.clock.now_ms()
         header, body = data[header_at:body_at], data[body_at:]
+        if not (header.isascii() and body.isascii()):  # what is not read is not checked, either
+            return False
+        state.batch.now_ms = state.clock.now_ms()
         return self._guarded(lambda: handler(state, connection, header, body))
 
     def _take_end(self, connection: Connection, data: bytes, start: int) -> int:
@@ -91,8 +93,10 @@ class Lanes:
             or state.mappings.entries
         ):
             return start
-        state.batch.now_ms = state.clock.now_ms()
         header = data[header_at:body_at]
+        if not header.isascii():
+            return start
+        state.batch.now_ms = state.clock.now_ms()
         return end if self._guarded(lambda: end_at_once(state, connection, header)) else start
 
     def _guarded(self, carry_out: Callable[[], bool]) -> bool:
