@@ -21,7 +21,7 @@ from tests.client.producer.stage import Say, Stage, TestBroker, refuses, silent,
 from tests.loops import until
 
 MESSAGE = Message("orders", b"42 EUR", tag="paid")
-LIMIT = 1.0
+LIMIT = 1.1
 """Seconds for a send in all of these tests."""
 
 Send = Callable[..., Any]
