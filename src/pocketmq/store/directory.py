@@ -71,6 +71,15 @@ class Directory:
             reason = "another one is in its place"
         raise StoreFailed(f"the data directory {self.path} was moved or deleted ({reason})")
 
+    def failure(self) -> StoreFailed | None:
+        """Return what `verify` raises, after logging it; None if the directory is in its place."""
+        try:
+            self.verify()
+        except StoreFailed as error:
+            log.error("refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
+            return error
+        return None
+
     def close(self) -> None:
         """Release the lock."""
         if self._lock >= 0:

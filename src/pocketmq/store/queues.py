@@ -7,6 +7,7 @@ depend on how many there are. Belongs to the writer's thread.
 from collections.abc import Iterable, Mapping
 
 from pocketmq.store.extents import Extent, ExtentFiles
+from pocketmq.store.log_scan import Sound
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.queue_index import Index, QueueIndex
 
@@ -39,6 +40,12 @@ class Queues:
                 return None
             queues = self._load_topic(topic)
         return queues.get(queue_id)
+
+    def keep(self, record: Sound) -> bool:
+        """Return whether a queue still has a record of the log: its topic may have been deleted."""
+        position, _, queue_id, queue_offset, _, topic, _ = record
+        queue = self.get(topic.decode("utf-8", "replace"), queue_id)
+        return queue is not None and queue.position(queue_offset) == position
 
     def by_id(self, topic: str) -> Mapping[int, QueueIndex]:
         """Return the queues of a topic that have or had messages, by their ids; not to be kept."""

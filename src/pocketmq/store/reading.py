@@ -338,3 +338,11 @@ def _record(
         return segment.view[at : at + size]
     found = _sound_ones(log, _Entries(queue, offset, [position], [size]), None, frozenset())
     return found[0] if found else None
+
+
+def record_of(log: CommitLog, queue: QueueIndex, offset: int, position: int) -> bytes | None:
+    """Return the record of a queue's message; see `MessageStore.record_of`."""
+    if queue.position(offset) != position:
+        return None
+    read = read_queue(log, queue, offset, max_count=1, max_bytes=0)
+    return bytes(read.pieces[0]) if read.count == len(read.pieces) == 1 else None

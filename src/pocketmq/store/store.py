@@ -5,7 +5,6 @@ checkpoints, and what is submitted with `submit`. Their outcomes are reported on
 When data is durable: see `durability`.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pocketmq.errors import InvalidInput, StoreError, StoreFailed
+from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.records import Record, RecordForm
 from pocketmq.store.appending import Appended, Appender, Entry, Mark, Run
 from pocketmq.store.batch_reading import Matches
@@ -32,11 +31,9 @@ from pocketmq.store.no_disk import NoDisk
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
-from pocketmq.store.reading import QueueRead, read_queue
+from pocketmq.store.reading import QueueRead, read_queue, record_of
 from pocketmq.store.recovery import Recovered, TagRule, take_up
 from pocketmq.store.retention import Drop, Retention
-
-log = logging.getLogger("pocketmq.store")
 
 _INDEXES = 64 << 20
 """Memory for indexes in a store without a disk, however little it keeps."""
@@ -181,10 +178,7 @@ class MessageStore:
     def append_body(
         self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
     ) -> None:
-        """Add a record of the broker's own to queue 0 of its form's topic.
-
-        Raises `StoreFull` if there is no room, `StoreFailed` after the device failed.
-        """
+        """Add a record of the broker's own to its queue; raises what `append` does."""
         self._appender.append_body(queue, form, body, tag, now_ms)
 
     def append_marked(self, entry: Entry | None, mark: Mark, now_ms: int) -> None:
@@ -264,12 +258,9 @@ class MessageStore:
 
         None if the index says otherwise, or the record is damaged.
         """
-        if queue.position(offset) != position:
-            return None
         if position >= self.log.written:
             self.write()
-        read = read_queue(self.log, queue, offset, max_count=1, max_bytes=0)
-        return bytes(read.pieces[0]) if read.count == len(read.pieces) == 1 else None
+        return record_of(self.log, queue, offset, position)
 
     def place_of(self, queue: QueueIndex, offset: int) -> int | None:
         """Return a byte of the log that is one message's alone: its record's first, mostly.
@@ -325,7 +316,7 @@ class MessageStore:
         query = KeyQuery(
             topic=topic, key=key, begin_ms=begin_ms, end_ms=end_ms, limit=limit, unique=unique
         )
-        return self.keys.find(query, self._is_kept)
+        return self.keys.find(query, self.queues.keep)
 
     # Safety
 
@@ -368,7 +359,8 @@ class MessageStore:
         `now` only ever grows; where it begins does not matter.
         """
         if self._directory is not None:
-            self._verify(self._directory)
+            if self.log.failed is None:
+                self.log.failed = self._directory.failure()
             self.log.age(now)
         self._maintenance.run(now)
 
@@ -443,21 +435,6 @@ class MessageStore:
                 raise failed
 
     # Inside
-
-    def _verify(self, directory: Directory) -> None:
-        """Refuse messages once the directory is not where it was."""
-        if self.log.failed is None:
-            try:
-                directory.verify()
-            except StoreFailed as error:
-                self.log.failed = error
-                log.error("refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
-
-    def _is_kept(self, record: Sound) -> bool:
-        """Return whether a queue still has a record of the log: its topic may have been deleted."""
-        position, _, queue_id, queue_offset, _, topic, _ = record
-        queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
-        return queue is not None and queue.position(queue_offset) == position
 
     def _drop_oldest(self) -> bool:
         return self.drop_first_segment() or (self.checkpoint() and self.drop_first_segment())
