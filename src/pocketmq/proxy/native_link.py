@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pocketmq.net.limits import Limits
+from pocketmq.proxy.stall_watch import StallWatch
 
 if TYPE_CHECKING:  # it loads protobuf's library, which is done late
     from pocketmq.proxy.native_calls import NativeCalls
@@ -36,8 +37,8 @@ class NativeLink(asyncio.Protocol):
         self._calls: NativeCalls | None = None
         self._flushing = False
         self._paused = False
-        self._unsent = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._stall: StallWatch | None = None
+        self._greeting: asyncio.TimerHandle | None = None
         self._early = b""  # uvloop reads once before it pauses
 
     def serve(self, new_calls: NewCalls) -> None:
@@ -46,7 +47,7 @@ class NativeLink(asyncio.Protocol):
             return
         self._calls = new_calls(self._address, self._changed)
         self._core = self._calls.core
-        self._timer = self._loop.call_later(self._limits.handshake, self._check_greeting)
+        self._greeting = self._loop.call_later(self._limits.handshake, self._check_greeting)
         self._transport.resume_reading()
         early, self._early = self._early, b""
         self._advance(early)
@@ -63,11 +64,11 @@ class NativeLink(asyncio.Protocol):
 
     def finish(self) -> None:
         """Close it after its last bytes, or soon if the client does not take them."""
-        if self._transport is None or self.gone.done():
+        if self._transport is None or self._stall is None or self.gone.done():
             return
         if not self._transport.is_closing():  # closed twice, one of TLS forgets its buffer
             self._transport.close()
-        self._watch_progress()
+        self._stall.start()
 
     def abort(self) -> None:
         """Close it now; does nothing before it is open or a second time."""
@@ -79,6 +80,7 @@ class NativeLink(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait until it is served."""
         self._transport = cast("asyncio.Transport", transport)
+        self._stall = StallWatch(self._loop, self._transport, self._limits)
         self._transport.set_write_buffer_limits(high=_MOST_UNSENT)
         self._transport.pause_reading()
 
@@ -94,22 +96,25 @@ class NativeLink(asyncio.Protocol):
         self._paused = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
-        self._watch_progress()
+        if self._stall is not None:
+            self._stall.start()
 
     def resume_writing(self) -> None:
         """Continue."""
         if self._transport is None or self._transport.is_closing():
             return  # what is left is still watched
         self._paused = False
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._stall is not None:
+            self._stall.stop()
         self._transport.resume_reading()
         self._flush()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """End all calls."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._stall is not None:
+            self._stall.stop()
+        if self._greeting is not None:
+            self._greeting.cancel()
         if not self.gone.done():
             self.gone.set_result(None)
         if self._calls is not None:
@@ -148,24 +153,6 @@ class NativeLink(asyncio.Protocol):
         if self._core.closed:
             self.finish()
 
-    # What takes too long
-
     def _check_greeting(self) -> None:
         if not self._core.greeted:
             self.abort()
-
-    def _watch_progress(self) -> None:
-        assert self._transport is not None
-        if self._timer is not None:
-            self._timer.cancel()
-        self._unsent = self._transport.get_write_buffer_size()
-        closing = self._transport.is_closing()
-        seconds = self._limits.linger if closing else self._limits.write_stall
-        self._timer = self._loop.call_later(seconds, self._check_progress)
-
-    def _check_progress(self) -> None:
-        assert self._transport is not None
-        if self._transport.get_write_buffer_size() >= self._unsent:
-            self.abort()
-        else:
-            self._watch_progress()

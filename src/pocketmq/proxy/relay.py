@@ -9,6 +9,7 @@ from typing import cast
 
 from pocketmq.net.address import socket_name
 from pocketmq.net.limits import Limits
+from pocketmq.proxy.stall_watch import StallWatch
 
 _MOST_UNSENT = 64 * 1024
 """Unsent bytes above which the other side is not read."""
@@ -18,7 +19,7 @@ class RelaySide(asyncio.Protocol):
     """One of the two connections; it reads nothing before it is joined."""
 
     __slots__ = (
-        "_early", "_limits", "_loop", "_other", "_timer", "_transport", "_unsent", "gone",
+        "_early", "_limits", "_loop", "_other", "_stall", "_transport", "gone",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
@@ -28,8 +29,7 @@ class RelaySide(asyncio.Protocol):
         self._limits = limits
         self._transport: asyncio.Transport | None = None
         self._other: RelaySide | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._unsent = 0
+        self._stall: StallWatch | None = None
         self._early = b""  # uvloop reads once before it pauses
 
     @property
@@ -41,11 +41,11 @@ class RelaySide(asyncio.Protocol):
 
     def finish(self) -> None:
         """Close it after its last bytes, or soon if the peer does not take them."""
-        if self._transport is None or self.gone.done():
+        if self._transport is None or self._stall is None or self.gone.done():
             return
         if not self._transport.is_closing():  # closed twice, one of TLS forgets its buffer
             self._transport.close()
-        self._watch_progress()
+        self._stall.start()
 
     def abort(self) -> None:
         """Close it now; does nothing before it is open or a second time."""
@@ -80,6 +80,7 @@ class RelaySide(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait until it is joined."""
         self._transport = cast("asyncio.Transport", transport)
+        self._stall = StallWatch(self._loop, self._transport, self._limits)
         self._transport.set_write_buffer_limits(high=_MOST_UNSENT)
         self._transport.pause_reading()
 
@@ -95,41 +96,26 @@ class RelaySide(asyncio.Protocol):
         """Let no more come from the other, until the peer has taken what is unsent."""
         if self._other is not None:
             self._other.stop_reading()
-        self._watch_progress()
+        if self._stall is not None:
+            self._stall.start()
 
     def resume_writing(self) -> None:
         """Let more come."""
         if self._transport is None or self._transport.is_closing():
             return  # what is left is still watched
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._stall is not None:
+            self._stall.stop()
         if self._other is not None:
             self._other.read_on()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """End the other, too."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._stall is not None:
+            self._stall.stop()
         if not self.gone.done():
             self.gone.set_result(None)
         if self._other is not None:
             self._other.finish()
-
-    def _watch_progress(self) -> None:
-        assert self._transport is not None
-        if self._timer is not None:
-            self._timer.cancel()
-        self._unsent = self._transport.get_write_buffer_size()
-        closing = self._transport.is_closing()
-        seconds = self._limits.linger if closing else self._limits.write_stall
-        self._timer = self._loop.call_later(seconds, self._check_progress)
-
-    def _check_progress(self) -> None:
-        assert self._transport is not None
-        if self._transport.get_write_buffer_size() >= self._unsent:
-            self.abort()
-        else:
-            self._watch_progress()
 
 
 def join(one: RelaySide, other: RelaySide) -> None:
