@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,17 @@ async def test_a_file_that_breaks_in_the_middle_is_told_as_such(tmp_path: Path) 
     ledger._base.execute("DROP TABLE queue")
     with pytest.raises(MigrationFileUnusable, match="no such table: queue"), ledger:
         ledger.queues()
+
+
+def test_many_that_open_a_new_file_at_once_share_one_migration(tmp_path: Path) -> None:
+    for attempt in range(30):
+        path, together = tmp_path / str(attempt), threading.Barrier(6)
+
+        def opened(path: Path = path, together: threading.Barrier = together) -> str:
+            together.wait()
+            with MigrationLedger(path, "a:1", "b:1", create=True) as ledger:
+                return ledger.migration
+
+        with ThreadPoolExecutor(6) as pool:
+            found = [pool.submit(opened) for _ in range(6)]
+        assert len({each.result() for each in found}) == 1

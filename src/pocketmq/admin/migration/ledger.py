@@ -6,6 +6,7 @@ meanwhile.
 """
 
 import sqlite3
+import time
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -19,17 +20,25 @@ from pocketmq.host import lock_file
 from pocketmq.model import MessageQueue
 
 _FORMAT = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS queue (
+_PATIENCE = 10.0
+"""The time to wait for another process that writes, in seconds."""
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """
+    CREATE TABLE IF NOT EXISTS queue (
     id INTEGER PRIMARY KEY, topic TEXT NOT NULL, broker TEXT NOT NULL, queue_id INTEGER NOT NULL,
     to_broker TEXT NOT NULL, to_queue_id INTEGER NOT NULL, next INTEGER, seen INTEGER NOT NULL,
-    lost INTEGER NOT NULL DEFAULT 0, UNIQUE (topic, broker, queue_id));
-CREATE TABLE IF NOT EXISTS stretch (
+    lost INTEGER NOT NULL DEFAULT 0, UNIQUE (topic, broker, queue_id))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS stretch (
     queue INTEGER NOT NULL, first INTEGER NOT NULL, target INTEGER NOT NULL,
-    count INTEGER NOT NULL, PRIMARY KEY (queue, first)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS delayed (key TEXT PRIMARY KEY, due_ms INTEGER NOT NULL) WITHOUT ROWID;
-"""
+    count INTEGER NOT NULL, PRIMARY KEY (queue, first)) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS delayed (key TEXT PRIMARY KEY, due_ms INTEGER NOT NULL) WITHOUT ROWID
+    """,
+)
 
 
 class QueueState(msgspec.Struct, frozen=True):
@@ -55,7 +64,7 @@ class MigrationLedger:
         if not create and not path.exists():
             raise MigrationFileUnusable(str(path), "it does not exist; run `copy` first")
         try:
-            self._base = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+            self._base = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
             raise MigrationFileUnusable(str(path), str(error)) from error
         try:
@@ -72,9 +81,8 @@ class MigrationLedger:
         tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
         if tables and not {"fact", "stretch"} <= tables:
             return {}  # another program's database: nothing is written to it
-        base.execute("PRAGMA journal_mode=WAL")
+        _write_ahead(base)
         base.execute("PRAGMA synchronous=NORMAL")
-        base.executescript(_TABLES)
         first = {
             "format": str(_FORMAT),
             "migration": uuid.uuid4().hex[:8],
@@ -82,7 +90,9 @@ class MigrationLedger:
             "target": target,
         }
         base.execute("BEGIN IMMEDIATE")
-        with base:
+        with base:  # all tables at once: who looks meanwhile sees none
+            for table in _TABLES:
+                base.execute(table)
             if base.execute("SELECT 1 FROM fact").fetchone() is None:
                 base.executemany("INSERT INTO fact VALUES (?, ?)", list(first.items()))
         return dict(base.execute("SELECT name, value FROM fact").fetchall())
@@ -237,3 +247,17 @@ class MigrationLedger:
     def note_delayed(self, key: str, due_ms: int) -> None:
         """Record that a message was moved while it was delayed."""
         self._base.execute("INSERT OR IGNORE INTO delayed VALUES (?, ?)", (key, due_ms))
+
+
+def _write_ahead(base: sqlite3.Connection) -> None:
+    """Turn on write-ahead logging; for this step SQLite does not wait for others by itself."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            base.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.005)
+        else:
+            return
