@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pocketmq.broker.sending.lane import PlainSends
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.transactions.requests import end_at_once
-from pocketmq.errors import StoreError
+from pocketmq.errors import MQError, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.frame import PREFIX_SIZE, unpack_prefix
@@ -106,7 +106,7 @@ class Lanes:
         except StoreError:
             self._state.batch.check_dropped()
             return False
-        except Exception:  # noqa: BLE001 - the dispatcher meets it again
+        except MQError:
             return False
 
 
