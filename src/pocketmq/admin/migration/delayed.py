@@ -4,6 +4,7 @@ They arrive in their topic when they are due, and are copied then. To stop the s
 can be moved: the target gets them with their delivery time.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -14,7 +15,7 @@ from pocketmq.admin.migration.copying import delayed_key
 from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
-from pocketmq.errors import CannotMigrate, ServerError
+from pocketmq.errors import CannotMigrate, ServerError, SystemFailure
 from pocketmq.model import MessageQueue, SysFlag, property_names, sort_queues
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.kinds import COMPRESSION_MASK
@@ -23,6 +24,8 @@ from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.requests import broker_admin, offsets
 
+_TRIES, _PAUSE = 10, 0.5
+"""How often a broker is asked for its version, and the seconds between."""
 _SOON_MS = 10_000
 """Messages due within this many milliseconds are not moved: they are copied when due."""
 
@@ -155,8 +158,22 @@ def _request(each: Waiting, migration: str) -> CopyRequest:
 
 async def _check_timers(target: Side) -> None:
     for place in target.places.values():
-        table = await target.wire.read(place.address, broker_admin.GET_BROKER_RUNTIME_INFO, None)
-        version = status_of(table.table).version or ""
+        version = await _version(target, place.address)
         if version.startswith("V4"):
             reason = f"the target's broker {place.broker!r} is {version}, which has no timers"
             raise CannotMigrate("delayed messages", f"{reason}; wait until they are due")
+
+
+async def _version(target: Side, address: str) -> str:
+    """Return a broker's version; one of 4.x that has just started refuses to tell for a second."""
+    tries = _TRIES
+    while True:
+        try:
+            told = await target.wire.read(address, broker_admin.GET_BROKER_RUNTIME_INFO, None)
+        except SystemFailure:
+            tries -= 1
+            if not tries:
+                raise
+            await asyncio.sleep(_PAUSE)
+        else:
+            return status_of(told.table).version or ""
