@@ -179,7 +179,7 @@ def kill_while_it_starts() -> list[str]:
             os.kill(new_child(cluster, idle), signal.SIGKILL)
             with suppress(ConnectionResetError):
                 assert client.recv(1) == b""
-        assert asyncio.run(send(cluster.grpc, 0)) == "TOPIC_NOT_FOUND"
+        assert asyncio.run(send_again(cluster.grpc)) == "TOPIC_NOT_FOUND"
         assert cluster.stop() == 0
         return [each for each in cluster.lines if "failed to start" in each]
 
