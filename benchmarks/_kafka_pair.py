@@ -64,13 +64,14 @@ class Pair:
         reader = reader.option("kafka.bootstrap.servers", self.kafka.broker)
         return reader.option("subscribe", topic).load()
 
-    def stream(self, topic: str, starting: str, *, ours: bool) -> DataFrame:
+    def stream(self, topic: str, starting: str, *, ours: bool, **options: str) -> DataFrame:
         name, option, address = (
             ("rocketmq", "nameServer", self.bench.address)
             if ours
             else ("kafka", "kafka.bootstrap.servers", self.kafka.broker)
         )
-        reader = self.bench.spark.readStream.format(name).option(option, address)
+        reader = self.bench.spark.readStream.format(name).options(**options)
+        reader = reader.option(option, address)
         return reader.option("subscribe", topic).option("startingOffsets", starting).load()
 
     def measure(self, work: Callable[[], None], broker: int, rows: int) -> Cost:

@@ -48,6 +48,8 @@ FIRST = 5
 """Micro-batches that do not count: Java compiles."""
 KAFKA_THREE = ("partition", "offset", "value")
 LARGE_POLLS = {"kafka.max.poll.records": "10000"}
+NO_WAIT = {"kafka.fetch.max.wait.ms": "10"}
+"""Kafka's broker holds a fetch for 500 ms, and a task's first one waits for that of the last."""
 MANY = 256
 CLUSTER = "DefaultCluster"
 
@@ -150,12 +152,14 @@ def exactly_once(pair: Pair, rows: int) -> None:
             print(f"{name:34}{rows / min(took) / 1e3:8,.1f} k rows/s of the micro-batch")
 
 
-def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[float, float]:
+def micro_batches(
+    pair: Pair, topic: str, queues: int, *, ours: bool, **options: str
+) -> tuple[float, float]:
     """Return the median duration, and the CPU of Spark, per micro-batch, in ms."""
     address = pair.bench.address if ours else pair.kafka.broker
     sender = our_sender if ours else kafka_sender
     with tempfile.TemporaryDirectory() as checkpoint, sender(address, topic, queues) as send:
-        frame = pair.stream(topic, "latest", ours=ours)
+        frame = pair.stream(topic, "latest", ours=ours, **options)
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.start()
         query.processAllAvailable()
@@ -174,12 +178,13 @@ def micro_batches(pair: Pair, topic: str, queues: int, *, ours: bool) -> tuple[f
 
 def live(pair: Pair) -> None:
     print(f"\n{f'micro-batch of {SMALL} rows':34}{'ms':>8}{'CPU ms':>8}")
-    for name, ours, topic, queues in (
-        ("ours, 8 queues", True, "live", QUEUES),
-        ("Kafka, 8 partitions", False, "live", QUEUES),
-        (f"ours, {MANY} queues", True, "wide", MANY),
+    for name, ours, topic, queues, options in (
+        ("ours, 8 queues", True, "live", QUEUES, {}),
+        ("Kafka, 8 partitions", False, "live", QUEUES, {}),
+        ("Kafka, fetch.max.wait.ms=10", False, "live", QUEUES, NO_WAIT),
+        (f"ours, {MANY} queues", True, "wide", MANY, {}),
     ):
-        took, spent = micro_batches(pair, topic, queues, ours=ours)
+        took, spent = micro_batches(pair, topic, queues, ours=ours, **options)
         pair.live.append((f"{name}, {SMALL} rows", took, spent))
         print(f"{name:34}{took:8.0f}{spent:8.0f}", flush=True)
 
