@@ -36,6 +36,7 @@ pub struct Limits {
 }
 
 /// How a call begins.
+#[derive(Clone)]
 pub struct Head {
     /// The path: service and method.
     pub path: String,
@@ -118,6 +119,11 @@ impl Server {
     /// Whether the client has greeted.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
+    }
+
+    /// Whether a call is not over.
+    pub fn has(&self, stream: u32) -> bool {
+        self.calls.contains_key(&stream)
     }
 
     /// The number of calls that are not over.

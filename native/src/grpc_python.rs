@@ -2,23 +2,42 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use bytes::Bytes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::grpc::{Event, Limits, Server};
+use crate::grpc::{Event, Head, Limits, Server};
+use crate::grpc_proto::ascii;
+use crate::grpc_short::{GrpcCall, GrpcShortcuts};
 
 const CALLED: u8 = 0;
 const RECEIVED: u8 = 1;
 const WRITABLE: u8 = 2;
 const RESET: u8 = 3;
 
-/// The bytes for the client, what came from it, and whether there is more to send than fitted.
-type Outcome<'py> = (Bound<'py, PyBytes>, Bound<'py, PyList>, bool);
+/// The bytes for the client, what came from it, whether there is more to send than fitted, and what
+/// came and is plain.
+type Outcome<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyList>,
+    bool,
+    Bound<'py, PyList>,
+);
 
 /// A gRPC server's side of one HTTP/2 connection, without a socket.
 #[pyclass(module = "pocketmq_core")]
-pub struct GrpcConnection(Server);
+pub struct GrpcConnection {
+    server: Server,
+    shortcuts: Option<Py<GrpcShortcuts>>,
+    client: Option<Client>,
+}
+
+/// A client that has named itself: the value of the first header, and its address.
+struct Client {
+    id: String,
+    address: String,
+}
 
 #[pymethods]
 impl GrpcConnection {
@@ -30,18 +49,33 @@ impl GrpcConnection {
             headers,
             message,
         };
-        GrpcConnection(Server::new(names, limits))
+        GrpcConnection {
+            server: Server::new(names, limits),
+            shortcuts: None,
+            client: None,
+        }
+    }
+
+    /// Let plain calls of a client take a short way.
+    fn shorten(&mut self, shortcuts: Py<GrpcShortcuts>, id: String, address: String) {
+        let plain = |text: &str| ascii(text.as_bytes()).is_some_and(|text| !text.trim().is_empty());
+        if plain(&id) && plain(&address) {
+            self.shortcuts = Some(shortcuts);
+            self.client = Some(Client { id, address });
+        }
     }
 
     /// Take in bytes, and return what is to be sent and what came.
-    fn feed<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Outcome<'py>> {
-        self.0.put(data);
-        self.flush(py)
+    fn feed<'py>(slf: &Bound<'py, Self>, data: &[u8]) -> PyResult<Outcome<'py>> {
+        slf.borrow_mut().server.put(data);
+        Self::flush(slf)
     }
 
     /// Return what is to be sent and what came of it.
-    fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Outcome<'py>> {
-        let server = &mut self.0;
+    fn flush<'py>(slf: &Bound<'py, Self>) -> PyResult<Outcome<'py>> {
+        let py = slf.py();
+        let mut this = slf.borrow_mut();
+        let server = &mut this.server;
         // A panic must cost this connection alone: as an exception of its own kind it would end all.
         let done = catch_unwind(AssertUnwindSafe(|| {
             let events = server.advance();
@@ -50,77 +84,140 @@ impl GrpcConnection {
         }));
         let (output, events, more) =
             done.map_err(|_| PyRuntimeError::new_err("HTTP/2 failed in the native core"))?;
-        let found = PyList::empty(py);
+        let (found, plain) = (PyList::empty(py), PyList::empty(py));
         for event in events {
-            found.append(as_tuple(py, event)?)?;
+            match this.plain_call(slf, event) {
+                Ok(call) => plain.append(Bound::new(py, call)?)?,
+                Err(event) => found.append(as_tuple(py, event)?)?,
+            }
         }
-        Ok((PyBytes::new(py, &output), found, more))
+        Ok((PyBytes::new(py, &output), found, more, plain))
     }
 
     /// Ask for the next message of a call.
     fn want(&mut self, stream: u32) {
-        self.0.want(stream);
+        self.server.want(stream);
     }
 
     /// Send a message; false if it has not left yet, and its end comes as an event.
     fn write(&mut self, stream: u32, message: &[u8]) -> bool {
-        self.0.write(stream, message)
+        self.server.write(stream, message)
     }
 
     /// Send the only message of a call, and its end.
     fn answer(&mut self, stream: u32, message: &[u8]) {
-        self.0.end(stream, Some(message), 0, "");
+        self.finish(stream, message);
     }
 
     /// End a call with a status of gRPC.
     fn end(&mut self, stream: u32, code: u32, text: &str) {
-        self.0.end(stream, None, code, text);
+        self.server.end(stream, None, code, text);
     }
 
     /// Accept no more calls.
     fn leave(&mut self) {
-        self.0.leave();
+        self.server.leave();
     }
 
     /// Close the connection, whatever is open.
     fn close(&mut self) {
-        self.0.close();
+        self.server.close();
     }
 
     /// Whether it is over once its output has left.
     #[getter]
     fn closed(&self) -> bool {
-        self.0.is_closed()
+        self.server.is_closed()
+    }
+
+    /// The number of calls that are not over.
+    #[getter]
+    fn open_calls(&self) -> usize {
+        self.server.open_calls()
     }
 
     /// Whether the client has greeted.
     #[getter]
     fn greeted(&self) -> bool {
-        self.0.is_open()
+        self.server.is_open()
+    }
+}
+
+impl GrpcConnection {
+    /// Return an event as the plain call that it is, or as it was.
+    fn plain_call(&self, slf: &Bound<'_, Self>, event: Event) -> Result<GrpcCall, Event> {
+        let (Some(shortcuts), Some(client)) = (&self.shortcuts, &self.client) else {
+            return Err(event);
+        };
+        let Event::Called(stream, head, Some(request), true) = event else {
+            return Err(event);
+        };
+        let py = slf.py();
+        let known = head
+            .fields
+            .first()
+            .is_some_and(|id| id.as_ref() == Some(&client.id));
+        let begun = known
+            .then(|| {
+                let mut shortcuts = shortcuts.borrow_mut(py);
+                shortcuts.begin(py, &head.path, &request, &client.address)
+            })
+            .flatten();
+        match begun {
+            Some(begun) => Ok(GrpcCall::new(
+                slf.clone().unbind(),
+                stream,
+                head,
+                request,
+                begun,
+            )),
+            None => Err(Event::Called(stream, head, Some(request), true)),
+        }
+    }
+
+    /// Whether a call is not over.
+    pub(crate) fn has(&self, stream: u32) -> bool {
+        self.server.has(stream)
+    }
+
+    /// Send the only message of a call, and its end.
+    pub(crate) fn finish(&mut self, stream: u32, message: &[u8]) {
+        self.server.end(stream, Some(message), 0, "");
     }
 }
 
 fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
-    let bytes = |message: Option<bytes::Bytes>| message.map(|raw| PyBytes::new(py, &raw));
     match event {
         Event::Called(stream, head, message, ended) => {
-            let fields = PyTuple::new(py, head.fields)?;
-            let path = head.path;
-            (
-                CALLED,
-                stream,
-                path,
-                fields,
-                head.timeout,
-                bytes(message),
-                ended,
-            )
-                .into_pyobject(py)
+            called(py, stream, head, message.as_ref(), ended)
         }
         Event::Received(stream, message, ended) => {
-            (RECEIVED, stream, bytes(message), ended).into_pyobject(py)
+            let message = message.map(|raw| PyBytes::new(py, &raw));
+            (RECEIVED, stream, message, ended).into_pyobject(py)
         }
         Event::Writable(stream) => (WRITABLE, stream).into_pyobject(py),
         Event::Reset(stream) => (RESET, stream).into_pyobject(py),
     }
+}
+
+/// Return the event of a call that begins.
+pub(crate) fn called<'py>(
+    py: Python<'py>,
+    stream: u32,
+    head: Head,
+    message: Option<&Bytes>,
+    ended: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let fields = PyTuple::new(py, head.fields)?;
+    let message = message.map(|raw| PyBytes::new(py, raw));
+    (
+        CALLED,
+        stream,
+        head.path,
+        fields,
+        head.timeout,
+        message,
+        ended,
+    )
+        .into_pyobject(py)
 }

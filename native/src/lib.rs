@@ -11,9 +11,13 @@ pub mod batch_records;
 pub mod checksums;
 pub mod frames;
 pub mod grpc;
+pub mod grpc_ack;
 pub mod grpc_call;
 pub mod grpc_pipe;
+pub mod grpc_proto;
 pub mod grpc_python;
+pub mod grpc_send;
+pub mod grpc_short;
 pub mod keys;
 pub mod lane;
 pub mod lane_records;
@@ -32,7 +36,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 4;
+const API: u32 = 5;
 
 /// The module `pocketmq_core`.
 #[pymodule]
@@ -51,6 +55,8 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_class::<grpc_python::GrpcConnection>()?;
+    module.add_class::<grpc_short::GrpcShortcuts>()?;
+    module.add_function(wrap_pyfunction!(grpc_short::short_answers, module)?)?;
     module.add_class::<receipts::BatchReceipts>()?;
     module.add_class::<shared::Place>()?;
     module.add_class::<shared::OpenPlaces>()?;

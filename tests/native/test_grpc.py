@@ -63,11 +63,11 @@ HELLO = PREFACE + frame(SETTINGS)
 
 def test_a_call_comes_with_its_headers_and_its_message() -> None:
     own = connection()
-    _, events, _ = own.feed(HELLO + call(1, b"abc", **{"grpc-timeout": "1500m"}))
+    _, events, _, _ = own.feed(HELLO + call(1, b"abc", **{"grpc-timeout": "1500m"}))
     assert events == [(CALLED, 1, "/s/M", ("me", None), 1.5, b"abc", True)]
     assert own.greeted
     own.answer(1, b"response")
-    output, events, more = own.flush()
+    output, events, more, _ = own.flush()
     kinds = [(kind, flags & END_STREAM, stream) for kind, flags, stream, _ in frames(output)]
     assert kinds == [(HEADERS, 0, 1), (DATA, 0, 1), (HEADERS, END_STREAM, 1)]
     assert frames(output)[1][3] == message(b"response")
@@ -79,7 +79,7 @@ def test_bytes_may_come_one_by_one() -> None:
         HELLO + call(1, b"x" * 300) + call(3, b"") + headers(5) + frame(RST_STREAM, 0, 5, bytes(4))
     )
     whole, torn = connection(), connection()
-    _, expected, _ = whole.feed(sent)
+    _, expected, _, _ = whole.feed(sent)
     found: list[Any] = []
     for at in range(len(sent)):
         found += torn.feed(sent[at : at + 1])[1]
@@ -102,7 +102,7 @@ def joined(events: list[Any]) -> dict[int, tuple[bytes, bool, bool]]:
 def test_the_next_message_comes_when_it_is_wanted() -> None:
     own = connection()
     both = frame(DATA, 0, 1, message(b"one") + message(b"two"))
-    _, events, _ = own.feed(HELLO + headers(1) + both + frame(DATA, END_STREAM, 1))
+    _, events, _, _ = own.feed(HELLO + headers(1) + both + frame(DATA, END_STREAM, 1))
     assert [event[-2:] for event in events] == [(b"one", False)]
     own.want(1)
     assert own.flush()[1] == [(RECEIVED, 1, b"two", True)]
@@ -112,11 +112,11 @@ def test_a_window_that_is_used_up_lets_a_response_wait() -> None:
     own = connection()
     own.feed(HELLO + call(1, b"x"))
     assert not own.write(1, bytes(200_000))
-    output, events, _ = own.flush()
+    output, events, _, _ = own.flush()
     assert sum(len(each[3]) for each in frames(output) if each[0] == DATA) == 65_535
     assert events == []
     grown = struct.pack(">I", 1_000_000)
-    _, events, _ = own.feed(frame(WINDOW_UPDATE, 0, 0, grown) + frame(WINDOW_UPDATE, 0, 1, grown))
+    _, events, _, _ = own.feed(frame(WINDOW_UPDATE, 0, 0, grown) + frame(WINDOW_UPDATE, 0, 1, grown))
     assert events == [(WRITABLE, 1)]
 
 
@@ -130,7 +130,7 @@ def test_a_window_that_is_used_up_lets_a_response_wait() -> None:
 )
 def test_a_message_that_cannot_be_read_ends_its_call(sent: bytes) -> None:
     own = connection()
-    output, events, _ = own.feed(HELLO + headers(1) + frame(DATA, END_STREAM, 1, sent))
+    output, events, _, _ = own.feed(HELLO + headers(1) + frame(DATA, END_STREAM, 1, sent))
     assert events == []
     ((_, flags, _, _),) = [each for each in frames(output) if each[0] == HEADERS]
     assert flags & END_STREAM
@@ -153,7 +153,7 @@ def test_unfinished_messages_of_all_calls_are_limited() -> None:
 def test_calls_that_are_reset_at_once_end_the_connection() -> None:
     own = connection()
     reset = [headers(2 * n + 1) + frame(RST_STREAM, 0, 2 * n + 1, bytes(4)) for n in range(500)]
-    output, events, _ = own.feed(HELLO + b"".join(reset))
+    output, events, _, _ = own.feed(HELLO + b"".join(reset))
     assert own.closed
     assert len(events) < 100
     (goodbye,) = [each for each in frames(output) if each[0] == GOAWAY]
@@ -163,7 +163,7 @@ def test_calls_that_are_reset_at_once_end_the_connection() -> None:
 def test_output_that_no_client_takes_is_limited() -> None:
     """Each ping has a response; a client that reads none is not read."""
     own = connection()
-    output, _, more = own.feed(HELLO + frame(PING, 0, 0, bytes(8)) * 100_000)
+    output, _, more, _ = own.feed(HELLO + frame(PING, 0, 0, bytes(8)) * 100_000)
     assert more
     assert len(output) < 300_000
 
@@ -182,7 +182,7 @@ def test_any_bytes_end_a_connection_at_worst() -> None:
         own = connection()
         while sent:
             size = random.randrange(1, 400)
-            _, events, _ = own.feed(sent[:size])
+            _, events, _, _ = own.feed(sent[:size])
             sent = sent[size:]
             for event in events:
                 answered(own, event, random)

@@ -187,11 +187,12 @@ async def serving(
     limits: ProxyLimits = QUICK,
     credentials: aio.Credentials | None = None,
     access: ProxyAccess | None = None,
+    faults: bool = False,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     """Run a cluster with a topic of each type, and a proxy in front of it."""
     async with (
-        Cluster(brokers, config=settings) as cluster,
+        Cluster(brokers, config=settings, faults=faults) as cluster,
         aio.Admin(cluster.address, credentials=credentials) as admin,
     ):
         for place in await admin.brokers.targets():

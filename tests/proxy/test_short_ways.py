@@ -1,7 +1,8 @@
 """Plain sends and acks on the native core: without a task, and with the results of the general way."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -17,11 +18,13 @@ from pocketmq.errors import (
     ResponseCode,
     server_error,
 )
+from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command_reader import cut_commands
-from pocketmq.proxy.calls import sending
+from pocketmq.proxy.calls import sending, shortcuts
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, broker_at_hand
 from pocketmq.proxy.calls.plain_sends import PlainSends
+from pocketmq.proxy.methods import BegunCall, ShortWay
 from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.outgoing import stored_forms
@@ -55,36 +58,107 @@ async def test_both_ways_of_a_send_ask_the_same_of_a_broker() -> None:
 def short_way(served: Served) -> PlainSends:
     service = served.proxy._service
     assert service is not None
-    begin: Any = service.methods[f"/{SERVICE}/SendMessage"].begin
-    own = begin.__self__
+    own = service.methods[f"/{SERVICE}/SendMessage"].short
     assert isinstance(own, PlainSends)
     return own
 
 
-async def test_a_plain_send_takes_the_short_way_and_others_do_not() -> None:
-    async with calling() as served:
-        assert code(await served.peer.send("normal", b"x")) == "OK"
-        plain = short_way(served)
-        (link,) = open_links(served.proxy)
-        calls = link._calls
-        assert calls is not None
-        begun = []
+class Watched:
+    """A short way, and what it said of each call that reached it."""
 
-        def begin(raw: bytes, call: Any) -> bool:
-            begun.append(plain.begin(raw, call))
-            return begun[-1]
+    def __init__(self, own: ShortWay) -> None:
+        self.own = own
+        self.begun: list[bool] = []
+        self.resumed: list[Any] = []
 
-        path = f"/{SERVICE}/SendMessage"
-        watched = msgspec.structs.replace(calls._methods[path], begin=begin)
-        calls._methods = {**calls._methods, path: watched}
-        assert code(await served.peer.send("normal", b"x")) == "OK"
+    def begin(self, raw: bytes, call: BegunCall) -> bool:
+        self.begun.append(self.own.begin(raw, call))
+        return self.begun[-1]
+
+    def resume(self, raw: bytes, call: BegunCall, place: Any, outcome: Any) -> None:
+        self.resumed.append(outcome)
+        self.own.resume(raw, call, place, outcome)
+
+
+def watched(served: Served, name: str) -> Watched:
+    """Watch the calls of a method that come by the only connection."""
+    (link,) = open_links(served.proxy)
+    calls = link._calls
+    assert calls is not None
+    path = f"/{SERVICE}/{name}"
+    method = calls._methods[path]
+    assert method.short is not None
+    found = Watched(method.short)
+    calls._methods = {**calls._methods, path: msgspec.structs.replace(method, short=found)}
+    return found
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the core's places be good for longer than a slow machine takes."""
+    monkeypatch.setattr(shortcuts, "_FRESH_FOR", 60.0)
+
+
+@asynccontextmanager
+async def known_topic(**options: Any) -> AsyncIterator[Served]:
+    """Serve a client that has sent: the topic's type is cached, and the core has two places."""
+    async with calling(**options) as served:
+        for _ in range(2):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        yield served
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_plain_send_takes_a_short_way_and_others_do_not() -> None:
+    """The core has places for two messages, then for four more, then for eight."""
+    async with known_topic() as served:
+        sends = watched(served, "SendMessage")
+        for expected in (0, 0, 1, 1, 1, 1, 1, 2):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+            assert sends.begun == [True] * expected
+        sends.begun.clear()
         assert code(await served.peer.send("unknown", b"x")) == "TOPIC_NOT_FOUND"
         assert code(await served.peer.send("normal", b"")) == "MESSAGE_BODY_EMPTY"
         wrong = await served.peer.send("normal", b"x", message_group="g")
         assert code(wrong) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
         two = s.SendMessageRequest(messages=[message("normal", b"1"), message("normal", b"2")])
         assert code(await served.peer.call("SendMessage", two)) == "OK"
-        assert begun == [True, False, False, False, False]
+        assert sends.begun == [False] * 4
+        assert code(await served.peer.send("normal", b"x")) == "OK"
+        assert not sends.begun[4:]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_what_the_core_sent_and_a_broker_refuses_is_told_as_always() -> None:
+    async with known_topic() as served:
+        sends = watched(served, "SendMessage")
+        kind = {"+message.type": "NORMAL"}
+        config = TopicConfig(
+            topic_name="normal", read_queue_nums=1, write_queue_nums=1, attributes=kind
+        )
+        (await served.admin.topics.create(config, cluster="DefaultCluster")).all()
+        found = [code(await served.peer.send("normal", b"x")) for _ in range(2)]
+        assert sorted(found) == ["INTERNAL_SERVER_ERROR", "OK"]
+        assert not sends.begun
+        assert [each.code for each in sends.resumed] == [ResponseCode.INVALID_PARAMETER]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_send_of_the_core_on_a_connection_that_breaks_is_not_repeated() -> None:
+    async with known_topic(faults=True) as served:
+        sends, plain = watched(served, "SendMessage"), short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        await served.cluster.partition("broker-0")
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        await until(lambda: broker.connection.requests.open, "the request", PATIENCE)
+        broker.connection.abort()
+        assert code(await sent) == "INTERNAL_SERVER_ERROR"
+        assert [type(each) for each in sends.resumed] == [ConnectionLost]
+        await served.cluster.heal("broker-0")
+        for _ in range(3):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
 
 
 async def test_acks_take_the_short_way_unless_the_receipt_is_refused() -> None:
@@ -97,8 +171,9 @@ async def test_acks_take_the_short_way_unless_the_receipt_is_refused() -> None:
             handles += [each.system_properties.receipt_handle for each in got]
         service = served.proxy._service
         assert service is not None
-        begin: Any = service.methods[f"/{SERVICE}/AckMessage"].begin
-        begun = Begun()
+        short = service.methods[f"/{SERVICE}/AckMessage"].short
+        assert short is not None
+        begin, begun = short.begin, Begun()
         assert begin(ack_of(handles[0]), begun)
         await until(lambda: begun.replies, "a reply", PATIENCE)
         assert code(s.AckMessageResponse.FromString(begun.replies[0])) == "OK"
@@ -132,9 +207,8 @@ async def test_a_broker_that_is_silent_costs_its_connection() -> None:
                 failures.append(error)
 
         answer = Answer(Begun(), broker, RequestCode.SEND_MESSAGE_V2)
-        answer._asked = broker.connection.last_read + 0.001  # nothing came since
-        loop = asyncio.get_running_loop()
-        await until(lambda: loop.time() > answer._asked + 1.1, "silence")
+        loop, last = asyncio.get_running_loop(), broker.connection.last_read
+        await until(lambda: loop.time() > last + 1.1, "silence for longer than a request waits")
         answer.set_exception(RequestTimedOut(broker.address, "SEND_MESSAGE_V2", 1.0))
         assert [type(each) for each in failures] == [RequestTimedOut]
         assert broker.connection.closed

@@ -69,9 +69,17 @@ class Exchange(Call, Protocol):
 
 Unary: TypeAlias = Callable[[bytes, Call], Awaitable[bytes]]
 Streaming: TypeAlias = Callable[[bytes, Call], AsyncIterator[bytes]]
-Begin: TypeAlias = Callable[[bytes, BegunCall], bool]
-"""Begins a call without a task, and replies later; False if it must be served."""
 Exchanging: TypeAlias = Callable[[Exchange], Awaitable[None]]
+
+
+class ShortWay(Protocol):
+    """How plain calls of a method are served without a task."""
+
+    def begin(self, raw: bytes, call: BegunCall) -> bool:
+        """Begin a call, and reply later; False if it must be served."""
+
+    def resume(self, raw: bytes, call: BegunCall, place: Any, outcome: Any) -> None:
+        """Reply to a call that the core has begun: a response that is unusual, or an error."""
 
 
 class Kind(enum.Enum):
@@ -87,8 +95,8 @@ class Method(msgspec.Struct, frozen=True):
 
     kind: Kind
     serve: Callable[..., Any]
-    begin: "Begin | None" = None
-    """A short way of a method with one response."""
+    short: ShortWay | None = None
+    """Of a method with one response."""
 
 
 Methods: TypeAlias = Mapping[str, Method]

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
+from pocketmq.proxy.calls.shortcuts import PlainCall, ShortPlace, Shortcuts
 from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -116,6 +117,7 @@ class NativeCalls:
         self,
         new_core: NewCore,
         methods: Methods,
+        shortcuts: Shortcuts | None,
         limits: ProxyLimits,
         address: str,
         changed: Callable[[], None],
@@ -125,6 +127,7 @@ class NativeCalls:
         self.changed = changed
         self.loop = asyncio.get_running_loop()
         self._methods = methods
+        self._shortcuts = shortcuts
         self._address = address
         self._open: dict[int, NativeCall] = {}
         self._known: tuple[Fields, Caller] | None = None
@@ -136,6 +139,8 @@ class NativeCalls:
         if known is not None and known[0] == fields:
             return known[1]
         caller = read_caller(fields, self._address)
+        if self._shortcuts is not None and (known is None or known[0][0] != fields[0]):
+            self.core.shorten(self._shortcuts.core, caller.client_id, caller.address)
         self._known = fields, caller
         return caller
 
@@ -155,6 +160,23 @@ class NativeCalls:
         elif kind == _RESET:
             self._end(call)
 
+    def post(self, plain: list[PlainCall]) -> None:
+        """Send the requests of plain calls, which the core answers."""
+        assert self._shortcuts is not None
+        for call in plain:
+            if not self._shortcuts.post(call, self):
+                self._called(call.event())
+
+    def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
+        """Take over a plain call whose outcome the core does not know how to tell."""
+        call = self._opened(event, self._methods[event[2]])
+        short = call.method.short
+        assert short is not None
+        try:
+            short.resume(event[5], call, place, outcome)
+        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+            self._fail(call, error)
+
     def cancel_all(self) -> None:
         """End all calls: the connection is gone."""
         for call in list(self._open.values()):
@@ -165,7 +187,7 @@ class NativeCalls:
         for call in list(self._open.values()):
             if call.method.kind is Kind.BOTH:
                 self._refuse(call)
-        if self._open:
+        if self._open or self.core.open_calls:
             self._emptied = self.loop.create_future()
             await asyncio.wait([self._emptied], timeout=grace)
         for call in list(self._open.values()):
@@ -175,6 +197,11 @@ class NativeCalls:
         self._end(call)
         self.core.end(call.stream, GrpcCode.UNAVAILABLE, "the proxy is shutting down")
         self.changed()
+
+    def check_left(self) -> None:
+        """Let `leave` go on if no call is open, those of the core included."""
+        if self._emptied is not None and not self._open and not self.core.open_calls:
+            _done(self._emptied)
 
     def has(self, stream: int) -> bool:
         """Return whether a call is open."""
@@ -198,17 +225,22 @@ class NativeCalls:
             work.close()
 
     def _called(self, event: tuple[Any, ...]) -> None:
-        _, stream, path, fields, timeout, message, ended = event
+        _, stream, path, _, _, message, ended = event
         method = self._methods.get(path)
         if method is None:
             self.core.end(stream, GrpcCode.UNIMPLEMENTED, f"no method {path[:200]}")
             self.changed()
             return
-        deadline = 0.0 if timeout is None else self.loop.time() + timeout
-        call = self._open[stream] = NativeCall(self, stream, method, fields, deadline)
+        call = self._opened(event, method)
         if method.kind is Kind.BOTH:
             self._start(call, self._exchange(call))
         self._received(call, message, ended=ended)
+
+    def _opened(self, event: tuple[Any, ...], method: Method) -> NativeCall:
+        _, stream, _, fields, timeout, *_ = event
+        deadline = 0.0 if timeout is None else self.loop.time() + timeout
+        call = self._open[stream] = NativeCall(self, stream, method, fields, deadline)
+        return call
 
     def _received(self, call: NativeCall, message: bytes | None, *, ended: bool) -> None:
         if call.method.kind is Kind.BOTH:
@@ -230,11 +262,11 @@ class NativeCalls:
             self._start(call, self._many(call, request))
 
     def _begun(self, call: NativeCall, request: bytes) -> bool:
-        begin = call.method.begin
-        if begin is None:
+        short = call.method.short
+        if short is None:
             return False
         try:
-            return begin(request, call)
+            return short.begin(request, call)
         except Exception:
             logger.exception("a call took the long way")
             return False
@@ -294,5 +326,3 @@ class NativeCalls:
     def _over(self, call: NativeCall) -> None:
         self._open.pop(call.stream, None)
         self.changed()
-        if not self._open:
-            _done(self._emptied)

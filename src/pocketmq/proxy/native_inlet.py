@@ -11,6 +11,7 @@ from pocketmq.proxy.native_link import NativeLink, NewCalls
 from pocketmq.proxy.translation.limits import ProxyLimits
 
 if TYPE_CHECKING:
+    from pocketmq.proxy.calls.shortcuts import Shortcuts
     from pocketmq.proxy.methods import Methods
     from pocketmq.proxy.native_calls import NewCore
 
@@ -45,12 +46,12 @@ class NativeInlet:
     def __len__(self) -> int:
         return len(self._open)
 
-    def serve(self, methods: "Methods") -> None:
+    def serve(self, methods: "Methods", shortcuts: "Shortcuts | None") -> None:
         """Serve these methods from now on; protobuf's library is loaded."""
         from pocketmq.proxy.native_calls import NativeCalls
 
         def new_calls(address: str, changed: Callable[[], None]) -> NativeCalls:
-            return NativeCalls(self._core, methods, self._limits, address, changed)
+            return NativeCalls(self._core, methods, shortcuts, self._limits, address, changed)
 
         self._new_calls = new_calls
 

@@ -139,19 +139,23 @@ class NativeLink(asyncio.Protocol):
         more = True
         while more and not self._transport.is_closing():
             try:
-                output, events, more = self._core.feed(data) if data else self._core.flush()
+                came = self._core.feed(data) if data else self._core.flush()
             except RuntimeError:
                 logger.exception("connection failed: client=%s", self._address)
                 self.abort()
                 return
             data = b""
+            output, events, more, plain = came
             if output:
                 self._transport.write(output)
+            if plain:
+                self._calls.post(plain)
             for event in events:
                 self._calls.take(event)
             more = more and not self._paused
         if self._core.closed:
             self.finish()
+        self._calls.check_left()
 
     def _check_greeting(self) -> None:
         if not self._core.greeted:

@@ -48,6 +48,11 @@ class Renewals:
     def __len__(self) -> int:
         return sum(len(held) for held in self._by_client.values())
 
+    @property
+    def any(self) -> bool:
+        """Whether there are such messages."""
+        return bool(self._by_client)
+
     def add(self, client_id: str, group: str, topic: str, receipt: Receipt) -> None:
         """Renew a message from now on."""
         now = asyncio.get_running_loop().time()

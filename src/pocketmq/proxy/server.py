@@ -139,7 +139,7 @@ class Proxy:
         """Start the service for the first client."""
         if isinstance(self._inlet, NativeInlet):
             service = await self._load()
-            self._inlet.serve(service.methods)
+            self._inlet.serve(service.methods, service.shortcuts)
         else:
             await self._serve_by_grpcio(_ANY_INSIDE)
 

@@ -9,6 +9,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.proxy import reflection
 from pocketmq.proxy.access import AccessGate
 from pocketmq.proxy.cached_cluster import CachedCluster
+from pocketmq.proxy.calls.shortcuts import Shortcuts
 from pocketmq.proxy.clients import Clients
 from pocketmq.proxy.health import ProxyHealth
 from pocketmq.proxy.methods import Methods
@@ -43,7 +44,10 @@ class Service:
             clock=clock,
         )
         gate = AccessGate(session, access)
-        own = service_methods(state, gate.admit, short_ways=not access.authenticate)
+        short_ways = not access.authenticate
+        self.shortcuts = Shortcuts.chosen(state) if short_ways else None
+        """What plain calls need in the core; None without it."""
+        own = service_methods(state, gate.admit, self.shortcuts, short_ways=short_ways)
         self.methods: Methods = {**own, **self._health.methods, **reflection.methods()}
         """What a port serves."""
         period = limits.renew_interval

@@ -12,6 +12,7 @@ from pocketmq.proxy import methods
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
 from pocketmq.proxy.calls.plain_acks import PlainAcks
 from pocketmq.proxy.calls.plain_sends import PlainSends
+from pocketmq.proxy.calls.shortcuts import Shortcuts
 from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.caller import Caller
@@ -52,7 +53,9 @@ _ONE_TO_MANY: dict[str, Streaming] = {
 }
 
 
-def service_methods(state: ProxyState, admit: Admit, *, short_ways: bool) -> Methods:
+def service_methods(
+    state: ProxyState, admit: Admit, shortcuts: Shortcuts | None, *, short_ways: bool
+) -> Methods:
     """Return the methods of RocketMQ's service.
 
     With `short_ways`, plain calls need no task; that is where `admit` accepts all.
@@ -68,8 +71,8 @@ def service_methods(state: ProxyState, admit: Admit, *, short_ways: bool) -> Met
         elif name in _ONE_TO_MANY:
             served = Method(Kind.MANY, calls.many(_ONE_TO_MANY[name]))
         else:
-            begin = calls.short_way(name) if short_ways else None
-            served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)), begin)
+            short = calls.short_way(name, shortcuts) if short_ways else None
+            served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)), short)
         found[f"/{SERVICE}/{name}"] = served
     return found
 
@@ -121,10 +124,10 @@ class _Calls:
             response = self._response(status=self._failure(error))
         return bytes(response.SerializeToString())
 
-    def short_way(self, name: str) -> methods.Begin | None:
+    def short_way(self, name: str, shortcuts: Shortcuts | None) -> methods.ShortWay | None:
         """Return how plain calls of a method are served without a task."""
         short = _SHORT.get(name)
-        return None if short is None else short(self._state, self.respond).begin
+        return None if short is None else short(self._state, self.respond, shortcuts)
 
     def many(self, serve: Streaming) -> methods.Streaming:
         async def answer(raw: bytes, call: methods.Call) -> AsyncIterator[bytes]:

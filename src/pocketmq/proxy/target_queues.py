@@ -44,6 +44,12 @@ class TargetQueues:
         self._turns[topic] = turn + 1
         return queues[turn % len(queues)]
 
+    def avoids_any(self) -> bool:
+        """Return whether a broker is avoided."""
+        now = asyncio.get_running_loop().time()
+        self._avoided = {name: until for name, until in self._avoided.items() if until > now}
+        return bool(self._avoided)
+
     def failed(self, broker: str) -> None:
         """Avoid a broker for a while."""
         self._avoided[broker] = asyncio.get_running_loop().time() + AVOIDED_FOR

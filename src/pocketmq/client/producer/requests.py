@@ -79,7 +79,8 @@ class Template:
         self.signing = signing
 
 
-_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+"""How headers of requests end, after their number."""
 _MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
 
 
@@ -149,7 +150,7 @@ class RequestWriter:
             middle,
             ONEWAY_FLAG if oneway else 0,
             opaque,
-            _TAIL,
+            TAIL,
         )
         size = len(header)
         return _prefix(4 + size + len(message.body), size) + header + message.body

@@ -30,7 +30,7 @@ def broker_at_hand(session: Session, name: str) -> BrokerAtHand | None:
 class BrokerAnswer:
     """Where one response goes; a code outside `accept` is an error, as are timeouts and losses."""
 
-    __slots__ = ("_asked", "_broker", "_call", "_code")
+    __slots__ = ("_broker", "_call", "_code")
 
     accept: frozenset[int]
 
@@ -38,7 +38,6 @@ class BrokerAnswer:
         self._call = call
         self._broker = broker
         self._code = code
-        self._asked = asyncio.get_running_loop().time()
 
     def expect(self) -> int:
         """Return the number of the request; raises `ConnectionLost`."""
@@ -70,7 +69,14 @@ class BrokerAnswer:
     def set_exception(self, error: MQError) -> None:
         """Take the reason why none comes; a connection that is silent is closed."""
         if isinstance(error, RequestTimedOut):
-            waited = asyncio.get_running_loop().time() - self._asked
-            dialer = self._broker.session.calls.dialer
-            dialer.doubt(self._broker.connection, self._asked, waited)
+            waited = error.timeout
+            asked = asyncio.get_running_loop().time() - waited
+            self._broker.session.calls.dialer.doubt(self._broker.connection, asked, waited)
         self.failed(error)
+
+    def take_over(self, outcome: Command | MQError) -> None:
+        """Take what came for a request that the core has sent."""
+        if isinstance(outcome, Command):
+            self.set_result(outcome)
+        else:
+            self.set_exception(outcome)

@@ -14,6 +14,7 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import settling
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.plain_sends import Respond
+from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
@@ -28,8 +29,9 @@ _ACK = RequestCode.ACK_MESSAGE
 class PlainAcks:
     """Acks of a proxy. Belongs to one event loop."""
 
-    def __init__(self, state: ProxyState, _: Respond) -> None:
+    def __init__(self, state: ProxyState, _: Respond, shortcuts: Shortcuts | None = None) -> None:
         self._state = state
+        self._shortcuts = shortcuts
         self._session = state.cluster.session
 
     def begin(self, raw: bytes, call: BegunCall) -> bool:
@@ -59,7 +61,16 @@ class PlainAcks:
             return False
         state.renewals.forget(client_id, group, given)
         broker.connection.post(opaque, msgspec.structs.replace(command, opaque=opaque).encode())
+        if self._shortcuts is not None:
+            self._shortcuts.offer_acks(group, topic, name)
         return True
+
+    def resume(
+        self, raw: bytes, call: BegunCall, place: ShortPlace, outcome: Command | MQError
+    ) -> None:
+        """Reply to an ack of the core whose response is unusual or does not come."""
+        (entry,) = s.AckMessageRequest.FromString(raw).entries
+        _Acknowledged(call, place.broker, entry).take_over(outcome)
 
 
 class _Acknowledged(BrokerAnswer):

@@ -17,6 +17,7 @@ from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import sending
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
+from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
@@ -34,9 +35,12 @@ Respond: TypeAlias = Callable[[Awaitable[Any]], Coroutine[Any, Any, bytes]]
 class PlainSends:
     """Sends of a proxy. Belongs to one event loop."""
 
-    def __init__(self, state: ProxyState, respond: Respond) -> None:
+    def __init__(
+        self, state: ProxyState, respond: Respond, shortcuts: Shortcuts | None = None
+    ) -> None:
         self._state = state
         self._respond = respond
+        self._shortcuts = shortcuts
         self._session = state.cluster.session
         self._writers: dict[str, RequestWriter] = {}
 
@@ -70,7 +74,20 @@ class PlainSends:
             broker.connection.forget(opaque)
             return False
         broker.connection.post(opaque, frame)
+        if self._shortcuts is not None and form.kind is TopicKind.NORMAL:
+            self._shortcuts.offer_sends(known.publish_queues, writer)
         return True
+
+    def resume(
+        self, raw: bytes, call: BegunCall, place: ShortPlace, outcome: Command | MQError
+    ) -> None:
+        """Reply to a send of the core whose response is unusual or does not come."""
+        state, queue = self._state, place.queue
+        assert queue is not None
+        messages = s.SendMessageRequest.FromString(raw).messages
+        address = call.caller().address
+        (form,) = stored_forms(messages, address, state.limits, state.clock.now_ms())
+        _Stored(self, call, place.broker, form, queue).take_over(outcome)
 
     def _accepts(self, form: StoredForm) -> bool:
         """Return whether it is known that the topic accepts the message."""

@@ -1,0 +1,372 @@
+//! Plain sends and acks of gRPC clients: requests to brokers straight from a read, and back.
+//!
+//! Which queue a message goes to, and by which connection, is decided in Python, some messages in
+//! advance: each such place is used once, and for a short time. Python posts the requests, has their
+//! timeouts, and gets what is unusual or fails.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple};
+
+use crate::frames::{frame_at, read_head};
+use crate::grpc::Head;
+use crate::grpc_ack::{acknowledged, read_ack};
+use crate::grpc_python::{called, GrpcConnection};
+use crate::grpc_send::{read_send, sent, Rules};
+use crate::stored::answer;
+use crate::wire::push_decimal;
+
+const MOST: usize = 20_000;
+const LARGEST: usize = 64 * 1024;
+/// Bytes of a response's header that is read without counting its fields first.
+const LONGEST: usize = 64 * 1024;
+const RESPONSE_FLAG: i32 = 1;
+
+/// A queue's place: what Python knows it by, and what its requests have in common.
+struct Place {
+    own: Py<PyAny>,
+    head: Vec<u8>,
+    middle: Vec<u8>,
+}
+
+struct Window {
+    places: Vec<Place>,
+    until: Instant,
+}
+
+/// What plain calls of all clients of a proxy need.
+#[pyclass(module = "pocketmq_core")]
+pub struct GrpcShortcuts {
+    rules: Rules,
+    ok: Vec<u8>,
+    tail: Vec<u8>,
+    send_path: String,
+    ack_path: String,
+    sends: HashMap<String, Window>,
+    acks: HashMap<String, Window>,
+}
+
+#[pymethods]
+impl GrpcShortcuts {
+    /// `service` is how paths begin, `ok` the status of what succeeded, `tail` how headers end.
+    #[new]
+    fn new(
+        service: &str,
+        ok: Vec<u8>,
+        tail: Vec<u8>,
+        limits: (usize, usize, usize),
+        reserved: Vec<String>,
+    ) -> Self {
+        let (body, properties, properties_size) = limits;
+        GrpcShortcuts {
+            rules: Rules {
+                body: body.min(LARGEST),
+                properties,
+                properties_size,
+                reserved: reserved.into_iter().collect(),
+            },
+            ok,
+            tail,
+            send_path: format!("{service}/SendMessage"),
+            ack_path: format!("{service}/AckMessage"),
+            sends: HashMap::new(),
+            acks: HashMap::new(),
+        }
+    }
+
+    /// Let the next plain sends to a topic go to these places, the last one first.
+    fn offer_sends(
+        &mut self,
+        topic: String,
+        places: Vec<(Py<PyAny>, Vec<u8>, Vec<u8>)>,
+        seconds: f64,
+    ) {
+        let made = |(own, head, middle)| Place { own, head, middle };
+        let places = places.into_iter().map(made).collect();
+        keep(&mut self.sends, topic, places, seconds);
+    }
+
+    /// Let plain acks of a group, topic and broker go to a place.
+    fn offer_acks(
+        &mut self,
+        names: (String, String, String),
+        own: Py<PyAny>,
+        head: Vec<u8>,
+        seconds: f64,
+    ) {
+        let middle = Vec::new();
+        let places = vec![Place { own, head, middle }];
+        keep(
+            &mut self.acks,
+            key_of(&names.0, &names.1, &names.2),
+            places,
+            seconds,
+        );
+    }
+
+    /// The number of places of a topic that were not used; None while they are good.
+    fn left(&self, topic: &str) -> Option<usize> {
+        let Some(window) = self.sends.get(topic) else {
+            return Some(0);
+        };
+        let left = window.places.len();
+        (left == 0 || window.until < Instant::now()).then_some(left)
+    }
+}
+
+fn keep(windows: &mut HashMap<String, Window>, key: String, places: Vec<Place>, seconds: f64) {
+    if windows.len() >= MOST {
+        windows.clear();
+    }
+    let until = Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 60.0));
+    windows.insert(key, Window { places, until });
+}
+
+fn key_of(group: &str, topic: &str, broker: &str) -> String {
+    format!("{group} {topic} {broker}")
+}
+
+/// What a response is made of.
+enum Kind {
+    Send { message_id: String },
+    Ack { message_id: String, handle: String },
+}
+
+/// A call that needs no more than a broker's response.
+pub(crate) struct Begun {
+    kind: Kind,
+    place: Py<PyAny>,
+    header: Vec<u8>,
+    tail: Vec<u8>,
+    ok: Vec<u8>,
+    body: Bytes,
+}
+
+impl GrpcShortcuts {
+    /// Read a call that may be plain; `None` if it is not, or there is no place for it.
+    pub(crate) fn begin(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        request: &Bytes,
+        sender: &str,
+    ) -> Option<Begun> {
+        let mut header = Vec::with_capacity(640);
+        if path == self.send_path {
+            let send = read_send(request, &self.rules)?;
+            let window = self.sends.get_mut(send.topic)?;
+            if window.until < Instant::now() {
+                return None;
+            }
+            let place = window.places.last()?;
+            send.push_header(&mut header, &place.head, &place.middle, sender, now_ms())?;
+            let message_id = send.message_id.to_owned();
+            let body = request.slice_ref(send.body);
+            let place = window.places.pop()?.own;
+            return Some(self.begun(Kind::Send { message_id }, place, header, body));
+        }
+        if path != self.ack_path {
+            return None;
+        }
+        let ack = read_ack(request)?;
+        let window = self.acks.get(&key_of(ack.group, ack.topic, ack.broker))?;
+        if window.until < Instant::now() || ack.visible_at_ms <= now_ms() {
+            return None;
+        }
+        let place = window.places.last()?;
+        ack.push_header(&mut header, &place.head)?;
+        let kind = Kind::Ack {
+            message_id: ack.message_id.to_owned(),
+            handle: ack.handle.to_owned(),
+        };
+        let place = place.own.clone_ref(py);
+        Some(self.begun(kind, place, header, Bytes::new()))
+    }
+
+    fn begun(&self, kind: Kind, place: Py<PyAny>, header: Vec<u8>, body: Bytes) -> Begun {
+        Begun {
+            kind,
+            place,
+            header,
+            tail: self.tail.clone(),
+            ok: self.ok.clone(),
+            body,
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(i64::MAX, |since| since.as_millis() as i64)
+}
+
+/// One such call, where the response to its request goes.
+#[pyclass(module = "pocketmq_core")]
+pub struct GrpcCall {
+    connection: Py<GrpcConnection>,
+    stream: u32,
+    head: Head,
+    request: Bytes,
+    begun: Begun,
+    owner: Option<Py<PyAny>>,
+}
+
+impl GrpcCall {
+    pub(crate) fn new(
+        connection: Py<GrpcConnection>,
+        stream: u32,
+        head: Head,
+        request: Bytes,
+        begun: Begun,
+    ) -> Self {
+        GrpcCall {
+            connection,
+            stream,
+            head,
+            request,
+            begun,
+            owner: None,
+        }
+    }
+
+    /// Return the response, if a broker's one says no more than that all is well.
+    fn response(&self, header: &[u8]) -> Option<Vec<u8>> {
+        let ok = &self.begun.ok;
+        match &self.begun.kind {
+            Kind::Send { message_id } => {
+                let (_, (_, _, offset, stored)) = answer(header, &mut Vec::new())?;
+                let transaction_id = stored.transaction_id.unwrap_or("");
+                let recall_handle = stored.recall_handle.unwrap_or("");
+                Some(sent(ok, message_id, transaction_id, offset, recall_handle))
+            }
+            Kind::Ack { message_id, handle } => {
+                let head = read_head(header)?;
+                (head.code == 0).then(|| acknowledged(ok, message_id, handle))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl GrpcCall {
+    /// Whether it is an ack.
+    #[getter]
+    fn is_ack(&self) -> bool {
+        matches!(self.begun.kind, Kind::Ack { .. })
+    }
+
+    /// What Python knows the place by.
+    #[getter]
+    fn place(&self, py: Python<'_>) -> Py<PyAny> {
+        self.begun.place.clone_ref(py)
+    }
+
+    /// The call as the event that it is without a short way.
+    fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        called(
+            py,
+            self.stream,
+            self.head.clone(),
+            Some(&self.request),
+            true,
+        )
+    }
+
+    /// Return the request with its number; the owner gets what is unusual or fails.
+    fn frame<'py>(
+        &mut self,
+        owner: Py<PyAny>,
+        py: Python<'py>,
+        opaque: i64,
+    ) -> Bound<'py, PyBytes> {
+        self.owner = Some(owner);
+        let begun = &self.begun;
+        let mut made = Vec::with_capacity(32 + begun.header.len() + begun.body.len());
+        made.extend_from_slice(&[0; 8]);
+        made.extend_from_slice(&begun.header);
+        push_decimal(&mut made, opaque);
+        made.extend_from_slice(&begun.tail);
+        let size = (made.len() - 8) as u32;
+        made.extend_from_slice(&begun.body);
+        let length = (made.len() - 4) as u32;
+        made[..4].copy_from_slice(&length.to_be_bytes());
+        made[4..8].copy_from_slice(&size.to_be_bytes());
+        PyBytes::new(py, &made)
+    }
+
+    /// Whether the client has ended the call.
+    fn done(&self, py: Python<'_>) -> bool {
+        !self.connection.borrow(py).has(self.stream)
+    }
+
+    /// Take what `short_answers` made of a response, or a response that is unusual.
+    fn set_result(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(owner) = &self.owner else {
+            return Ok(());
+        };
+        let Ok(response) = answer.cast::<PyBytes>() else {
+            return self.unusual(py, answer);
+        };
+        self.connection
+            .borrow_mut(py)
+            .finish(self.stream, response.as_bytes());
+        owner.call_method0(py, intern!(py, "changed"))?;
+        Ok(())
+    }
+
+    /// Take the reason why no response comes.
+    fn set_exception(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.unusual(py, error)
+    }
+}
+
+impl GrpcCall {
+    fn unusual(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(owner) = &self.owner else {
+            return Ok(());
+        };
+        let arguments = (self.event(py)?, self.begun.place.bind(py), what);
+        owner.call_method1(py, intern!(py, "unusual"), arguments)?;
+        Ok(())
+    }
+}
+
+/// Return the responses of plain calls at a position of a read, by their numbers; and their end.
+#[pyfunction]
+pub fn short_answers<'py>(
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    limit: i64,
+    waiting: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyList>, usize)> {
+    let py = data.py();
+    let found = PyList::empty(py);
+    let limit = u64::try_from(limit).unwrap_or(0);
+    let mut at = start;
+    while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
+        if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
+            break;
+        }
+        let Some(head) = read_head(cut.header).filter(|head| head.flag & RESPONSE_FLAG != 0) else {
+            break;
+        };
+        let opaque = PyInt::new(py, head.opaque);
+        let Some(waiter) = waiting.get_item(&opaque)? else {
+            break;
+        };
+        let sink = waiter.get_item(0)?;
+        let Ok(call) = sink.cast::<GrpcCall>() else {
+            break;
+        };
+        let Some(response) = call.borrow().response(cut.header) else {
+            break;
+        };
+        found.append((opaque, PyBytes::new(py, &response)))?;
+        at = cut.end;
+    }
+    Ok((found, at))
+}

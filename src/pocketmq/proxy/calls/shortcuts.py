@@ -1,0 +1,143 @@
+"""Plain sends and acks that the native core reads and answers: where their requests go.
+
+The rules stay here. Queues are chosen as for all other sends, for some messages in advance; such a
+choice is good for one message and a short time. Whatever the core cannot tell takes the usual way:
+the first call of its kind, unusual requests and responses, failures.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from pocketmq import native
+from pocketmq.client.clock import SystemClock
+from pocketmq.client.producer.requests import TAIL, RequestWriter
+from pocketmq.errors import BrokerNotFound
+from pocketmq.model import MessageQueue
+from pocketmq.model import property_names as names
+from pocketmq.protocol import RequestCode
+from pocketmq.proxy.calls.at_hand import BrokerAtHand, broker_at_hand
+from pocketmq.proxy.state import ProxyState
+from pocketmq.proxy.translation.refusals import OK
+from pocketmq.proxy.wire.schema import SERVICE
+
+_FRESH_FOR = 1.0
+"""Seconds for which a choice is used; routes and types of topics are cached for longer."""
+_MOST_PLACES = 128
+_MOST_TOPICS = 20_000
+_ACK = RequestCode.ACK_MESSAGE
+_json = msgspec.json.encode
+
+
+class ShortPlace:
+    """Where one request goes; an ack is for no queue."""
+
+    __slots__ = ("broker", "code", "queue")
+
+    def __init__(
+        self, broker: BrokerAtHand, code: RequestCode, queue: MessageQueue | None = None
+    ) -> None:
+        self.broker = broker
+        self.code = code
+        self.queue = queue
+
+
+class PlainCall(Protocol):
+    """The core's `GrpcCall`, where the response to its request goes."""
+
+    place: ShortPlace
+
+    def frame(self, owner: object, opaque: int) -> bytes:
+        """Return the request; the owner hears of what is unusual."""
+
+    def event(self) -> tuple[Any, ...]:
+        """Return what the core reports of a call that is not plain."""
+
+    def done(self) -> bool:
+        """Return whether the client has ended it."""
+
+    def set_result(self, answer: Any, /) -> None:
+        """Take a response."""
+
+    def set_exception(self, error: Any, /) -> None:
+        """Take the reason why none comes."""
+
+
+class Shortcuts:
+    """The short ways of all clients of a proxy. Belongs to one event loop."""
+
+    def __init__(self, core: Any, state: ProxyState) -> None:
+        limits = state.limits
+        sizes = (
+            limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size,
+        )  # fmt: skip
+        # A message with the sharding key of another client is one of a message group.
+        reserved = [*names.RESERVED, names.SHARDING_KEY]
+        ok = OK.SerializeToString()
+        self.core = core.GrpcShortcuts(f"/{SERVICE}", ok, TAIL, sizes, reserved)
+        self._read_answers = core.short_answers
+        self._state = state
+        self._session = state.cluster.session
+        self._timeout = self._session.options.request_timeout
+        self._sizes: dict[str, int] = {}
+
+    @classmethod
+    def chosen(cls, state: ProxyState) -> "Shortcuts | None":
+        """Return them where there is a core that reads the same clock, and requests are plain."""
+        found = native.core
+        usual = type(state.clock) is SystemClock and not state.cluster.session.calls.hooks
+        return cls(found, state) if usual and hasattr(found, "GrpcShortcuts") else None
+
+    def offer_sends(self, queues: Sequence[MessageQueue], writer: RequestWriter) -> None:
+        """Choose queues for the next plain messages of a topic: more of them if all were used."""
+        choice, topic = self._state.choice, queues[0].topic
+        left = self.core.left(topic)
+        if left is None or choice.avoids_any():  # what succeeds is told to `choice` then
+            return
+        before = self._sizes.get(topic, 1)
+        size = max(before // 2, 1) if left else min(2 * before, _MOST_PLACES)
+        if len(self._sizes) >= _MOST_TOPICS:
+            self._sizes.clear()
+        self._sizes[topic] = size
+        places = []
+        for _ in range(size):
+            queue = choice.choose(queues, "")
+            place = self._place(queue.broker_name, RequestCode.SEND_MESSAGE_V2, queue)
+            if place is None:
+                break
+            template = writer.plain_template(queue)
+            places.append((place, template.head, template.middle))
+        self.core.offer_sends(topic, places[::-1], _FRESH_FOR)
+
+    def offer_acks(self, group: str, topic: str, broker: str) -> None:
+        """Let plain acks of a group and topic go to a broker."""
+        place = self._place(broker, _ACK)
+        if place is not None:
+            named = map(_json, (group, topic, broker))
+            head = b'{"code":%d,"extFields":{"consumerGroup":%b,"topic":%b,"bname":%b' % (
+                _ACK, *named,
+            )  # fmt: skip
+            self.core.offer_acks((group, topic, broker), place, head, _FRESH_FOR)
+
+    def post(self, call: PlainCall, owner: object) -> bool:
+        """Send the request of a call; False if it must take the usual way."""
+        place = call.place
+        connection = place.broker.connection
+        if connection.closed or (place.queue is None and self._state.renewals.any):
+            return False
+        opaque = connection.requests.expect_into(call, place.code, self._timeout)
+        connection.requests.post(opaque, call.frame(owner, opaque))
+        return True
+
+    def _place(
+        self, broker: str, code: RequestCode, queue: MessageQueue | None = None
+    ) -> ShortPlace | None:
+        try:
+            found = broker_at_hand(self._session, broker)
+        except BrokerNotFound:
+            return None
+        if found is None:
+            return None
+        found.connection.requests.read_answers = self._read_answers
+        return ShortPlace(found, code, queue)
