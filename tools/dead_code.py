@@ -23,6 +23,7 @@ CALLED_FROM_OUTSIDE = [
     "capture_signals",  # uvicorn
     "do_POST", "log_message",  # http.server
     "kick",  # Taskiq: of brokers
+    "unusual",  # the native core: of calls
     "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow", "onQueryStarted",
 ]  # fmt: skip
 

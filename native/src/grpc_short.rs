@@ -116,6 +116,42 @@ impl GrpcShortcuts {
         let left = window.places.len();
         (left == 0 || window.until < Instant::now()).then_some(left)
     }
+
+    /// Return the responses of plain calls at a position of a read, by their numbers; and their end.
+    #[staticmethod]
+    fn read_answers<'py>(
+        data: &Bound<'py, PyBytes>,
+        start: usize,
+        limit: i64,
+        waiting: &Bound<'py, PyDict>,
+    ) -> PyResult<(Bound<'py, PyList>, usize)> {
+        let py = data.py();
+        let found = PyList::empty(py);
+        let limit = u64::try_from(limit).unwrap_or(0);
+        let mut at = start;
+        while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
+            if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
+                break;
+            }
+            let Some(head) = read_head(cut.header).filter(|head| head.flag & RESPONSE_FLAG != 0) else {
+                break;
+            };
+            let opaque = PyInt::new(py, head.opaque);
+            let Some(waiter) = waiting.get_item(&opaque)? else {
+                break;
+            };
+            let sink = waiter.get_item(0)?;
+            let Ok(call) = sink.cast::<GrpcCall>() else {
+                break;
+            };
+            let Some(response) = call.borrow().response(cut.header) else {
+                break;
+            };
+            found.append((opaque, PyBytes::new(py, &response)))?;
+            at = cut.end;
+        }
+        Ok((found, at))
+    }
 }
 
 fn keep(windows: &mut HashMap<String, Window>, key: String, places: Vec<Place>, seconds: f64) {
@@ -333,40 +369,4 @@ impl GrpcCall {
         owner.call_method1(py, intern!(py, "unusual"), arguments)?;
         Ok(())
     }
-}
-
-/// Return the responses of plain calls at a position of a read, by their numbers; and their end.
-#[pyfunction]
-pub fn short_answers<'py>(
-    data: &Bound<'py, PyBytes>,
-    start: usize,
-    limit: i64,
-    waiting: &Bound<'py, PyDict>,
-) -> PyResult<(Bound<'py, PyList>, usize)> {
-    let py = data.py();
-    let found = PyList::empty(py);
-    let limit = u64::try_from(limit).unwrap_or(0);
-    let mut at = start;
-    while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
-        if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
-            break;
-        }
-        let Some(head) = read_head(cut.header).filter(|head| head.flag & RESPONSE_FLAG != 0) else {
-            break;
-        };
-        let opaque = PyInt::new(py, head.opaque);
-        let Some(waiter) = waiting.get_item(&opaque)? else {
-            break;
-        };
-        let sink = waiter.get_item(0)?;
-        let Ok(call) = sink.cast::<GrpcCall>() else {
-            break;
-        };
-        let Some(response) = call.borrow().response(cut.header) else {
-            break;
-        };
-        found.append((opaque, PyBytes::new(py, &response)))?;
-        at = cut.end;
-    }
-    Ok((found, at))
 }

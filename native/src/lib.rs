@@ -56,7 +56,6 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lane::SendLane>()?;
     module.add_class::<grpc_python::GrpcConnection>()?;
     module.add_class::<grpc_short::GrpcShortcuts>()?;
-    module.add_function(wrap_pyfunction!(grpc_short::short_answers, module)?)?;
     module.add_class::<receipts::BatchReceipts>()?;
     module.add_class::<shared::Place>()?;
     module.add_class::<shared::OpenPlaces>()?;

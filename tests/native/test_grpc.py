@@ -116,7 +116,9 @@ def test_a_window_that_is_used_up_lets_a_response_wait() -> None:
     assert sum(len(each[3]) for each in frames(output) if each[0] == DATA) == 65_535
     assert events == []
     grown = struct.pack(">I", 1_000_000)
-    _, events, _, _ = own.feed(frame(WINDOW_UPDATE, 0, 0, grown) + frame(WINDOW_UPDATE, 0, 1, grown))
+    _, events, _, _ = own.feed(
+        frame(WINDOW_UPDATE, 0, 0, grown) + frame(WINDOW_UPDATE, 0, 1, grown)
+    )
     assert events == [(WRITABLE, 1)]
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
-from pocketmq.proxy.calls.shortcuts import PlainCall, ShortPlace, Shortcuts
+from pocketmq.proxy.calls.shortcuts import PlainCall, Shortcuts, ShortPlace
 from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -120,6 +120,7 @@ class NativeCalls:
         shortcuts: Shortcuts | None,
         limits: ProxyLimits,
         address: str,
+        *,
         changed: Callable[[], None],
     ) -> None:
         sizes = limits.streams_per_connection, limits.largest_headers, limits.largest_request

@@ -51,7 +51,9 @@ class NativeInlet:
         from pocketmq.proxy.native_calls import NativeCalls
 
         def new_calls(address: str, changed: Callable[[], None]) -> NativeCalls:
-            return NativeCalls(self._core, methods, shortcuts, self._limits, address, changed)
+            return NativeCalls(
+                self._core, methods, shortcuts, self._limits, address, changed=changed
+            )
 
         self._new_calls = new_calls
 

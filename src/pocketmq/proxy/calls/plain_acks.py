@@ -14,7 +14,7 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import settling
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.plain_sends import Respond
-from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
+from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks

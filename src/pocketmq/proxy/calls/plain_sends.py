@@ -17,7 +17,7 @@ from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import sending
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
-from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
+from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
 from pocketmq.proxy.methods import BegunCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms

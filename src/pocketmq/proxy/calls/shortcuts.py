@@ -19,6 +19,7 @@ from pocketmq.model import property_names as names
 from pocketmq.protocol import RequestCode
 from pocketmq.proxy.calls.at_hand import BrokerAtHand, broker_at_hand
 from pocketmq.proxy.state import ProxyState
+from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.refusals import OK
 from pocketmq.proxy.wire.schema import SERVICE
 
@@ -64,19 +65,26 @@ class PlainCall(Protocol):
         """Take the reason why none comes."""
 
 
+def core_shortcuts(core: Any, limits: ProxyLimits) -> Any:
+    """Return the core's part: what plain calls are, and places for them."""
+    sizes = limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size
+    # A message with the sharding key of another client is one of a message group.
+    reserved = [*names.RESERVED, names.SHARDING_KEY]
+    return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), TAIL, sizes, reserved)
+
+
+def ack_head(group: str, topic: str, broker: str) -> bytes:
+    """Return how the headers of a group's acks to a broker begin."""
+    return b'{"code":%d,"extFields":{"consumerGroup":%b,"topic":%b,"bname":%b' % (
+        _ACK, _json(group), _json(topic), _json(broker),
+    )  # fmt: skip
+
+
 class Shortcuts:
     """The short ways of all clients of a proxy. Belongs to one event loop."""
 
     def __init__(self, core: Any, state: ProxyState) -> None:
-        limits = state.limits
-        sizes = (
-            limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size,
-        )  # fmt: skip
-        # A message with the sharding key of another client is one of a message group.
-        reserved = [*names.RESERVED, names.SHARDING_KEY]
-        ok = OK.SerializeToString()
-        self.core = core.GrpcShortcuts(f"/{SERVICE}", ok, TAIL, sizes, reserved)
-        self._read_answers = core.short_answers
+        self.core = core_shortcuts(core, state.limits)
         self._state = state
         self._session = state.cluster.session
         self._timeout = self._session.options.request_timeout
@@ -114,11 +122,8 @@ class Shortcuts:
         """Let plain acks of a group and topic go to a broker."""
         place = self._place(broker, _ACK)
         if place is not None:
-            named = map(_json, (group, topic, broker))
-            head = b'{"code":%d,"extFields":{"consumerGroup":%b,"topic":%b,"bname":%b' % (
-                _ACK, *named,
-            )  # fmt: skip
-            self.core.offer_acks((group, topic, broker), place, head, _FRESH_FOR)
+            names_of = (group, topic, broker)
+            self.core.offer_acks(names_of, place, ack_head(*names_of), _FRESH_FOR)
 
     def post(self, call: PlainCall, owner: object) -> bool:
         """Send the request of a call; False if it must take the usual way."""
@@ -139,5 +144,5 @@ class Shortcuts:
             return None
         if found is None:
             return None
-        found.connection.requests.read_answers = self._read_answers
+        found.connection.requests.read_answers = self.core.read_answers
         return ShortPlace(found, code, queue)
