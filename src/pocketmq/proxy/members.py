@@ -18,7 +18,7 @@ from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.peers import version_name
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
-from pocketmq.proxy.translation.incoming import delivered
+from pocketmq.proxy.translation.incoming import deliver
 from pocketmq.proxy.translation.transactions import HalfMessagePlace
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
@@ -107,9 +107,8 @@ class GrpcProducer:
             header.tran_state_table_offset,
             header.commit_log_offset,
         )
-        recover = s.RecoverOrphanedTransactionCommand(
-            message=delivered(message), transaction_id=str(half)
-        )
+        recover = s.RecoverOrphanedTransactionCommand(transaction_id=str(half))
+        deliver(message, recover.message)
         self._line.send(s.TelemetryCommand(recover_orphaned_transaction_command=recover))
 
     def take_reply(self, header: client_calls.PushReplyRequest, request: Command) -> bool:  # noqa: ARG002 - the session's
@@ -196,7 +195,8 @@ class GrpcConsumer:
     ) -> client_calls.DirectConsumeResult:
         """Let the client handle one message now and return the result."""
         nonce = uuid4().hex
-        command = s.VerifyMessageCommand(nonce=nonce, message=delivered(message))
+        command = s.VerifyMessageCommand(nonce=nonce)
+        deliver(message, command.message)
         answer = await self._line.ask(s.TelemetryCommand(verify_message_command=command), nonce)
         return client_calls.DirectConsumeResult(
             consume_result=_RESULTS.get(answer.status.code), remark="from gRPC client"

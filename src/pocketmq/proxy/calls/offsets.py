@@ -17,7 +17,7 @@ from pocketmq.protocol.received import DeliveryContext
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
-from pocketmq.proxy.translation.incoming import delivered
+from pocketmq.proxy.translation.incoming import deliver
 from pocketmq.proxy.translation.refusals import OK, CallRefused, status, status_of
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
@@ -57,7 +57,9 @@ async def pull_message(
         yield s.PullMessageResponse(status=OK)
         messages = decode_pulled(pulled.records, context)
         for message in from_offset(messages, request.offset):
-            yield s.PullMessageResponse(message=delivered(message))
+            response = s.PullMessageResponse()
+            deliver(message, response.message)
+            yield response
     yield s.PullMessageResponse(next_offset=pulled.next_offset)
 
 

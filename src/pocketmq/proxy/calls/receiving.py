@@ -17,7 +17,7 @@ from pocketmq.proxy.calls.settling import dead_letter
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
-from pocketmq.proxy.translation.incoming import delivered, receipt_of
+from pocketmq.proxy.translation.incoming import deliver, receipt_of
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.receipts import Receipt
 from pocketmq.proxy.translation.refusals import OK, CallRefused, status, status_of
@@ -239,7 +239,9 @@ async def _delivery(
     try:
         yield s.ReceiveMessageResponse(status=OK)
         for message in messages:
-            yield s.ReceiveMessageResponse(message=delivered(message, hidden=wanted.hidden))
+            response = s.ReceiveMessageResponse()
+            deliver(message, response.message, hidden=wanted.hidden)
+            yield response
             sent += 1
     finally:
         left = messages[sent:]

@@ -1,5 +1,6 @@
 """Stored messages as gRPC clients receive them."""
 
+from collections.abc import Mapping
 from hashlib import md5
 
 from pocketmq.errors import MQError
@@ -9,6 +10,7 @@ from pocketmq.model.topic_kinds import TopicKind, kind_of
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.header import read_int64
+from pocketmq.proxy.translation.checks import ProtoTime
 from pocketmq.proxy.translation.receipts import Receipt
 from pocketmq.proxy.wire import definition as d
 
@@ -20,8 +22,12 @@ _TYPES = {
     TopicKind.PRIORITY: d.MessageType.PRIORITY,
     TopicKind.LITE: d.MessageType.LITE,
 }
+# Of protobuf's enumerations each name is a call.
+_MD5 = d.DigestType.MD5
+_IDENTITY, _GZIP = d.Encoding.IDENTITY, d.Encoding.GZIP
 _OF_RETRIES = "ORIGIN_GROUP"
 """A property that brokers give to copies in a retry topic; not in Java's list of its own."""
+_NOT_OF_USERS = names.RESERVED | {_OF_RETRIES}
 _LATEST_MS = 253_402_300_799_999
 
 
@@ -45,55 +51,67 @@ def resource(name: str) -> d.Resource:
     return d.Resource(resource_namespace=namespace, name=prefix + rest)
 
 
-def delivered(message: ReceivedMessage, *, hidden: float | None = None) -> d.Message:
-    """Return a stored message as a client gets it; `hidden` is its invisible time in seconds."""
-    body, encoding = _body(message)
-    system = d.SystemProperties(
-        message_id=message.message_id,
-        body_digest=d.Digest(type=d.DigestType.MD5, checksum=_digest(body)),
-        body_encoding=encoding,
-        message_type=_TYPES[kind_of(message.properties)],
-        born_host=message.get_property(names.BORN_HOST) or _host(message.born_host),
-        store_host=message.store_host,
-        queue_id=message.queue_id,
-        queue_offset=message.queue_offset,
-        delivery_attempt=message.reconsume_times + 1,
-        keys=message.keys,
-    )
-    system.born_timestamp.FromMilliseconds(_in_range(message.born_timestamp_ms))
-    system.store_timestamp.FromMilliseconds(_in_range(message.store_timestamp_ms))
-    _add_optional(system, message)
+def deliver(message: ReceivedMessage, into: d.Message, *, hidden: float | None = None) -> None:
+    """Write a stored message as a client gets it; `hidden` is its invisible time in seconds.
+
+    It is written where it is needed: protobuf copies a message that is made first and put in later.
+    """
+    properties = message.properties
+    into.body, encoding = _body(message)
+    topic = message.topic
+    if "%" in topic:
+        into.topic.CopyFrom(resource(topic))
+    else:
+        into.topic.name = topic
+    if user := _user_properties(properties):
+        into.user_properties.update(user)
+    system = into.system_properties
+    system.message_id = message.message_id
+    digest = system.body_digest
+    digest.type, digest.checksum = _MD5, _digest(into.body)
+    system.body_encoding = encoding
+    system.message_type = _TYPES[kind_of(properties)]
+    system.born_host = properties.get(names.BORN_HOST) or _host(message.born_host)
+    system.store_host = message.store_host
+    system.queue_id = message.queue_id
+    system.queue_offset = message.queue_offset
+    system.delivery_attempt = message.reconsume_times + 1
+    _set_time(system.born_timestamp, message.born_timestamp_ms)
+    _set_time(system.store_timestamp, message.store_timestamp_ms)
+    _add_optional(system, message, properties)
+    if hidden is not None:
+        system.invisible_duration.FromMilliseconds(round(hidden * 1000))
+
+
+def _set_time(time: ProtoTime, milliseconds: int) -> None:
+    within = min(max(milliseconds, 0), _LATEST_MS)
+    time.seconds = within // 1000
+    time.nanos = within % 1000 * 1_000_000
+
+
+def _user_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if name not in _NOT_OF_USERS}
+
+
+def _add_optional(
+    system: d.SystemProperties, message: ReceivedMessage, properties: Mapping[str, str]
+) -> None:
     receipt = receipt_of(message)
     if receipt is not None:
         system.receipt_handle = str(receipt)
-    if hidden is not None:
-        system.invisible_duration.FromMilliseconds(round(hidden * 1000))
-    return d.Message(
-        topic=resource(message.topic),
-        user_properties=_user_properties(message),
-        system_properties=system,
-        body=body,
-    )
-
-
-def _user_properties(message: ReceivedMessage) -> dict[str, str]:
-    properties = message.user_properties
-    properties.pop(_OF_RETRIES, None)
-    return properties
-
-
-def _add_optional(system: d.SystemProperties, message: ReceivedMessage) -> None:
-    properties = message.properties
+    if names.KEYS in properties:
+        system.keys.extend(message.keys)
     if (tag := properties.get(names.TAGS)) is not None:
         system.tag = tag
     if (group := properties.get(names.SHARDING_KEY)) is not None:
         system.message_group = group
     if (context := properties.get(names.TRACE_CONTEXT)) is not None:
         system.trace_context = context
-    deliver_at = read_int64(properties.get(names.TIMER_DELIVER_MS, ""))
+    at = properties.get(names.TIMER_DELIVER_MS)
+    deliver_at = None if at is None else read_int64(at)
     if deliver_at is not None:
-        system.delivery_timestamp.FromMilliseconds(_in_range(deliver_at))
-    if (priority := message.priority) is not None:
+        _set_time(system.delivery_timestamp, deliver_at)
+    if names.PRIORITY in properties and (priority := message.priority) is not None:
         system.priority = priority
     if (lite_topic := properties.get(names.LITE_TOPIC)) is not None:
         system.lite_topic = lite_topic
@@ -110,9 +128,9 @@ def _body(message: ReceivedMessage) -> tuple[bytes, "d.Encoding"]:
     One that cannot be inflated here goes out as it is stored: the client reports it.
     """
     try:
-        return message.body, d.Encoding.IDENTITY
+        return message.body, _IDENTITY
     except MQError:
-        return message.stored_body, d.Encoding.GZIP
+        return message.stored_body, _GZIP
 
 
 def _digest(body: bytes) -> str:
@@ -121,7 +139,3 @@ def _digest(body: bytes) -> str:
 
 def _host(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
-
-
-def _in_range(milliseconds: int) -> int:
-    return min(max(milliseconds, 0), _LATEST_MS)
