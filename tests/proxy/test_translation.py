@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pocketmq.errors import HeaderMalformed
 from pocketmq.model import MessageQueue
 from pocketmq.model import property_names as names
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
@@ -21,7 +22,7 @@ from pocketmq.proxy.translation.caller import Caller, client_kind, peer_address,
 from pocketmq.proxy.translation.incoming import resource
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
-from pocketmq.proxy.translation.receipts import Receipt, read_receipt_handle
+from pocketmq.proxy.translation.receipts import Receipt, read_receipt_handle, receipt_text
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.translation.routes import assignments, message_queues, queue_of_group
 from pocketmq.proxy.translation.transactions import HalfMessagePlace, read_transaction_id
@@ -229,6 +230,21 @@ def test_a_receipt_reads_back_and_expires() -> None:
     receipt.check_valid(NOW + 59_999)
     with pytest.raises(CallRefused, match="receipt handle is expired"):
         receipt.check_valid(NOW + 60_000)
+
+
+NUMBERS = st.sampled_from(["0", "7", "007", "-1", "+1", "12 3", "", "9" * 9, "9" * 18, "9" * 19])
+HANDLES = st.tuples(*[NUMBERS] * 4, st.sampled_from("0123"), st.sampled_from("aä"), NUMBERS, NUMBERS)
+
+
+@given(HANDLES.map(" ".join))
+def test_a_receipt_is_written_as_its_handle_reads(text: str) -> None:
+    try:
+        expected = str(Receipt(PopHandle.parse(text), 4096))
+    except HeaderMalformed:
+        with pytest.raises(HeaderMalformed):
+            receipt_text(text, 4096)
+    else:
+        assert receipt_text(text, 4096) == expected
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.integers(), max_size=10).map(str)))

@@ -11,7 +11,7 @@ from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.header import read_int64
 from pocketmq.proxy.translation.checks import ProtoTime
-from pocketmq.proxy.translation.receipts import Receipt
+from pocketmq.proxy.translation.receipts import Receipt, receipt_text
 from pocketmq.proxy.wire import definition as d
 
 _TYPES = {
@@ -96,9 +96,8 @@ def _user_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def _add_optional(
     system: d.SystemProperties, message: ReceivedMessage, properties: Mapping[str, str]
 ) -> None:
-    receipt = receipt_of(message)
-    if receipt is not None:
-        system.receipt_handle = str(receipt)
+    if (handle := properties.get(names.POP_CHECKPOINT)) is not None:
+        system.receipt_handle = receipt_text(handle, message.commit_log_offset)
     if names.KEYS in properties:
         system.keys.extend(message.keys)
     if (tag := properties.get(names.TAGS)) is not None:

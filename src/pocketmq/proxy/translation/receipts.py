@@ -3,6 +3,7 @@
 The offset lets any proxy send the message to the dead-letter topic without having kept it.
 """
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,10 @@ from pocketmq.proxy.wire import definition as d
 
 _PARTS = 9
 _LONGEST = 1024
+_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_LONG = r"(?:0|[1-9][0-9]{0,17})"
+_usual = re.compile(rf"{_LONG} {_LONG} {_LONG} {_NUMBER} [012] \S+ {_NUMBER} {_LONG}\Z").match
+"""Finds pop handles that are written as they would be again, as nearly all are."""
 
 
 class ReceiptPlace(NamedTuple):
@@ -51,6 +56,13 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
         """Raise `CallRefused` if another consumer may have got the message by now."""
         if self.visible_at_ms <= now_ms:
             raise CallRefused(d.Code.INVALID_RECEIPT_HANDLE, "receipt handle is expired")
+
+
+def receipt_text(pop_handle: str, commit_log_offset: int) -> str:
+    """Return a popped message's receipt handle; raises `HeaderMalformed` for an invalid handle."""
+    if not _usual(pop_handle):
+        pop_handle = str(PopHandle.parse(pop_handle))
+    return f"{pop_handle} {commit_log_offset}"
 
 
 def read_receipt_handle(text: str) -> Receipt:
