@@ -233,7 +233,9 @@ def test_a_receipt_reads_back_and_expires() -> None:
 
 
 NUMBERS = st.sampled_from(["0", "7", "007", "-1", "+1", "12 3", "", "9" * 9, "9" * 18, "9" * 19])
-HANDLES = st.tuples(*[NUMBERS] * 4, st.sampled_from("0123"), st.sampled_from("aä"), NUMBERS, NUMBERS)
+HANDLES = st.tuples(
+    *[NUMBERS] * 4, st.sampled_from("0123"), st.sampled_from("aä"), NUMBERS, NUMBERS
+)
 
 
 @given(HANDLES.map(" ".join))
