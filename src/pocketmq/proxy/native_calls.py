@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
-from pocketmq.proxy.calls.shortcuts import PlainCall, Shortcuts, ShortPlace
+from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
 from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -128,11 +128,12 @@ class NativeCalls:
         self.changed = changed
         self.loop = asyncio.get_running_loop()
         self._methods = methods
-        self._shortcuts = shortcuts
+        self.shortcuts = shortcuts
         self._address = address
         self._open: dict[int, NativeCall] = {}
         self._known: tuple[Fields, Caller] | None = None
-        self._emptied: asyncio.Future[None] | None = None
+        self.emptied: asyncio.Future[None] | None = None
+        """What `leave` waits for."""
 
     def caller(self, fields: Fields) -> Caller:
         """Return the client of a call; it is mostly that of the last one."""
@@ -140,8 +141,8 @@ class NativeCalls:
         if known is not None and known[0] == fields:
             return known[1]
         caller = read_caller(fields, self._address)
-        if self._shortcuts is not None and (known is None or known[0][0] != fields[0]):
-            self.core.shorten(self._shortcuts.core, caller.client_id, caller.address)
+        if self.shortcuts is not None and (known is None or known[0][0] != fields[0]):
+            self.core.shorten(self.shortcuts.core, caller.client_id, caller.address)
         self._known = fields, caller
         return caller
 
@@ -160,13 +161,6 @@ class NativeCalls:
             call.resume()
         elif kind == _RESET:
             self._end(call)
-
-    def post(self, plain: list[PlainCall]) -> None:
-        """Send the requests of plain calls, which the core answers."""
-        assert self._shortcuts is not None
-        for call in plain:
-            if not self._shortcuts.post(call, self):
-                self._called(call.event())
 
     def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
         """Take over a plain call whose outcome the core does not know how to tell."""
@@ -189,8 +183,8 @@ class NativeCalls:
             if call.method.kind is Kind.BOTH:
                 self._refuse(call)
         if self._open or self.core.open_calls:
-            self._emptied = self.loop.create_future()
-            await asyncio.wait([self._emptied], timeout=grace)
+            self.emptied = self.loop.create_future()
+            await asyncio.wait([self.emptied], timeout=grace)
         for call in list(self._open.values()):
             self._refuse(call)
 
@@ -201,8 +195,8 @@ class NativeCalls:
 
     def check_left(self) -> None:
         """Let `leave` go on if no call is open, those of the core included."""
-        if self._emptied is not None and not self._open and not self.core.open_calls:
-            _done(self._emptied)
+        if self.emptied is not None and not self._open and not self.core.open_calls:
+            _done(self.emptied)
 
     def has(self, stream: int) -> bool:
         """Return whether a call is open."""

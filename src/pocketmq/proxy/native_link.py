@@ -148,14 +148,15 @@ class NativeLink(asyncio.Protocol):
             output, events, more, plain = came
             if output:
                 self._transport.write(output)
-            if plain:
-                self._calls.post(plain)
+            if plain and self._calls.shortcuts is not None:
+                self._calls.shortcuts.post(plain, self._calls)
             for event in events:
                 self._calls.take(event)
             more = more and not self._paused
         if self._core.closed:
             self.finish()
-        self._calls.check_left()
+        if self._calls.emptied is not None:
+            self._calls.check_left()
 
     def _check_greeting(self) -> None:
         if not self._core.greeted:

@@ -42,21 +42,17 @@ class Renewals:
         self._tasks = tasks
         self._limits = limits
         self._clock = clock
-        self._by_client: dict[tuple[str, str], dict[ReceiptPlace, _Renewed]] = {}
+        self.by_client: dict[tuple[str, str], dict[ReceiptPlace, _Renewed]] = {}
+        """The messages by client and group; without those that have none."""
         self._releasing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        return sum(len(held) for held in self._by_client.values())
-
-    @property
-    def any(self) -> bool:
-        """Whether there are such messages."""
-        return bool(self._by_client)
+        return sum(len(held) for held in self.by_client.values())
 
     def add(self, client_id: str, group: str, topic: str, receipt: Receipt) -> None:
         """Renew a message from now on."""
         now = asyncio.get_running_loop().time()
-        held = self._by_client.setdefault((client_id, group), {})
+        held = self.by_client.setdefault((client_id, group), {})
         held[receipt.place] = _Renewed(receipt, topic, now)
 
     async def take(self, client_id: str, group: str, receipt: Receipt) -> Receipt:
@@ -72,7 +68,7 @@ class Renewals:
 
     def newest(self, client_id: str, group: str, receipt: Receipt) -> Receipt | None:
         """Return a message's newest receipt; None while a renewal is in flight."""
-        renewed = self._by_client.get((client_id, group), {}).get(receipt.place)
+        renewed = self.by_client.get((client_id, group), {}).get(receipt.place)
         if renewed is None:
             return receipt
         return renewed.receipt if renewed.renewing is None else None
@@ -83,8 +79,8 @@ class Renewals:
 
     def release(self, client_id: str) -> None:
         """Make the messages of a client that is gone visible soon."""
-        for key in [key for key in self._by_client if key[0] == client_id]:
-            for renewed in self._by_client.pop(key).values():
+        for key in [key for key in self.by_client if key[0] == client_id]:
+            for renewed in self.by_client.pop(key).values():
                 task = self._tasks.spawn(self._release(key[1], renewed), "release of a message")
                 self._releasing.add(task)
                 task.add_done_callback(self._releasing.discard)
@@ -117,7 +113,7 @@ class Renewals:
         soon = self._clock.now_ms() + round(self._limits.renew_ahead * 1000)
         due = [
             (key, renewed)
-            for key, held in self._by_client.items()
+            for key, held in self.by_client.items()
             for renewed in held.values()
             if renewed.receipt.visible_at_ms <= soon and renewed.renewing is None
         ]
@@ -128,7 +124,7 @@ class Renewals:
     async def _renew(self, key: tuple[str, str], renewed: _Renewed) -> None:
         age = asyncio.get_running_loop().time() - renewed.since
         if age > self._limits.renew_longest or renewed.failures >= _MOST_FAILURES:
-            if self._by_client.get(key, {}).get(renewed.receipt.place) is renewed:
+            if self.by_client.get(key, {}).get(renewed.receipt.place) is renewed:
                 self._removed(key, renewed.receipt)
             return
         requests = PopRequests(self._session, key[1], ordered=False, from_first=False)
@@ -147,10 +143,10 @@ class Renewals:
             renewed.renewing = None
 
     def _removed(self, key: tuple[str, str], receipt: Receipt) -> _Renewed | None:
-        held = self._by_client.get(key)
+        held = self.by_client.get(key)
         renewed = None if held is None else held.pop(receipt.place, None)
         if held is not None and not held:
-            del self._by_client[key]
+            del self.by_client[key]
         return renewed
 
 

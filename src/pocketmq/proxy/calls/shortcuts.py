@@ -49,7 +49,7 @@ class PlainCall(Protocol):
 
     place: ShortPlace
 
-    def frame(self, owner: object, opaque: int) -> bytes:
+    def frame(self, owner: "PlainCalls", opaque: int) -> bytes:
         """Return the request; the owner hears of what is unusual."""
 
     def event(self) -> tuple[Any, ...]:
@@ -80,12 +80,26 @@ def ack_head(group: str, topic: str, broker: str) -> bytes:
     )  # fmt: skip
 
 
+class PlainCalls(Protocol):
+    """Whose calls these are."""
+
+    def take(self, event: tuple[Any, ...]) -> None:
+        """Handle a call that takes the usual way."""
+
+    def changed(self) -> None:
+        """Send what the core has answered."""
+
+    def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
+        """Take over a call whose outcome the core does not know how to tell."""
+
+
 class Shortcuts:
     """The short ways of all clients of a proxy. Belongs to one event loop."""
 
     def __init__(self, core: Any, state: ProxyState) -> None:
         self.core = core_shortcuts(core, state.limits)
         self._state = state
+        self._renewed = state.renewals.by_client
         self._session = state.cluster.session
         self._timeout = self._session.options.request_timeout
         self._sizes: dict[str, int] = {}
@@ -125,15 +139,17 @@ class Shortcuts:
             names_of = (group, topic, broker)
             self.core.offer_acks(names_of, place, ack_head(*names_of), _FRESH_FOR)
 
-    def post(self, call: PlainCall, owner: object) -> bool:
-        """Send the request of a call; False if it must take the usual way."""
-        place = call.place
-        connection = place.broker.connection
-        if connection.closed or (place.queue is None and self._state.renewals.any):
-            return False
-        opaque = connection.requests.expect_into(call, place.code, self._timeout)
-        connection.requests.post(opaque, call.frame(owner, opaque))
-        return True
+    def post(self, calls: list[PlainCall], owner: PlainCalls) -> None:
+        """Send the requests of calls, which the core answers; some may take the usual way."""
+        for call in calls:
+            place = call.place
+            connection = place.broker.connection
+            if connection.closed or (place.queue is None and self._renewed):
+                owner.take(call.event())
+            else:
+                requests = connection.requests
+                opaque = requests.expect_into(call, place.code, self._timeout)
+                requests.post(opaque, call.frame(owner, opaque))
 
     def _place(
         self, broker: str, code: RequestCode, queue: MessageQueue | None = None
