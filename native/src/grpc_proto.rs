@@ -78,7 +78,7 @@ pub(crate) fn resource(raw: &[u8]) -> Option<&str> {
     name
 }
 
-pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -86,12 +86,17 @@ pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Append a field with a number; zero is left out, as everywhere in protobuf.
+/// Append a field with a number; zero is left out, as of all fields that are not optional.
 pub(crate) fn push_number(out: &mut Vec<u8>, field: u8, value: i64) {
     if value != 0 {
-        out.push(field << 3);
-        push_varint(out, value as u64);
+        push_optional(out, field, value);
     }
+}
+
+/// Append an optional field with a number.
+pub(crate) fn push_optional(out: &mut Vec<u8>, field: u8, value: i64) {
+    push_varint(out, u64::from(field) << 3);
+    push_varint(out, value as u64);
 }
 
 /// Append a field with bytes; empty ones are left out.
@@ -101,9 +106,9 @@ pub(crate) fn push_text(out: &mut Vec<u8>, field: u8, value: &[u8]) {
     }
 }
 
-/// Append a field with a message.
+/// Append a field with a message, or with optional bytes.
 pub(crate) fn push_message(out: &mut Vec<u8>, field: u8, value: &[u8]) {
-    out.push(field << 3 | 2);
+    push_varint(out, u64::from(field) << 3 | 2);
     push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }

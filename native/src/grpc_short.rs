@@ -133,7 +133,8 @@ impl GrpcShortcuts {
             if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
                 break;
             }
-            let Some(head) = read_head(cut.header).filter(|head| head.flag & RESPONSE_FLAG != 0) else {
+            let Some(head) = read_head(cut.header).filter(|head| head.flag & RESPONSE_FLAG != 0)
+            else {
                 break;
             };
             let opaque = PyInt::new(py, head.opaque);

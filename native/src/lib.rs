@@ -13,6 +13,7 @@ pub mod frames;
 pub mod grpc;
 pub mod grpc_ack;
 pub mod grpc_call;
+pub mod grpc_delivery;
 pub mod grpc_pipe;
 pub mod grpc_proto;
 pub mod grpc_python;
@@ -56,6 +57,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lane::SendLane>()?;
     module.add_class::<grpc_python::GrpcConnection>()?;
     module.add_class::<grpc_short::GrpcShortcuts>()?;
+    module.add_class::<grpc_delivery::GrpcDeliveries>()?;
     module.add_class::<receipts::BatchReceipts>()?;
     module.add_class::<shared::Place>()?;
     module.add_class::<shared::OpenPlaces>()?;

@@ -109,13 +109,26 @@ fn block_of(text: &[u8], number: usize) -> Block {
     block
 }
 
-/// Return the first word of the MD5 of a text.
-pub fn first_word(text: &[u8]) -> u32 {
+fn state_of(text: &[u8]) -> [[u32; 1]; 4] {
     let mut state = START.map(|word| [word]);
     for number in 0..block_count(text) {
         state = compress(state, &[block_of(text, number)]);
     }
-    state[0][0]
+    state
+}
+
+/// Return the first word of the MD5 of a text.
+pub fn first_word(text: &[u8]) -> u32 {
+    state_of(text)[0][0]
+}
+
+/// Return the MD5 of a text.
+pub fn digest(text: &[u8]) -> [u8; 16] {
+    let mut made = [0; 16];
+    for (part, [word]) in made.chunks_exact_mut(4).zip(state_of(text)) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
+    made
 }
 
 /// Hashes texts in their order; those of few blocks wait until there are `LANES` of a size.

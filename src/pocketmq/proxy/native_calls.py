@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
-from pocketmq.proxy.calls.shortcuts import ShortPlace, Shortcuts
+from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
 from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits

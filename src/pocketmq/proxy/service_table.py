@@ -25,6 +25,7 @@ logger = logging.getLogger("pocketmq.proxy")
 
 Unary: TypeAlias = Callable[[ProxyState, Caller, Any], Awaitable[Any]]
 Streaming: TypeAlias = Callable[[ProxyState, Caller, Any, float | None], AsyncIterator[Any]]
+"""Yields responses, or their bytes."""
 Admit: TypeAlias = Callable[[Caller, Any], Awaitable[None]]
 """Raises `CallRefused` if a client may not make a request."""
 
@@ -136,7 +137,7 @@ class _Calls:
                 request = self._read(raw)
                 await self._admit(caller, request)
                 async for each in serve(self._state, caller, request, call.time_left()):
-                    yield each.SerializeToString()
+                    yield each if type(each) is bytes else each.SerializeToString()
             except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
                 yield self._response(status=self._failure(error)).SerializeToString()
 

@@ -17,7 +17,7 @@ from pocketmq.proxy.calls.settling import dead_letter
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
-from pocketmq.proxy.translation.incoming import deliver, receipt_of
+from pocketmq.proxy.translation.incoming import receipt_of, received
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.receipts import Receipt
 from pocketmq.proxy.translation.refusals import OK, CallRefused, status, status_of
@@ -49,7 +49,7 @@ class Receive(msgspec.Struct, frozen=True):
 
 async def receive_message(
     state: ProxyState, caller: Caller, request: s.ReceiveMessageRequest, remaining: float | None
-) -> AsyncIterator[s.ReceiveMessageResponse]:
+) -> AsyncIterator[s.ReceiveMessageResponse | bytes]:
     """Yield a status, the messages if there are any, and the time of delivery.
 
     `remaining` is how long the client waits at most.
@@ -234,13 +234,11 @@ def _empty(result: PopResult) -> d.Status:
 
 async def _delivery(
     state: ProxyState, caller: Caller, wanted: Receive, messages: list[ReceivedMessage]
-) -> AsyncIterator[s.ReceiveMessageResponse]:
+) -> AsyncIterator[s.ReceiveMessageResponse | bytes]:
     sent = 0
     try:
         yield s.ReceiveMessageResponse(status=OK)
-        for message in messages:
-            response = s.ReceiveMessageResponse()
-            deliver(message, response.message, hidden=wanted.hidden)
+        for response in received(messages, wanted.hidden):
             yield response
             sent += 1
     finally:

@@ -1,18 +1,20 @@
 """Stored messages as gRPC clients receive them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import md5
 
 from pocketmq.errors import MQError
 from pocketmq.model import property_names as names
 from pocketmq.model.names import DLQ_PREFIX, RETRY_PREFIX
 from pocketmq.model.topic_kinds import TopicKind, kind_of
+from pocketmq.native import core
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.header import read_int64
 from pocketmq.proxy.translation.checks import ProtoTime
 from pocketmq.proxy.translation.receipts import Receipt, receipt_text
 from pocketmq.proxy.wire import definition as d
+from pocketmq.proxy.wire import service as s
 
 _TYPES = {
     TopicKind.NORMAL: d.MessageType.NORMAL,
@@ -28,6 +30,15 @@ _IDENTITY, _GZIP = d.Encoding.IDENTITY, d.Encoding.GZIP
 _OF_RETRIES = "ORIGIN_GROUP"
 """A property that brokers give to copies in a retry topic; not in Java's list of its own."""
 _NOT_OF_USERS = names.RESERVED | {_OF_RETRIES}
+_SPECIAL = {
+    names.TRANSACTION_PREPARED, names.DELAY_LEVEL, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC,
+    names.TIMER_DELAY_MS, names.SHARDING_KEY, names.PRIORITY, names.LITE_TOPIC,
+    names.DLQ_ORIGIN_TOPIC, names.DLQ_ORIGIN_MESSAGE_ID,
+}  # fmt: skip
+"""Properties of messages that the core leaves to `deliver`."""
+_TOGETHER = 256 * 1024
+"""Bytes of records after which their responses are sent before more are made."""
+_native = core and core.GrpcDeliveries(_NOT_OF_USERS, _SPECIAL)
 _LATEST_MS = 253_402_300_799_999
 
 
@@ -49,6 +60,34 @@ def resource(name: str) -> d.Resource:
     if not separator or not namespace:
         return d.Resource(name=name)
     return d.Resource(resource_namespace=namespace, name=prefix + rest)
+
+
+def received(messages: list[ReceivedMessage], hidden: float) -> Iterator[bytes]:
+    """Yield the responses with popped messages, which are invisible for `hidden` seconds."""
+    start = 0
+    while start < len(messages):
+        together, size = [], 0
+        for message in messages[start:]:
+            together.append(message)
+            size += message.store_size
+            if size > _TOGETHER:
+                break
+        start += len(together)
+        yield from _responses(together, hidden)
+
+
+def _responses(messages: list[ReceivedMessage], hidden: float) -> Iterator[bytes]:
+    made: list[bytes | None] = [None] * len(messages)
+    if _native is not None:
+        made = _native.responses(messages, round(hidden * 1000))
+    for message, response in zip(messages, made, strict=True):
+        yield response or _response(message, hidden)
+
+
+def _response(message: ReceivedMessage, hidden: float) -> bytes:
+    made = s.ReceiveMessageResponse()
+    deliver(message, made.message, hidden=hidden)
+    return bytes(made.SerializeToString())
 
 
 def deliver(message: ReceivedMessage, into: d.Message, *, hidden: float | None = None) -> None:
