@@ -86,7 +86,8 @@ impl GrpcConnection {
             done.map_err(|_| PyRuntimeError::new_err("HTTP/2 failed in the native core"))?;
         let (found, plain) = (PyList::empty(py), PyList::empty(py));
         for event in events {
-            match this.plain_call(slf, event) {
+            let taken = catch_unwind(AssertUnwindSafe(|| this.plain_call(slf, event)));
+            match taken.map_err(|_| PyRuntimeError::new_err("a call failed in the native core"))? {
                 Ok(call) => plain.append(Bound::new(py, call)?)?,
                 Err(event) => found.append(as_tuple(py, event)?)?,
             }

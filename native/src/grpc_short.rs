@@ -20,7 +20,9 @@ use crate::grpc_send::{read_send, sent, Rules};
 use crate::stored::answer;
 use crate::wire::push_decimal;
 
-const MOST: usize = 20_000;
+/// Topics that have places, and groups, topics and brokers that have one for acks.
+const MOST: usize = 2_000;
+/// Bytes of a body at most.
 const LARGEST: usize = 64 * 1024;
 /// Bytes of a response's header that is read without counting its fields first.
 const LONGEST: usize = 64 * 1024;
@@ -29,8 +31,8 @@ const RESPONSE_FLAG: i32 = 1;
 /// A queue's place: what Python knows it by, and what its requests have in common.
 struct Place {
     own: Py<PyAny>,
-    head: Vec<u8>,
-    middle: Vec<u8>,
+    head: Py<PyBytes>,
+    middle: Option<Py<PyBytes>>,
 }
 
 struct Window {
@@ -42,8 +44,8 @@ struct Window {
 #[pyclass(module = "pocketmq_core")]
 pub struct GrpcShortcuts {
     rules: Rules,
-    ok: Vec<u8>,
-    tail: Vec<u8>,
+    ok: Bytes,
+    tail: Bytes,
     send_path: String,
     ack_path: String,
     sends: HashMap<String, Window>,
@@ -69,8 +71,8 @@ impl GrpcShortcuts {
                 properties_size,
                 reserved: reserved.into_iter().collect(),
             },
-            ok,
-            tail,
+            ok: ok.into(),
+            tail: tail.into(),
             send_path: format!("{service}/SendMessage"),
             ack_path: format!("{service}/AckMessage"),
             sends: HashMap::new(),
@@ -82,10 +84,14 @@ impl GrpcShortcuts {
     fn offer_sends(
         &mut self,
         topic: String,
-        places: Vec<(Py<PyAny>, Vec<u8>, Vec<u8>)>,
+        places: Vec<(Py<PyAny>, Py<PyBytes>, Py<PyBytes>)>,
         seconds: f64,
     ) {
-        let made = |(own, head, middle)| Place { own, head, middle };
+        let made = |(own, head, middle)| Place {
+            own,
+            head,
+            middle: Some(middle),
+        };
         let places = places.into_iter().map(made).collect();
         keep(&mut self.sends, topic, places, seconds);
     }
@@ -95,10 +101,10 @@ impl GrpcShortcuts {
         &mut self,
         names: (String, String, String),
         own: Py<PyAny>,
-        head: Vec<u8>,
+        head: Py<PyBytes>,
         seconds: f64,
     ) {
-        let middle = Vec::new();
+        let middle = None;
         let places = vec![Place { own, head, middle }];
         keep(
             &mut self.acks,
@@ -178,8 +184,8 @@ pub(crate) struct Begun {
     kind: Kind,
     place: Py<PyAny>,
     header: Vec<u8>,
-    tail: Vec<u8>,
-    ok: Vec<u8>,
+    tail: Bytes,
+    ok: Bytes,
     body: Bytes,
 }
 
@@ -200,7 +206,9 @@ impl GrpcShortcuts {
                 return None;
             }
             let place = window.places.last()?;
-            send.push_header(&mut header, &place.head, &place.middle, sender, now_ms())?;
+            let middle = place.middle.as_ref()?.as_bytes(py);
+            let head = place.head.as_bytes(py);
+            send.push_header(&mut header, head, middle, sender, now_ms())?;
             let message_id = send.message_id.to_owned();
             let body = request.slice_ref(send.body);
             let place = window.places.pop()?.own;
@@ -215,7 +223,7 @@ impl GrpcShortcuts {
             return None;
         }
         let place = window.places.last()?;
-        ack.push_header(&mut header, &place.head)?;
+        ack.push_header(&mut header, place.head.as_bytes(py))?;
         let kind = Kind::Ack {
             message_id: ack.message_id.to_owned(),
             handle: ack.handle.to_owned(),

@@ -26,7 +26,7 @@ from pocketmq.proxy.wire.schema import SERVICE
 _FRESH_FOR = 1.0
 """Seconds for which a choice is used; routes and types of topics are cached for longer."""
 _MOST_PLACES = 128
-_MOST_TOPICS = 20_000
+_MOST_TOPICS = 2_000
 _ACK = RequestCode.ACK_MESSAGE
 _json = msgspec.json.encode
 
