@@ -32,20 +32,21 @@ MakeFrame = Callable[[int], bytes]
 
 
 class UsualAcks:
-    """Requests that acknowledge messages of one group without signatures."""
+    """Requests that acknowledge messages of one group without signatures.
 
-    def __init__(self, group: str) -> None:
+    `wire` returns the name of a topic on the wire.
+    """
+
+    def __init__(self, group: str, wire: Callable[[str], str]) -> None:
         self._group = group
+        self._wire = wire
         self._templates: dict[tuple[str, str, str, str], tuple[bytes, bytes]] = {}
         self._bodies: dict[tuple[str, str, str], tuple[bytes, bytes, bytes]] = {}
         several = Command.request(RequestCode.BATCH_ACK_MESSAGE, 0, {}).encode()[8:]
         self._several = several.removesuffix(b"0" + _TAIL)
 
     def request(self, handle: str, topic: str) -> tuple[str, MakeFrame] | None:
-        """Return the broker to ask, and what makes the frame; None if unusual.
-
-        `topic` is the name on the wire.
-        """
+        """Return the broker to ask, and what makes the frame; None if unusual."""
         found = _HANDLE(handle)
         if found is None:
             return None
@@ -66,12 +67,16 @@ class UsualAcks:
         offsets = "\n".join(handles)[len(common) :].split("\n" + common)
         if len(offsets) != len(handles) or not _OFFSETS(",".join(offsets)):
             return None
-        numbers = [int(offset) - first for offset in offsets]
-        if min(numbers) < 0 or max(numbers) >= MOST_BITS:
+        numbers = [*map(int, offsets)]
+        low, high = min(numbers) - first, max(numbers) - first
+        if low < 0 or high >= MOST_BITS:
             return None
-        bits = 0
-        for number in numbers:
-            bits |= 1 << number
+        if high - low + 1 == len(numbers) == len(set(numbers)):  # one after another, as usual
+            bits = (1 << len(numbers)) - 1 << low
+        else:
+            bits = 0
+            for number in numbers:
+                bits |= 1 << number - first
         key = topic, mark, broker
         body = self._bodies.get(key) or self._body(*key)
         packed = b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
@@ -87,7 +92,7 @@ class UsualAcks:
             self._templates.clear()
         header = AckRequest(
             consumer_group=self._group,
-            topic=_MARKS[mark].real_topic(topic, self._group),
+            topic=_MARKS[mark].real_topic(self._wire(topic), self._group),
             queue_id=int(queue_id),
             extra_info="",
             offset=0,
@@ -103,7 +108,7 @@ class UsualAcks:
         """Return what stands before the bits, between them and the numbers, and behind these."""
         if len(self._bodies) >= _MOST_TEMPLATES:
             self._bodies.clear()
-        ack = BatchAck(consumer_group=self._group, topic=topic, retry=mark)
+        ack = BatchAck(consumer_group=self._group, topic=self._wire(topic), retry=mark)
         whole = encode_body(BatchAcks(broker_name=broker, acks=[ack]))
         before, quote, rest = whole.partition(b'"b":"')
         middle, number, rest = rest.partition(b'"it":')
