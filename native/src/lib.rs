@@ -14,11 +14,13 @@ pub mod grpc;
 pub mod grpc_call;
 pub mod grpc_pipe;
 pub mod grpc_python;
+pub mod half;
 pub mod keys;
 pub mod lane;
 pub mod lane_records;
 pub mod md5;
 pub mod plain_send;
+pub mod popped;
 pub mod posts;
 pub mod pulled;
 pub mod python;
@@ -32,7 +34,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 4;
+const API: u32 = 5;
 
 /// The module `pocketmq_core`.
 #[pymodule]
@@ -49,6 +51,9 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch::encode_numbered, module)?)?;
     module.add_function(wrap_pyfunction!(batch::batch_frame, module)?)?;
     module.add_function(wrap_pyfunction!(answers::stored_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(popped::read_usual_pop, module)?)?;
+    module.add_function(wrap_pyfunction!(popped::is_done, module)?)?;
+    module.add_function(wrap_pyfunction!(half::usual_commit, module)?)?;
     module.add_class::<lane::SendLane>()?;
     module.add_class::<grpc_python::GrpcConnection>()?;
     module.add_class::<receipts::BatchReceipts>()?;

@@ -140,10 +140,6 @@ class MessageStore:
         """Return a queue that has or had messages."""
         return self.queues.get(topic, queue_id)
 
-    def queues_of(self, topic: str) -> Mapping[int, QueueIndex]:
-        """Return the queues of a topic that have or had messages, by their ids."""
-        return self.queues.by_id(topic)
-
     def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
         """Return a queue, making it if it is new. The caller has checked that the topic has it.
 
@@ -235,7 +231,8 @@ class MessageStore:
         joined: bool = False,
     ) -> QueueRead:
         """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
-        self.write()
+        if self.log.pending:
+            self.write()
         return read_queue(
             self.log,
             queue,
