@@ -28,6 +28,10 @@ from tests.client.pop.shelves import record
 
 BROKER, TOPIC = "broker-a", "orders"
 QUESTIONS = PopQuestions("billing", ordered=False, from_first=True, grace=3.0)
+RUNS = st.tuples(st.integers(3, 4110), st.integers(2, 40)).map(
+    lambda run: list(range(run[0], run[0] + run[1]))
+)
+"""Offsets one after another, as of most pops."""
 read_usual = partial(read_usual_pop, BROKER, TOPIC)
 
 
@@ -168,7 +172,7 @@ def test_a_usual_ack_is_written_as_the_long_way_does(
 
 
 @given(
-    st.lists(st.integers(3, 5000), min_size=2, max_size=40),
+    st.lists(st.integers(3, 5000), min_size=2, max_size=40) | RUNS,
     st.integers(0, 2**31 - 1),
     st.sampled_from(["0", "1", "2"]),
     st.sampled_from(["orders", "shop%orders", 'o"r', '"it":']),

@@ -64,19 +64,9 @@ class UsualAcks:
             return None
         start, popped, invisible, revive, mark, broker, queue_id, last = found.groups()
         common, first = handles[0][: -len(last)], int(start)
-        offsets = "\n".join(handles)[len(common) :].split("\n" + common)
-        if len(offsets) != len(handles) or not _OFFSETS(",".join(offsets)):
+        bits = _bits(handles, common, int(last), first)
+        if not bits:
             return None
-        numbers = [*map(int, offsets)]
-        low, high = min(numbers) - first, max(numbers) - first
-        if low < 0 or high >= MOST_BITS:
-            return None
-        if high - low + 1 == len(numbers) == len(set(numbers)):  # one after another, as usual
-            bits = (1 << len(numbers)) - 1 << low
-        else:
-            bits = 0
-            for number in numbers:
-                bits |= 1 << number - first
         key = topic, mark, broker
         body = self._bodies.get(key) or self._body(*key)
         packed = b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
@@ -115,6 +105,27 @@ class UsualAcks:
         _, _, after = rest.rpartition(b'"so":0')
         body = self._bodies[topic, mark, broker] = before + quote, middle + number, after
         return body
+
+
+def _bits(handles: Sequence[str], common: str, offset: int, first: int) -> int:
+    """Return a bit for each offset, counted from `first`; 0 if handles differ in more than that.
+
+    All begin with what they have in common; `offset` is that of the first handle.
+    """
+    count = len(handles)
+    if handles == [f"{common}{each}" for each in range(offset, offset + count)]:  # as usual
+        low, high = offset - first, offset - first + count - 1
+        return (1 << count) - 1 << low if low >= 0 and high < MOST_BITS else 0
+    offsets = "\n".join(handles)[len(common) :].split("\n" + common)
+    if len(offsets) != count or not _OFFSETS(",".join(offsets)):
+        return 0
+    numbers = [int(each) - first for each in offsets]
+    if min(numbers) < 0 or max(numbers) >= MOST_BITS:
+        return 0
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
 
 
 def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: int) -> bytes:
