@@ -244,6 +244,18 @@ def test_damaged_requests_have_the_same_outcome(
     asyncio.run(compare([pop_request(), pop_request(), bytes(data)]))
 
 
+async def test_acks_of_what_was_popped_and_ends_have_the_same_outcome() -> None:
+    pops = [pop_request(1, maxMsgNums="1"), pop_request(2, maxMsgNums="3")]
+    acks = [ack_request(queue, place, place) for queue in range(4) for place in range(4)]
+    ends = [
+        end_request(half, n, commitOrRollback="8" if n else "12") for n, half in enumerate(HALVES)
+    ]
+    outcome = await compare([*pops, *acks, *ends])
+    assert outcome["in flight"] == {}
+    assert outcome["due"] is None
+    assert len(outcome["halves"]) == len(HALVES)
+
+
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of requests that came to the dispatcher."""

@@ -28,7 +28,7 @@ from tests.client.pop.shelves import record
 
 BROKER, TOPIC = "broker-a", "orders"
 QUESTIONS = PopQuestions("billing", ordered=False, from_first=True, grace=3.0)
-RUNS = st.tuples(st.integers(3, 4110), st.integers(2, 40)).map(
+RUNS = st.tuples(st.integers(3, 9) | st.integers(4090, 4100), st.integers(2, 9)).map(
     lambda run: list(range(run[0], run[0] + run[1]))
 )
 """Offsets one after another, as of most pops."""
