@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pocketmq import native
+from pocketmq.broker.transactions import usual_commits
 from pocketmq.client.pop import usual
 from pocketmq.client.producer import plain_frames
 from pocketmq.client.producer.requests import Template
@@ -21,7 +22,7 @@ from pocketmq.protocol.records import Record, encode_record
 ROUNDS = 9
 SECONDS = 0.05
 BODY = bytes(100)
-IMPORTED = (command_reader, plain_frames, pulled, usual)
+IMPORTED = (command_reader, plain_frames, pulled, usual, usual_commits)
 """Importing a module fills `native.pure` with its functions."""
 NOW_MS = 1_790_000_000_000
 Function = Callable[..., object]
@@ -120,6 +121,14 @@ def pop_rows(count: int) -> list[Row]:
 
 def rows() -> list[Row]:
     made = pop_rows(1) + pop_rows(32)
+    half = encode_record(
+        Record(
+            topic=b"RMQ_SYS_TRANS_HALF_TOPIC",
+            body=BODY,
+            property_bytes=b"TRAN_MSG\1true\2PGROUP\1shop\2REAL_TOPIC\1orders\2REAL_QID\x013\2",
+        )
+    )
+    made.append(("commit of a half message", "usual_commit", 1, lambda f: f(half, b"shop")))
     for count in (32, 256):
         plain = [Message("orders", BODY) for _ in range(count)]
         rich = [Message("orders", BODY, "paid", [f"A{n}"], {"region": "eu"}) for n in range(count)]
