@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pocketmq import native
+from pocketmq.broker.transactions import usual_commits
+from pocketmq.client.pop import usual
 from pocketmq.client.producer import plain_frames
 from pocketmq.client.producer.requests import Template
 from pocketmq.model import Message, MessageQueue
@@ -15,12 +17,12 @@ from pocketmq.protocol import Command, DeliveryContext, command_reader, pulled
 from pocketmq.protocol.batch import encode_numbered
 from pocketmq.protocol.batch_records import pack_batch
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.records import Record
+from pocketmq.protocol.records import Record, encode_record
 
 ROUNDS = 9
 SECONDS = 0.05
 BODY = bytes(100)
-IMPORTED = (command_reader, plain_frames, pulled)
+IMPORTED = (command_reader, plain_frames, pulled, usual, usual_commits)
 """Importing a module fills `native.pure` with its functions."""
 NOW_MS = 1_790_000_000_000
 Function = Callable[..., object]
@@ -98,8 +100,35 @@ def send_rows(count: int) -> list[Row]:
     ]
 
 
+def pop_rows(count: int) -> list[Row]:
+    """Return what a consumer does with messages that it popped together."""
+    record = encode_record(Record(topic=b"orders", body=BODY, queue_id=3))
+    offsets = ",".join(str(n) for n in range(count))
+    fields = {
+        "popTime": str(NOW_MS), "invisibleTime": "60000", "reviveQid": "0", "restNum": "5",
+        "startOffsetInfo": "0 3 0", "msgOffsetInfo": f"0 3 {offsets}",
+    }  # fmt: skip
+    said = Command(0, 7, flag=1, ext_fields=fields, body=record * count).encode()
+    return [
+        (
+            f"messages of a pop of {count}",
+            "read_usual_pop",
+            count,
+            lambda f: f("broker-a", "orders", said, 7),
+        )
+    ]
+
+
 def rows() -> list[Row]:
-    made: list[Row] = []
+    made = pop_rows(1) + pop_rows(32)
+    half = encode_record(
+        Record(
+            topic=b"RMQ_SYS_TRANS_HALF_TOPIC",
+            body=BODY,
+            property_bytes=b"TRAN_MSG\1true\2PGROUP\1shop\2REAL_TOPIC\1orders\2REAL_QID\x013\2",
+        )
+    )
+    made.append(("commit of a half message", "usual_commit", 1, lambda f: f(half, b"shop")))
     for count in (32, 256):
         plain = [Message("orders", BODY) for _ in range(count)]
         rich = [Message("orders", BODY, "paid", [f"A{n}"], {"region": "eu"}) for n in range(count)]

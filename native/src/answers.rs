@@ -7,11 +7,8 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use crate::frames::frame_at;
 use crate::posts;
 use crate::python::{pure, Imported};
-use crate::stored::{answer, Shape, Whole};
+use crate::stored::{answer, Shape, Whole, LONGEST};
 use crate::wire::{be32, push_hex};
-
-/// Bytes of a header that are read without counting its fields first.
-const LONGEST: usize = 64 * 1024;
 
 static RECEIPT: Imported = Imported::new("pocketmq.model", "SendReceipt");
 static STORED: Imported = Imported::new("pocketmq.client.producer.plain_frames", "STORED");

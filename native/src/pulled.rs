@@ -7,7 +7,8 @@ use pyo3::types::{PyBytes, PyInt};
 use crate::python::Imported;
 use crate::wire::{be16, be32, be64s, checksum, slice_at, BODY_AT, LARGEST_TEXT, MAGIC_V1};
 
-static RECEIVED_MESSAGE: Imported = Imported::new("pocketmq.protocol.received", "ReceivedMessage");
+pub(crate) static RECEIVED_MESSAGE: Imported =
+    Imported::new("pocketmq.protocol.received", "ReceivedMessage");
 
 /// System flags: hosts of 16 bytes, or a batch inside that is to be unwrapped.
 const NOT_PLAIN: u32 = 0x10 | 0x20 | 0x40 | 0x80;
@@ -58,6 +59,15 @@ pub fn plain_record(data: &[u8], position: usize) -> Option<Plain<'_>> {
     })
 }
 
+/// Return the body if it is kept with its message; `None` of Python for others.
+pub(crate) fn kept_body<'py>(py: Python<'py>, found: &Plain<'_>) -> Bound<'py, PyAny> {
+    if found.body.len() > KEPT_SLICE || found.sys_flag & COMPRESSED != 0 {
+        py.None().into_bound(py)
+    } else {
+        PyBytes::new(py, found.body).into_any()
+    }
+}
+
 /// A number of Python that is made again only when it changes: most messages are of one size.
 struct LastNumber<'py> {
     value: usize,
@@ -91,17 +101,12 @@ pub fn plain_messages<'py>(
     let class = RECEIVED_MESSAGE.get(py)?;
     let delta = delivery.getattr(intern!(py, "offset_delta"))?;
     let small_delta = delta.extract::<i64>().ok();
-    let none = py.None().into_bound(py);
     let (mut sizes, mut body_sizes) = (LastNumber::new(py)?, LastNumber::new(py)?);
     let bytes = data.as_bytes();
     let mut messages = Vec::new();
     let mut position = 0;
     while let Some(found) = plain_record(bytes, position) {
-        let kept = if found.body.len() > KEPT_SLICE || found.sys_flag & COMPRESSED != 0 {
-            none.clone()
-        } else {
-            PyBytes::new(py, found.body).into_any()
-        };
+        let kept = kept_body(py, &found);
         let offset = small_delta.and_then(|delta| found.queue_offset.checked_add(delta));
         let offset = match offset {
             Some(offset) => offset.into_pyobject(py)?.into_any(),

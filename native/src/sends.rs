@@ -32,7 +32,7 @@ impl Parts<'_> {
         frame.reserve(most + last.len() + self.body.len() + 160);
         frame.extend_from_slice(&[0; 8]);
         frame.extend_from_slice(self.head);
-        frame.extend_from_slice(b"0\",\"g\":\"");
+        frame.extend_from_slice(b"\",\"g\":\"");
         push_decimal(frame, self.born_ms);
         frame.extend_from_slice(b"\",\"h\":\"0\",\"i\":\"UNIQ_KEY\\u0001");
         let id_at = frame.len();
@@ -110,7 +110,7 @@ pub fn plain_frames<'py>(posted: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyB
 fn write_posted(posted: &Bound<'_, PyTuple>, frames: &mut Vec<u8>, last: &[u8]) -> PyResult<bool> {
     let py = posted.py();
     let template = posted.get_item(posts::TEMPLATE)?;
-    let head = template.getattr(intern!(py, "head"))?;
+    let head = template.getattr(intern!(py, "plain"))?;
     let middle = template.getattr(intern!(py, "middle"))?;
     let tail = posted.get_item(posts::TAIL)?;
     let prefix = posted.get_item(posts::PREFIX)?;

@@ -9,7 +9,9 @@ use pyo3::types::PyString;
 
 /// Decimal digits that always fit into 64 bits.
 const MOST_DIGITS: usize = 18;
-const RESPONSE_FLAG: i64 = 1;
+pub(crate) const RESPONSE_FLAG: i64 = 1;
+/// Bytes of a header that are read without counting its fields first.
+pub(crate) const LONGEST: usize = 64 * 1024;
 
 /// A value that differs from response to response.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,14 +27,23 @@ pub(crate) enum Field {
 pub(crate) type Span = (Field, usize, usize);
 
 /// Text of JSON in the form that brokers write it: no white space, no escapes, no other letters.
-struct Text<'a> {
+pub(crate) struct Text<'a> {
     data: &'a [u8],
     at: usize,
 }
 
 impl<'a> Text<'a> {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
+        Text { data, at: 0 }
+    }
+
+    /// Return how much was read.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Step over one byte; `None` if there is another one.
-    fn step(&mut self, byte: u8) -> Option<()> {
+    pub(crate) fn step(&mut self, byte: u8) -> Option<()> {
         if *self.data.get(self.at)? != byte {
             return None;
         }
@@ -41,7 +52,7 @@ impl<'a> Text<'a> {
     }
 
     /// Read a string between quotes.
-    fn string(&mut self) -> Option<&'a str> {
+    pub(crate) fn string(&mut self) -> Option<&'a str> {
         self.step(b'"')?;
         let text = self.until_quote()?;
         self.at += 1;
@@ -65,7 +76,7 @@ impl<'a> Text<'a> {
     }
 
     /// Read a number without a fraction.
-    fn number(&mut self) -> Option<i64> {
+    pub(crate) fn number(&mut self) -> Option<i64> {
         let rest = self.data.get(self.at..)?;
         let end = rest
             .iter()
@@ -75,7 +86,7 @@ impl<'a> Text<'a> {
     }
 
     /// Step over a comma, or the end of an object; return whether there is more.
-    fn more(&mut self) -> Option<bool> {
+    pub(crate) fn more(&mut self) -> Option<bool> {
         if self.step(b',').is_some() {
             return Some(true);
         }
@@ -84,7 +95,7 @@ impl<'a> Text<'a> {
 }
 
 /// Return a number written as Java and Python write it.
-fn number(text: &[u8]) -> Option<i64> {
+pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
@@ -104,7 +115,7 @@ fn number(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-fn int32(value: i64) -> Option<i64> {
+pub(crate) fn int32(value: i64) -> Option<i64> {
     i32::try_from(value).is_ok().then_some(value)
 }
 
@@ -140,7 +151,7 @@ impl<'a> Stored<'a> {
 }
 
 /// Fill what is empty; a key that comes twice is not for here.
-fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+pub(crate) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
@@ -184,10 +195,7 @@ fn fields<'a>(text: &mut Text<'a>, spans: &mut Vec<Span>) -> Option<Stored<'a>> 
 
 /// Read a whole header that says "stored", as brokers usually write it; return whose answer it is.
 pub(crate) fn answer<'a>(header: &'a [u8], spans: &mut Vec<Span>) -> Option<(i64, Whole<'a>)> {
-    let mut text = Text {
-        data: header,
-        at: 0,
-    };
+    let mut text = Text::new(header);
     let (mut code, mut flag, mut opaque, mut version) = (None, None, None, None);
     let (mut stored, mut language, mut serialize) = (None, None, None);
     text.step(b'{')?;
@@ -247,10 +255,7 @@ impl<'a> Shape<'a> {
         let mut opaque = None;
         let mut rest = header;
         for (before, field) in &self.values {
-            let mut text = Text {
-                data: rest.strip_prefix(*before)?,
-                at: 0,
-            };
+            let mut text = Text::new(rest.strip_prefix(*before)?);
             if *field == Field::Opaque {
                 opaque = Some(int32(text.number()?)?);
             } else {

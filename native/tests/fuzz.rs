@@ -9,12 +9,14 @@ use pocketmq_core::batch::Encoded;
 use pocketmq_core::batch_records::{pack_entries, Mould, Packed, Shared};
 use pocketmq_core::checksums::first_wrong;
 use pocketmq_core::grpc::{Event, Limits, Server};
+use pocketmq_core::half::commit;
 use pocketmq_core::lane_records::{Burst, Forms, Place, Queue, Run};
 use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
+use pocketmq_core::popped::{popped, records};
 use pocketmq_core::pulled::plain_record;
 use pocketmq_core::tags::{looks_torn, tags_code};
-use pocketmq_core::wire::{be32, be64, java_hash};
+use pocketmq_core::wire::{be32, be64, checksum, java_hash, MAGIC_V1};
 
 /// xorshift64: the same bytes in every run of the same length.
 struct Random(u64);
@@ -188,6 +190,60 @@ fn records_are_found_where_they_are() {
         }
         plain_record(&damaged, random.next() as usize);
         plain_record(&damaged, usize::MAX - random.below(100));
+    });
+}
+
+#[test]
+fn popped_records_lie_side_by_side() {
+    let header = br#"{"code":0,"extFields":{"popTime":"5","invisibleTime":"6","reviveQid":"0","restNum":"0","startOffsetInfo":"0 3 7","msgOffsetInfo":"0 3 7,8"},"flag":1,"opaque":9}"#;
+    repeatedly(|random| {
+        let mut data = vec![0; 4];
+        data.extend((header.len() as u32).to_be_bytes());
+        data.extend(header);
+        data.extend(random.bytes(300));
+        let size = data.len() as u32 - 4;
+        data[..4].copy_from_slice(&size.to_be_bytes());
+        let (sound, body) = popped(&data, 9).unwrap();
+        assert_eq!(
+            (sound.pop_time, sound.queue_id, sound.offsets),
+            (5, 3, "7,8")
+        );
+        assert_eq!(body, &data[8 + header.len()..]);
+        records(&sound, body);
+        random.damage(&mut data);
+        if let Some((found, body)) = popped(&data, 9) {
+            let all = records(&found, body).unwrap_or_default();
+            let size: usize = all.iter().map(|(_, record, _)| record.size).sum();
+            assert!(size == 0 || size == body.len());
+        }
+    });
+}
+
+#[test]
+fn a_commit_is_a_record_again() {
+    repeatedly(|random| {
+        let text = [
+            &random.text()[..],
+            b"\x02PGROUP\x01g\x02REAL_TOPIC\x01T\x02REAL_QID\x013\x02",
+        ];
+        let (body, text) = (random.bytes(90), text.concat());
+        let mut half = vec![0; 84];
+        half.extend((body.len() as u32).to_be_bytes());
+        half.extend(&body);
+        half.extend(b"\x01H");
+        half.extend((text.len() as u16).to_be_bytes());
+        half.extend(&text);
+        let size = half.len() as u32;
+        half[..4].copy_from_slice(&size.to_be_bytes());
+        half[4..8].copy_from_slice(&MAGIC_V1.to_be_bytes());
+        half[8..12].copy_from_slice(&checksum(&body).to_be_bytes());
+        let ending = commit(&half, b"g").unwrap();
+        assert_eq!((ending.topic, ending.queue_id), ("T", 3));
+        assert_eq!(plain_record(&ending.record, 0).unwrap().body, body);
+        random.damage(&mut half);
+        if let Some(ending) = commit(&half, b"g") {
+            assert!(plain_record(&ending.record, 0).is_some());
+        }
     });
 }
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pocketmq.blocking import connection as module
 from pocketmq.blocking.connecting import connect
 from pocketmq.blocking.connection import BlockingConnection
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
@@ -17,6 +18,9 @@ from pocketmq.net import Limits, parse_address
 from pocketmq.protocol import Command
 from tests.blocking.peers import peer, requests
 from tests.loops import open_files
+
+SHORT = 0.05
+"""Seconds of a kernel's timer."""
 
 
 def place_of(address: str, _deadline: float = 0.0) -> list[tuple[str, int]]:
@@ -316,3 +320,47 @@ def test_an_address_that_cannot_be_reached_uses_up_no_place() -> None:
         with pytest.raises(ConnectFailed):
             pool.take("nowhere:1", time.monotonic() + 10)
     assert len(pool) == 0
+
+
+def test_a_wait_outlasts_the_timer_that_shorter_requests_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel ends the wait, which is resumed: timers are not set for each kind of request."""
+    monkeypatch.setattr(module, "_OFTEN", 0.01)
+    times: list[float] = []
+
+    def late(caller: socket.socket) -> None:
+        for request in requests(caller):
+            if times:
+                assert not gate.wait(10 * SHORT)  # longer than the timer
+            times.append(time.monotonic())
+            caller.sendall(request.reply(0, body=b"there").encode())
+
+    gate = threading.Event()
+    with peer(late) as address, connection_to(address) as connection:
+        ask(connection, timeout=SHORT)
+        number = connection.next_opaque()
+        connection.begin(Command.request(10, number).encode(), 10, 30.0)
+        answer = connection.finish(number, 10, 30.0, lambda _, __: None)
+        assert isinstance(answer, Command)
+        assert answer.body == b"there"
+
+
+def test_a_wait_that_a_timer_ended_ends_by_its_own_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_OFTEN", 0.01)
+
+    def once(caller: socket.socket) -> None:
+        for request in requests(caller):
+            if request.body:
+                caller.sendall(request.reply(0).encode())
+
+    with peer(once) as address, connection_to(address) as connection:
+        ask(connection, b"x", timeout=SHORT)
+        number = connection.next_opaque()
+        connection.begin(Command.request(10, number).encode(), 10, 3 * SHORT)
+        began = time.monotonic()
+        with pytest.raises(RequestTimedOut):
+            connection.finish(number, 10, 3 * SHORT, lambda _, __: None)
+        assert 2.9 * SHORT < time.monotonic() - began < 10

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pocketmq import native
 from pocketmq.balance.allocation import consistent_hash
 from pocketmq.blocking import batch_places
+from pocketmq.broker.transactions import usual_commits
+from pocketmq.client.pop import usual
 from pocketmq.client.producer import plain_batches, plain_frames, shared_batches
 from pocketmq.protocol import batch, batch_records, body_checksums, command_reader, pulled
 from pocketmq.store import key_index_words
@@ -27,6 +29,8 @@ PURE = (
     plain_frames,
     pulled,
     shared_batches,
+    usual,
+    usual_commits,
 )
 """The modules whose functions the core replaces: importing them fills `native.pure`."""
 

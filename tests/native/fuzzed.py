@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+import msgspec
+
 from pocketmq.client.producer.requests import Template
 from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol import Command, DeliveryContext
@@ -222,17 +224,66 @@ def batch_frame(random: Random) -> Call:
     return (*pieces, messages, prefix, steps, born, opaque), {}
 
 
+def _popped(random: Random) -> bytes:
+    offsets = [_number(random, 64) for _ in range(random.randrange(1, 4))]
+    place = f"{random.choice('0012')} {random.choice(['3', '03', '4'])} "
+    fields = {
+        "popTime": str(_number(random, 64)),
+        "invisibleTime": "60000",
+        "reviveQid": str(_number(random, 32)),
+        "restNum": "0",
+        "startOffsetInfo": f"{place}{offsets[0]}",
+        "msgOffsetInfo": place + ",".join(map(str, offsets)),
+    }
+    topic = random.choice([b"orders", b"orders", b"%RETRY%g+orders", b"%RETRY%g_orders"])
+    like = Record(topic=topic, body=b"body", queue_id=3, property_bytes=_text(random))
+    answer = Command(
+        random.choice([0, 0, 0, 1]),
+        7,
+        random.choice([1, 1, 3, 0]),
+        remark=random.choice([None, "FOUND", "ä"]),
+        ext_fields=random.choice([fields, fields, fields, {}]),
+        body=b"".join(encode_record(like) for _ in offsets),
+    )
+    return damaged(random, answer.encode()) if random.random() < 0.7 else answer.encode()
+
+
+def read_usual_pop(random: Random) -> Call:
+    return ("broker-a", "orders", _popped(random), random.choice([7, 7, 7, 8])), {}
+
+
+def is_done(random: Random) -> Call:
+    done = Command(0, 7, 1, ext_fields=random.choice([None, {}])).encode()
+    data = random.choice([_popped(random), done, damaged(random, done)])
+    return (data, random.choice([7, 7, 7, 8])), {}
+
+
+def usual_commit(random: Random) -> Call:
+    place = random.choice([b"T\2REAL_QID\x0103", b"T\2REAL_QID\x013", b"\2", "ä\2".encode()])
+    pieces = [_text(random), b"PGROUP\1g\2", b"REAL_TOPIC\1T\2REAL_QID\x013\2"]
+    if random.random() < 0.3:
+        pieces.insert(random.randrange(4), b"CHECK_IMMUNITY_TIME_IN_SECONDS\x015\2")
+    if random.random() < 0.3:
+        pieces.insert(random.randrange(4), b"REAL_TOPIC\1" + place)
+    record = msgspec.structs.replace(_record(random), property_bytes=b"".join(pieces))
+    data = encode_record(record)
+    return (random.choice([data, damaged(random, data)]), random.choice([b"g", b"g", b"h"])), {}
+
+
 FUZZED: dict[str, Callable[[Random], Call]] = {
     "batch_frame": batch_frame,
     "cut_commands": cut_commands,
     "encode_numbered": encode_numbered,
+    "is_done": is_done,
     "pack_batch": pack_batch,
     "plain_frame": plain_frame,
     "plain_frames": plain_frames,
     "plain_messages": plain_messages,
+    "read_usual_pop": read_usual_pop,
     "stored_answer": stored_answer,
     "stored_answers": stored_answers,
     "stored_batch": stored_answer,
+    "usual_commit": usual_commit,
     "words_of_records": words_of_records,
     "md5_starts": md5_starts,
     "wrong_body": wrong_body,

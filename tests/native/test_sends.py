@@ -58,7 +58,7 @@ def test_the_frame_is_what_the_writer_of_requests_makes(
     prefix, number = ids.next_parts(1_700_000_000_123)
     tail = f"\2WAIT\1true\2TAGS\1{tag}"
     frame, unique_id = plain_frame(
-        template.head, template.middle, json_text(tail), prefix, number, body, born_ms, opaque
+        template.plain, template.middle, json_text(tail), prefix, number, body, born_ms, opaque
     )
     outgoing = Outgoing(topic, body, f"UNIQ_KEY\1{unique_id}{tail}", unique_id)
     assert frame == writer.frame(outgoing, queue, opaque, born_ms)
@@ -215,7 +215,7 @@ def test_the_frames_of_many_are_those_of_each(
     assert kind == "returned"
     each = [
         plain_frame(
-            template.head, template.middle, tail, prefix, number, message.body, born_ms, opaque
+            template.plain, template.middle, tail, prefix, number, message.body, born_ms, opaque
         )[0]
         for *_, opaque, template, tail, prefix, number, born_ms, message, _ in many
     ]

@@ -244,6 +244,18 @@ def test_damaged_requests_have_the_same_outcome(
     asyncio.run(compare([pop_request(), pop_request(), bytes(data)]))
 
 
+async def test_acks_of_what_was_popped_and_ends_have_the_same_outcome() -> None:
+    pops = [pop_request(1, maxMsgNums="1"), pop_request(2, maxMsgNums="3")]
+    acks = [ack_request(queue, place, place) for queue in range(4) for place in range(4)]
+    ends = [
+        end_request(half, n, commitOrRollback="8" if n else "12") for n, half in enumerate(HALVES)
+    ]
+    outcome = await compare([*pops, *acks, *ends])
+    assert outcome["in flight"] == {}
+    assert outcome["due"] is None
+    assert len(outcome["halves"]) == len(HALVES)
+
+
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of requests that came to the dispatcher."""
@@ -299,7 +311,7 @@ async def test_acks_that_cannot_be_written_are_refused_and_pops_answered() -> No
         await half.read(pop_request(3, maxMsgNums=1))
         for queue in range(4):
             await half.read(acks_request(queue, [0, 1, 2, 3, 4, 5], queue))
-            await half.read(end_request(HALVES[queue], 10 + queue, 0))
+            await half.read(end_request(HALVES[queue], 10 + queue, 2 if queue else 0))
         segment._file = sound
         await half.read(pop_request(4, maxMsgNums=1))
         outcomes.append(state_of(half))

@@ -36,6 +36,9 @@ _ID = 33  # bytes of a message's id in a response, with a comma
 _SMALL = 4096  # bytes for a response without a body: taking more would cost more
 _PRECISION = 0.01
 """Seconds the kernel's timer may be off before it is set again; setting it costs a call."""
+_OFTEN = 1.0
+"""Seconds of a kernel's timer that a longer wait may leave as it is: it ends once and is resumed.
+So requests of two kinds, of which one waits longer, can take turns without setting timers."""
 _TIMEVAL = struct.Struct("@ll")
 _KERNEL_TIMERS = sys.platform != "win32"
 
@@ -85,20 +88,19 @@ class BlockingConnection:
             self._fail(error, code, timeout)
             raise
 
-    def ask_usual(
-        self, frame: bytes, opaque: int, code: int, timeout: float, read: ReadUsual[T]
-    ) -> T | Command:
-        """Ask, and return what `read` makes of the bytes that came; if None, as `ask` does.
-
-        For responses that nearly always come whole and alone.
-        """
-        return self._ask_usual(frame, opaque, code, timeout, read, READ)
-
     def begin(self, frame: bytes, code: int, timeout: float) -> None:
         """Send a request whose response `finish` waits for; raises as `ask` does."""
         try:
-            self._allow(timeout)
-            self._socket.sendall(frame)
+            deadline = time.monotonic() + timeout
+            if not _OFTEN <= self._patience <= timeout:
+                self._allow(timeout)
+            try:
+                sent = self._socket.send(frame)
+            except (BlockingIOError, TimeoutError):
+                sent = 0
+            if sent != len(frame):
+                self._allow(max(0.0, deadline - time.monotonic()))
+                self._socket.sendall(memoryview(frame)[sent:])
         except BaseException as error:
             self._fail(error, code, timeout)
             raise
@@ -112,11 +114,17 @@ class BlockingConnection:
         `read` is that of `ask_usual`.
         """
         try:
-            self._allow(timeout)
             deadline = time.monotonic() + timeout
             if read is None or self._reader.buffered or self._large:
+                self._allow(timeout)
                 return self._answer(opaque, deadline)
-            data = self._socket.recv(READ)
+            if not _OFTEN <= self._patience <= timeout:
+                self._allow(timeout)
+            try:
+                data = self._socket.recv(READ)
+            except (BlockingIOError, TimeoutError):
+                self._allow(max(0.0, deadline - time.monotonic()))
+                data = self._socket.recv(READ)
             found = read(data, opaque)
             if found is None:
                 return self._answer(opaque, deadline, data)
@@ -185,24 +193,28 @@ class BlockingConnection:
         That is what comes back nearly always, whole and alone: it is read in one step. Any other
         response is returned as `ask` does.
         """
-        return self._ask_usual(frame, opaque, code, timeout, stored_answer, _SMALL)
+        return self.ask_usual(frame, opaque, code, timeout, stored_answer, _SMALL)
 
     def ask_batch(
         self, frame: bytes, opaque: int, count: int, timeout: float
     ) -> StoredBatch | Command:
         """Send a batch of so many messages as `ask_stored` does a message."""
         size = min(_SMALL + _ID * count, READ)
-        return self._ask_usual(frame, opaque, SEND_BATCH, timeout, stored_batch, size)
+        return self.ask_usual(frame, opaque, SEND_BATCH, timeout, stored_batch, size)
 
-    def _ask_usual(  # noqa: PLR0917 - for each message: keywords would cost
+    def ask_usual(  # noqa: PLR0917 - for each message: keywords would cost
         self,
         frame: bytes,
         opaque: int,
         code: int,
         timeout: float,
         read: ReadUsual[T],
-        size: int,
+        size: int = READ,
     ) -> T | Command:
+        """Ask, and return what `read` makes of the bytes that came; if None, as `ask` does.
+
+        For responses that nearly always come whole and alone, with up to `size` bytes.
+        """
         if self._reader.buffered or self._large:
             return self.ask(frame, opaque, code, timeout)
         try:

@@ -11,7 +11,7 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.session_connections import connections_of
 from pocketmq.client.producer.plain_batches import BatchAim, batch_frame
 from pocketmq.client.producer.plain_frames import Stored, plain_frame
-from pocketmq.client.producer.plain_sends import Aim
+from pocketmq.client.producer.plain_messages import Aim
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, NotLeader
@@ -103,7 +103,7 @@ class ThreadExchange:
                     middle = template.signing.plain_middle(tail, prefix, number, body, now_ms)
                 opaque = connection.next_opaque()
                 frame, unique_id = plain_frame(
-                    template.head,
+                    template.plain,
                     middle,
                     tail,
                     prefix,
@@ -118,7 +118,7 @@ class ThreadExchange:
                 raise
             self.connections.give(connection)
             if not isinstance(answer, tuple):
-                outgoing = self._plain.outgoing(message, publication, unique_id, tail)
+                outgoing = self._plain.outgoing(message, aim, unique_id)
                 address = connection.address
                 return read_receipt(answer, outgoing, queue, address), unique_id
         except MQError as error:

@@ -30,6 +30,7 @@ class LoopThread:
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        self._ident = self._thread.ident  # each call asks for it
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and return its result.
@@ -73,7 +74,7 @@ class LoopThread:
 
     def is_current(self) -> bool:
         """Whether the caller runs on the loop's thread, where waiting for it would never end."""
-        return threading.get_ident() == self._thread.ident
+        return threading.get_ident() == self._ident
 
     def close(self, patience: float = CLEAN_UP) -> None:
         """Stop the loop and the thread; running tasks have `patience` seconds to finish first."""

@@ -57,14 +57,10 @@ class PopConnections:
         self._limit = session.options.request_timeout
         self._pool = connections_of(session, thread)
         self._waiting: set[BlockingConnection] = set()
-        self._handed_over: set[BlockingConnection] = set()  # until the loop has them
+        self.handed_over: set[BlockingConnection] = set()
+        """Those whose pops the loop is about to take over."""
         self._left = threading.Condition()
         self.closing = False
-
-    @property
-    def handing_over(self) -> bool:
-        """Whether the loop is about to take a pop over."""
-        return bool(self._handed_over)
 
     def ask(self, asked: Ask) -> Command:
         """Send a request that brokers answer immediately; raises as `PopRequests.carry` does."""
@@ -82,29 +78,40 @@ class PopConnections:
         self, address: str, frame: Callable[[int], bytes], code: int, read: ReadUsual[T]
     ) -> T | Command:
         """Send a request to an address; see `BlockingConnection.ask_usual`. Raises `AllInUse`."""
-        connection = self._take(address, self._limit)
+        pool, limit, now = self._pool, self._limit, time.monotonic()
+        connection = pool.take_idle(address, now) or self._take(address, now + limit)
         try:
             opaque = connection.next_opaque()
-            found = connection.ask_usual(frame(opaque), opaque, code, self._limit, read)
+            found = connection.ask_usual(frame(opaque), opaque, code, limit, read)
         except BaseException as error:  # KeyboardInterrupt, too: the response may still come
             self._drop(connection, error)
             raise
-        self._pool.give(connection)
+        pool.give(connection)
         return found
 
     def pop(
-        self, pop: PopInFlight, address: str, frame: Callable[[int], bytes], read: ReadUsual[T]
+        self,
+        pop: PopInFlight,
+        address: str,
+        frame: Callable[[int], bytes],
+        read: ReadUsual[T],
+        now: float,
     ) -> T | Command:
-        """Send a pop and wait for its response; interrupted, the loop waits for it instead."""
-        connection = self._take(address, pop.timeout)
+        """Send a pop and wait for its response; interrupted, the loop waits for it instead.
+
+        `now` is the time of the call, by the monotonic clock.
+        """
+        pool, timeout = self._pool, pop.timeout
+        connection = pool.take_idle(address, now) or self._take(address, now + timeout)
         self._waiting.add(connection)
         opaque, deadline = 0, 0.0  # once it was sent
         try:
-            self._check()  # after it was added: a close looks who waits
+            if self.closing:  # after it was added: a close looks who waits
+                raise ClientClosed(self._owner)  # noqa: TRY301 - for each pop: a call would cost
             number = connection.next_opaque()
-            connection.begin(frame(number), pop.code, pop.timeout)
-            deadline, opaque = time.monotonic() + pop.timeout, number
-            found = connection.finish(number, pop.code, pop.timeout, read)
+            connection.begin(frame(number), pop.code, timeout)
+            deadline, opaque = time.monotonic() + timeout, number
+            found = connection.finish(number, pop.code, timeout, read)
         except BaseException as error:
             self._waited(connection)
             if opaque and not isinstance(error, Exception) and not self.closing:
@@ -113,7 +120,7 @@ class PopConnections:
                 self._drop(connection, error)
             raise
         self._waited(connection)
-        self._pool.give(connection)
+        pool.give(connection)
         return found
 
     def stop(self) -> None:
@@ -130,13 +137,9 @@ class PopConnections:
             connection.end()
         self._pool.close()
 
-    def _check(self) -> None:
-        if self.closing:
-            raise ClientClosed(self._owner)
-
-    def _take(self, address: str, timeout: float) -> BlockingConnection:
-        now = time.monotonic()
-        connection = self._pool.take(address, now + timeout)
+    def _take(self, address: str, deadline: float) -> BlockingConnection:
+        """Return a connection that is not in use, a new one if need be."""
+        connection = self._pool.take(address, deadline)
         if connection is None:
             raise AllInUse
         return connection
@@ -159,9 +162,9 @@ class PopConnections:
     ) -> None:
         def adopt() -> None:
             self._holds.adopt(pop.source, self._finish(connection, pop, opaque, deadline))
-            self._handed_over.discard(connection)
+            self.handed_over.discard(connection)
 
-        self._handed_over.add(connection)
+        self.handed_over.add(connection)
         try:
             self._thread.loop.call_soon_threadsafe(adopt)
         except RuntimeError:  # the loop is closed

@@ -120,7 +120,7 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         """
         pops = self._running()
         began = time.monotonic()
-        messages = pops.receive(max_messages, topic, invisible, timeout)
+        messages = pops.receive(max_messages, topic, invisible, timeout, began)
         if messages is not None:
             return messages
         wanted, patience = self._client.member.checked(max_messages, invisible, timeout)

@@ -7,6 +7,7 @@ pops in order.
 """
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -34,6 +35,7 @@ from pocketmq.errors import (
 )
 from pocketmq.model import property_names
 from pocketmq.protocol import Command, ReceivedMessage, RequestCode
+from pocketmq.protocol.filter import tag_filter
 
 _ACK = int(RequestCode.ACK_MESSAGE)
 _SEVERAL = int(RequestCode.BATCH_ACK_MESSAGE)
@@ -45,9 +47,9 @@ class _Start(msgspec.Struct, frozen=True):
     """The first pop of receives with the same arguments at one source."""
 
     source: Source
-    wanted: ReceiveSpec
-    wait: float
-    request: RepeatedFrame
+    everything: bool
+    """Whether all messages match, whatever their tag."""
+    frame: Callable[[int], bytes]
     read: ReadUsual[list[ReceivedMessage]]
     in_flight: PopInFlight
 
@@ -81,7 +83,9 @@ class BlockingPops:
         self._request = session.calls.request
         self._plans: dict[tuple[object, ...], _Plan] = {}
         self._turn = 0
-        self._acks = None if session.calls.hooks else UsualAcks(member.group)
+        self._acks = (
+            None if session.calls.hooks else UsualAcks(member.group, member.subscriptions.wire)
+        )
 
     # Receiving
 
@@ -91,55 +95,52 @@ class BlockingPops:
         topic: str | None,
         invisible: float | None,
         timeout: float | None,
+        now: float,
     ) -> list[ReceivedMessage] | None:
         """Pop once from the source in turn; None if that is not all there is to do.
 
-        Raises what the loop's path does.
+        Raises what the loop's path does. `now` is by the monotonic clock.
         """
         self._check()
-        if self._is_special():
-            return None
+        holds, connections = self._holds, self.connections
+        if (
+            self._kept.waiting
+            or holds.held
+            or holds.closed
+            or connections.handed_over
+            or self._asking.ordered
+        ):
+            return None  # there is more to do than a pop
         plan = self._plan(max_messages, topic, invisible, timeout)
         if plan is None:
             return None
-        deadline = time.monotonic() + plan.patience
         starts = plan.starts
         alone = len(starts) == 1
         if not alone:
             self._turn += 1
-        outcome = self._pop(starts[self._turn % len(starts)])
+        outcome = self._pop(starts[self._turn % len(starts)], now)
         if outcome is None:
             return None
         if isinstance(outcome, MQError):
-            if self.connections.closing:
+            if connections.closing:
                 raise ClientClosed(self._owner) from None
             if not alone or isinstance(outcome, ConnectionLost):
                 return None  # another one is asked, or the same one on a connection that works
             raise outcome
-        if outcome or (alone and time.monotonic() >= deadline):
+        if outcome or (alone and time.monotonic() >= now + plan.patience):
             return outcome
-        if self.connections.closing:
+        if connections.closing:
             raise ClientClosed(self._owner)
         return None
 
-    def _is_special(self) -> bool:
-        """Return whether there is more to do than a pop."""
-        return bool(
-            len(self._kept)
-            or len(self._holds)
-            or self._holds.closed
-            or self._asking.ordered
-            or self.connections.handing_over
-        )
-
-    def _pop(self, start: _Start) -> list[ReceivedMessage] | MQError | None:
+    def _pop(self, start: _Start, now: float) -> list[ReceivedMessage] | MQError | None:
         """Pop once; None if no connection is free."""
         source = start.source
         came: Command | list[ReceivedMessage] | MQError
         address = ""
         try:
             address = self._address(source.broker)
-            came = self.connections.pop(start.in_flight, address, start.request.frame, start.read)
+            came = self.connections.pop(start.in_flight, address, start.frame, start.read, now)
         except AllInUse:
             return None
         except MQError as error:
@@ -147,6 +148,8 @@ class BlockingPops:
         if isinstance(came, list):
             if self._asking.failures:
                 self._asking.failures.pop(source.key, None)
+            if start.everything:
+                return came
             messages, others = sorted_by_tag(source, came)
             if others:
                 self._ack_others(source.broker, others)
@@ -228,7 +231,8 @@ class BlockingPops:
         request = RepeatedFrame(self._request(asked.code, asked.header))
         read = partial(read_usual_pop, source.broker, source.name)
         in_flight = PopInFlight(source, asked.code, asked.timeout, make)
-        return _Start(source, wanted, wait, request, read, in_flight)
+        everything = tag_filter(source.subscription).tags is None
+        return _Start(source, everything, request.frame, read, in_flight)
 
     # Acknowledging
 
@@ -241,8 +245,7 @@ class BlockingPops:
         if acks is None or type(message) is not ReceivedMessage:
             return False
         handle = message.delivery.added.get(_POP_CK)
-        topic = self._subscriptions.wire(message.topic)
-        made = None if handle is None else acks.request(handle, topic)
+        made = None if handle is None else acks.request(handle, message.topic)
         if made is None:
             return False
         return self._settle(*made, _ACK)
@@ -252,15 +255,12 @@ class BlockingPops:
         acks = self._acks
         if acks is None:
             return False
-        handles = [
-            message.delivery.added.get(_POP_CK, "")
-            for message in messages
-            if type(message) is ReceivedMessage
-        ]
-        name = messages[0].topic if len(handles) == len(messages) > 1 else ""
-        if not name or any(message.topic != name for message in messages):
+        deliveries = [each.delivery for each in messages if type(each) is ReceivedMessage]
+        name = deliveries[0].topic if len(deliveries) == len(messages) > 1 else None
+        if name is None or any(each.topic is not name for each in deliveries):
             return False
-        made = acks.request_together(handles, self._subscriptions.wire(name))
+        handles = [each.added.get(_POP_CK, "") for each in deliveries]
+        made = acks.request_together(handles, name)
         if made is None or not self._member.requests.questions.takes_batches(made[0]):
             return False
         return self._settle(*made, _SEVERAL)

@@ -7,7 +7,7 @@ no hop between threads, which would cost more than the rest of it.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.blocking.exchange import ThreadExchange
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.plain_messages import Aim
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome, Tries
@@ -64,13 +65,21 @@ class BlockingSending:
 
         None if it takes the ordinary path: nothing was sent then. Raises as `deliver` does.
         """
-        plain = self._plain
         try:
-            aim = plain.aim(message, delay_level)
+            aim = self._plain.aim(message, delay_level)
         except InvalidInput:
             return None  # the ordinary path has the words
-        if aim is None:
-            return None
+        return None if aim is None else self._send_aimed(aim, message)
+
+    def send_half(self, message: Message, half: Mapping[str, str]) -> SendReceipt | None:
+        """Send a plain message as a half message, with the properties of one; else as above."""
+        try:
+            aim = self._plain.aim_half(message, half)
+        except InvalidInput:
+            return None  # the ordinary path has the words
+        return None if aim is None else self._send_aimed(aim, message)
+
+    def _send_aimed(self, aim: Aim, message: Message) -> SendReceipt | None:
         began = self._begin()
         try:
             started = time.monotonic()
@@ -82,8 +91,8 @@ class BlockingSending:
             outcome, unique_id = asked
             if type(outcome) is SendReceipt and self._rule.is_done(outcome):
                 return outcome
-            publication, _, queue, _, tail = aim
-            outgoing = plain.outgoing(message, publication, unique_id, tail)
+            publication, _, queue, _, _ = aim
+            outgoing = self._plain.outgoing(message, aim, unique_id)
             ended = TryEnded(queue, time.monotonic() - started, outcome)
             del outcome, asked  # an error has a traceback, whose frames would have this one
             tries = self._rule.tries(

@@ -29,7 +29,7 @@ from pocketmq.client.producer.transactions import (
     short_remark,
 )
 from pocketmq.errors import MQError
-from pocketmq.model import Message, SendReceipt
+from pocketmq.model import Message, SendReceipt, TransactionState
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
 from pocketmq.protocol.requests.sending import EndTransactionRequest
@@ -49,8 +49,9 @@ class BlockingTransactions:
         self._thread = thread
         self._timeout = running.sending.options.send_timeout
         self._half = half_properties({}, running.group)
-        self._in_flight = 0
+        self._in_flight: set[object] = set()  # adding and removing are one step for all threads
         self._fewer = threading.Condition()
+        self._settling = False
 
     def may_run(self, local: LocalTransaction) -> bool:
         """Return whether a transaction can run in the caller's thread."""
@@ -69,11 +70,15 @@ class BlockingTransactions:
         end unknown: the broker checks back.
         """
         self._steps.warn_unchecked()
-        with self._fewer:
-            self._in_flight += 1
+        this = object()
+        self._in_flight.add(this)
         try:
-            outgoing = self._sending.preparing.prepare(message, self._half)
-            receipt = self._sending.deliver(outgoing, choice, timeout=timeout)
+            receipt: SendReceipt | None = None
+            if choice is None and timeout is None:
+                receipt = self._sending.send_half(message, self._half)
+            if receipt is None:
+                outgoing = self._sending.preparing.prepare(message, self._half)
+                receipt = self._sending.deliver(outgoing, choice, timeout=timeout)
             outcome: Outcome | None = None
             if transactions.runs_local_branch(receipt):
                 outcome = self._decide(message, local, receipt)
@@ -85,19 +90,21 @@ class BlockingTransactions:
                 log_unsent(end, error)
             return proof
         finally:
-            with self._fewer:
-                self._in_flight -= 1
-                self._fewer.notify_all()
+            self._in_flight.discard(this)
+            if self._settling:  # read after the removal, and set before the wait: none is missed
+                with self._fewer:
+                    self._fewer.notify_all()
 
     def settled(self, timeout: float) -> None:
         """Wait until transactions in flight have ended, at most `timeout` seconds."""
+        self._settling = True
         with self._fewer:
             self._fewer.wait_for(lambda: not self._in_flight, timeout)
 
     def _decide(self, message: Message, local: LocalTransaction, receipt: SendReceipt) -> Outcome:
         try:
             result = local(message, receipt.message_id)
-            if inspect.isawaitable(result):
+            if type(result) is not TransactionState and inspect.isawaitable(result):
                 result = self._thread.call(_awaited(result))
         except Exception as error:  # noqa: BLE001 - `failed` logs it
             return self._steps.failed(error, message, receipt)

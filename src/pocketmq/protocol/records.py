@@ -43,6 +43,8 @@ def _heads(store_size: int) -> dict[int, tuple[Callable[..., bytes], int, int]]:
     return heads
 
 
+_PLACES = struct.Struct(">qq").pack
+_TIME = struct.Struct(">q").pack
 _HEADS = {V4_SIZE: _heads(V4_SIZE), V6_SIZE: _heads(V6_SIZE)}
 
 
@@ -186,6 +188,16 @@ def pack_record(
     except struct.error as error:
         raise InvalidInput(f"an offset or time is out of range for a message: {error}") from error
     return b"".join((head, body, topic_field, _LENGTH(text_size), text))
+
+
+def placed(
+    record: bytes, queue_offset: int, commit_log_offset: int, now_ms: int, store_host: bytes
+) -> bytes:
+    """Return a packed record with these places, time and host. All hosts must be IPv4."""
+    return b"%b%b%b%b%b%b" % (
+        record[:20], _PLACES(queue_offset, commit_log_offset), record[36:56], _TIME(now_ms),
+        store_host, record[72:],
+    )  # fmt: skip
 
 
 class RecordForm:

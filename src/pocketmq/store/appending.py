@@ -13,7 +13,7 @@ from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.batch_records import PackedBatch, columns, pack_batch
 from pocketmq.protocol.inner_batch import WRAPPED, count_entries, with_base, with_number
 from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
-from pocketmq.protocol.records import Record, RecordForm, pack_record
+from pocketmq.protocol.records import Record, RecordForm, pack_record, placed
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import append_batch_entries
 from pocketmq.store.queue_index import Index, QueueIndex
@@ -32,8 +32,9 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     positions: Sequence[int]
 
 
-Entry = tuple[QueueIndex, Record, int]
-"""A message, its tag code, and the queue it goes to."""
+Entry = tuple[QueueIndex, Record | bytes, int]
+"""A message, its tag code, and the queue it goes to. Bytes are a record that is packed and checked,
+except for its place; only a store with an IPv4 host takes those (see `records.placed`)."""
 
 
 Mark = tuple[QueueIndex, RecordForm, bytes, int]
@@ -106,15 +107,21 @@ class Appender:
         room = form.size + len(body)
         if entry is not None:
             record = entry[1]
-            _check(record)
-            room += ROOM + len(record.body) + len(record.topic) + len(record.property_bytes)
+            if isinstance(record, bytes):
+                room += len(record)
+            else:
+                _check(record)
+                room += ROOM + len(record.body) + len(record.topic) + len(record.property_bytes)
         if log.tail + room > log.limit or log.failed is not None:
             self._make_room(room)
         position, data, offset = log.tail, b"", 0
         if entry is not None:
             queue, record, tag = entry
             offset = queue.next_offset
-            data = pack_record(record, offset, position, now_ms, host)
+            if isinstance(record, bytes):
+                data = placed(record, offset, position, now_ms, host)
+            else:
+                data = pack_record(record, offset, position, now_ms, host)
             queue.append(position, len(data), tag)
             self._unwritten.append((queue, offset))
             position += len(data)

@@ -87,7 +87,7 @@ class CommitLog:
             return
         pieces, self.pending = self.pending, []
         try:
-            self._put(*_grouped(pieces))
+            self._put(*(pieces if len(pieces) == 1 else _grouped(pieces)))
         except StoreError:
             self.tail = self.written
             raise
@@ -162,8 +162,6 @@ class CommitLog:
 
 def _grouped(pieces: list[bytes]) -> list[bytes]:
     """Join small pieces; a large one stays as it is, as copying it costs more than a write."""
-    if len(pieces) == 1:
-        return pieces
     groups: list[bytes] = []
     small: list[bytes] = []
     for piece in pieces:

@@ -183,7 +183,7 @@ def _cut(
 ) -> list[memoryview]:
     """Return the sound records of one file, or the stretches of it that they fill."""
     view, start = segment.view, segment.start
-    pairs = _lying_together(positions, sizes) if joined else 0
+    pairs = _lying_together(positions, sizes) if joined and len(positions) > 1 else 0
     if pairs:
         stretches = _long_stretches if pairs == _SAMPLE else _stretches
         positions, sizes = stretches(positions, sizes)

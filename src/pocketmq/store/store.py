@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import InvalidInput, StoreError
-from pocketmq.protocol.records import Record, RecordForm
-from pocketmq.store.appending import Appended, Appender, Entry, Mark, Run
+from pocketmq.protocol.records import Record
+from pocketmq.store.appending import Appended, Appender, Entry, Mark
 from pocketmq.store.batch_reading import Matches
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
@@ -61,7 +61,23 @@ class MessageStore:
         self.about_to_drop: list[Callable[[int], None]] = []
         """Called with the position at which the log will begin, before its oldest file goes."""
         self.store_host = store_host
-        self._appender = Appender(self.log, self.queues.index, store_host)
+        self._appender = appender = Appender(self.log, self.queues.index, store_host)
+        # What each request needs is the part's own function: another call around it would cost.
+        self.queue = self.queues.get
+        """Return a queue that has or had messages."""
+        self.append_body = appender.append_body
+        """Add a record of the broker's own to its queue; raises what `append` does."""
+        self.append_packed = appender.append_packed
+        """Add records that were packed and checked for the log's end, all of them or none.
+
+        They fit into the current file (`log.tail`, `log.limit`), and `log.failed` is not set.
+        Raises `StoreFull` if there is no room for their index.
+        """
+        self.write = appender.write
+        """Hand everything appended over to the operating system.
+
+        Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
+        """
         self._directory = directory
         self._flusher = flusher
         self._log_sync = LogSync(self.log, flusher)
@@ -136,14 +152,6 @@ class MessageStore:
 
     # Queues
 
-    def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
-        """Return a queue that has or had messages."""
-        return self.queues.get(topic, queue_id)
-
-    def queues_of(self, topic: str) -> Mapping[int, QueueIndex]:
-        """Return the queues of a topic that have or had messages, by their ids."""
-        return self.queues.by_id(topic)
-
     def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
         """Return a queue, making it if it is new. The caller has checked that the topic has it.
 
@@ -175,12 +183,6 @@ class MessageStore:
         """
         return self._appender.append(queue, records, tags, now_ms)
 
-    def append_body(
-        self, queue: QueueIndex, form: RecordForm, body: bytes, tag: int, now_ms: int
-    ) -> None:
-        """Add a record of the broker's own to its queue; raises what `append` does."""
-        self._appender.append_body(queue, form, body, tag, now_ms)
-
     def append_marked(self, entry: Entry | None, mark: Mark, now_ms: int) -> None:
         """Add a message, if there is one, and behind it a record of the broker's own about it.
 
@@ -208,21 +210,6 @@ class MessageStore:
         """
         return self._appender.append_inner(queue, body, like, tag, now_ms)
 
-    def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
-        """Add records that were packed and checked for the log's end, all of them or none.
-
-        They fit into the current file (`log.tail`, `log.limit`), and `log.failed` is not set.
-        Raises `StoreFull` if there is no room for their index.
-        """
-        self._appender.append_packed(data, runs)
-
-    def write(self) -> None:
-        """Hand everything appended over to the operating system.
-
-        Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
-        """
-        self._appender.write()
-
     def read(
         self,
         queue: QueueIndex | None,
@@ -235,7 +222,8 @@ class MessageStore:
         joined: bool = False,
     ) -> QueueRead:
         """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
-        self.write()
+        if self.log.pending:
+            self.write()
         return read_queue(
             self.log,
             queue,

@@ -28,6 +28,10 @@ from tests.client.pop.shelves import record
 
 BROKER, TOPIC = "broker-a", "orders"
 QUESTIONS = PopQuestions("billing", ordered=False, from_first=True, grace=3.0)
+RUNS = st.tuples(st.integers(3, 9) | st.integers(4090, 4100), st.integers(2, 9)).map(
+    lambda run: list(range(run[0], run[0] + run[1]))
+)
+"""Offsets one after another, as of most pops."""
 read_usual = partial(read_usual_pop, BROKER, TOPIC)
 
 
@@ -159,7 +163,7 @@ def test_a_usual_ack_is_written_as_the_long_way_does(
 ) -> None:
     (message,) = read_long(response([5]).encode())
     handle = msgspec.structs.replace(handle_of(message), queue_offset=offset, mark=TopicMark(mark))
-    made = UsualAcks("billing").request(str(handle), topic)
+    made = UsualAcks("billing", str).request(str(handle), topic)
     assert made is not None
     broker, frame = made
     asked = next(QUESTIONS.ack_one(BROKER, topic, handle))
@@ -168,7 +172,7 @@ def test_a_usual_ack_is_written_as_the_long_way_does(
 
 
 @given(
-    st.lists(st.integers(3, 5000), min_size=2, max_size=40),
+    st.lists(st.integers(3, 5000), min_size=2, max_size=40) | RUNS,
     st.integers(0, 2**31 - 1),
     st.sampled_from(["0", "1", "2"]),
     st.sampled_from(["orders", "shop%orders", 'o"r', '"it":']),
@@ -179,7 +183,7 @@ def test_usual_acks_of_several_messages_are_written_as_the_long_way_does(
     (message,) = read_long(response([3]).encode())
     like = msgspec.structs.replace(handle_of(message), start_offset=3, mark=TopicMark(mark))
     handles = [msgspec.structs.replace(like, queue_offset=offset) for offset in offsets]
-    made = UsualAcks("billing").request_together([str(handle) for handle in handles], topic)
+    made = UsualAcks("billing", str).request_together([str(handle) for handle in handles], topic)
     acks = [(topic, handle) for handle in handles]
     if not QUESTIONS.may_be_together(BROKER, acks):
         assert made is None
@@ -198,7 +202,7 @@ def test_usual_acks_of_several_messages_are_written_as_the_long_way_does(
      "3 1 2 0 0 broker-a 0 5\n3 1 2 0 0 broker-a 0 6", "3 1 2 0 0 broker-a 0 2"],
 )  # fmt: skip
 def test_messages_that_did_not_come_together_are_left_to_the_long_way(other: str) -> None:
-    acks = UsualAcks("billing")
+    acks = UsualAcks("billing", str)
     first = "3 1 2 0 0 broker-a 0 3"
     assert acks.request_together([first, first], TOPIC) is not None
     assert acks.request_together([first, other], TOPIC) is None
@@ -209,7 +213,7 @@ def test_messages_that_did_not_come_together_are_left_to_the_long_way(other: str
     ["", "0 1 2 3 0 broker-a 0", "0 1 2 3 4 broker-a 0 1", '0 1 2 3 0 b"a 0 1', "0 1 -2 3"],
 )
 def test_an_unusual_handle_is_left_to_the_long_way(handle: str) -> None:
-    assert UsualAcks("billing").request(handle, TOPIC) is None
+    assert UsualAcks("billing", str).request(handle, TOPIC) is None
 
 
 def test_only_a_whole_response_without_an_error_says_done() -> None:

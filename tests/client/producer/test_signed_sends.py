@@ -85,7 +85,7 @@ def test_a_plain_message_is_signed_as_any_other(
     for _ in range(2):
         middle = template.signing.plain_middle(json_text(text), "ID", number, body, born)
         frame, name = plain_frame(
-            template.head, middle, json_text(text), "ID", number, body, born, 9
+            template.plain, middle, json_text(text), "ID", number, body, born, 9
         )
         outgoing = Outgoing("orders", body, f"UNIQ_KEY\1{name}{text}", name)
         assert command(frame) == command(writer.frame(outgoing, QUEUE, 9, born))

@@ -37,6 +37,7 @@ class AllInFlight:
         self.by_group: dict[tuple[str, str], dict[int, QueueInFlight]] = {}
         self.locked: dict[tuple[str, str], dict[int, LockedQueue]] = {}
         self.deadlines: Deadlines[Taken | LockedQueue] = Deadlines()
+        self._settled: list[tuple[QueueInFlight, list[Taken]]] = []  # see `finish`
 
     def find(self, topic: str, group: str, queue_id: int) -> QueueInFlight | None:
         """Return what a group has in flight of a queue; None if there is nothing."""
@@ -70,15 +71,31 @@ class AllInFlight:
         self.deadlines.add(taken, taken.until_ms)
 
     def settle(
-        self, in_flight: QueueInFlight, pop_time_ms: int, offsets: Iterable[int]
+        self,
+        in_flight: QueueInFlight,
+        pop_time_ms: int,
+        offsets: Iterable[int],
+        *,
+        later: bool = False,
     ) -> list[int]:
-        """Settle messages; return those that this pop still had in flight."""
+        """Settle messages; return those that this pop still had in flight.
+
+        With `later` the caller calls `finish` before anything else is done with them.
+        """
         settled, done = in_flight.settle(offsets, pop_time_ms)
-        for taken in done:
-            self.deadlines.discard(taken)
         if settled:
-            self._advance(in_flight)
+            self._settled.append((in_flight, done))
+            if not later:
+                self.finish()
         return settled
+
+    def finish(self) -> None:
+        """Drop the deadlines of pops that are settled, and commit what is done."""
+        settled, self._settled = self._settled, []
+        for in_flight, done in settled:
+            for taken in done:
+                self.deadlines.discard(taken)
+            self._advance(in_flight)
 
     def change(self, changed: VisibilityChanged) -> bool:
         """Hide a message until another time; False if it is not in flight with the pop named."""

@@ -2,8 +2,9 @@
 
 Owns the entries' format. Changes of one event-loop iteration go into one record, consecutive
 acknowledgements of one pop into one entry. `note` only collects; `seal` appends the record, which
-must happen before the iteration's answers leave, and is written with its messages. An entry that
-cannot be read is skipped: at worst a message is delivered again. Belongs to the broker's loop.
+is written with the iteration's messages. Acknowledgements are answered after that, a pop may be
+before: if its entry is lost, or cannot be read, its messages are at worst delivered again. Belongs
+to the broker's loop.
 """
 
 import logging

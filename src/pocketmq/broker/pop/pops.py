@@ -50,14 +50,26 @@ class Pops:
 
     # What handlers call
 
-    def take(self, source: PopSource, header: PopRequest, selection: Selection) -> PopBatch:
-        """Take messages. Raises `StoreError`."""
-        state = self._state
-        batch = Taking(state, self.table, source, header, selection).run()
+    def find(
+        self, source: PopSource, header: PopRequest, selection: Selection
+    ) -> tuple[Taking, PopBatch]:
+        """Find messages; the caller passes them to `note` next. Raises `StoreError`."""
+        taking = Taking(self._state, self.table, source, header, selection)
+        return taking, taking.run()
+
+    def note(self, taking: Taking, batch: PopBatch) -> None:
+        """Take what was found."""
         if batch.count:
+            state = self._state
+            taking.note()
             state.batch.notes += 1
             state.traffic.pulls_found += 1
             state.traffic.messages_out += batch.count
+
+    def take(self, source: PopSource, header: PopRequest, selection: Selection) -> PopBatch:
+        """Find messages and take them. Raises `StoreError`."""
+        taking, batch = self.find(source, header, selection)
+        self.note(taking, batch)
         return batch
 
     def available(self, header: NotificationRequest) -> int:

@@ -78,8 +78,13 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
     return _answered_later(state, connection, request)
 
 
-def settle_one(state: BrokerState, connection: Connection, header: rows.AckRequest) -> None:
-    """Settle an acknowledged message. Raises `ServerError`; nothing has changed then."""
+def settle_one(
+    state: BrokerState, connection: Connection, header: rows.AckRequest, *, later: bool = False
+) -> None:
+    """Settle an acknowledged message. Raises `ServerError`; nothing has changed then.
+
+    `later` is that of `PopTable.settle`.
+    """
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
         header.topic, header.consumer_group, header.queue_id, header.offset,
@@ -92,8 +97,10 @@ def settle_one(state: BrokerState, connection: Connection, header: rows.AckReque
     pop_time_ms, revive_queue_id = _read_handle(header.extra_info)
     if revive_queue_id == ORDERED_REVIVE_QUEUE:
         _acknowledge_ordered(state, connection, (topic, group, queue_id), pop_time_ms, offset)
-    elif _pops(state).table.settle(topic, group, queue_id, pop_time_ms, (offset,)):
-        state.batch.notes += 1
+    else:
+        table = _pops(state).table
+        if table.settle(topic, group, queue_id, pop_time_ms, (offset,), later=later):
+            state.batch.notes += 1
 
 
 def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:

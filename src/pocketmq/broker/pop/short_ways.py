@@ -58,14 +58,16 @@ def pop(state: BrokerState, connection: Connection, header: bytes, _: bytes) -> 
         or now_ms - (wanted.born_time or now_ms) - wanted.poll_time > LATE_MS
         or carried(state, wanted) is not EVERYTHING
         or not isinstance(pops, Pops)
-        or connection.crowded
+        or connection.pressed
     ):
         return False
     source = pops.sources.find(connection, wanted)
-    batch = pops.take(source, wanted, EVERYTHING)
+    taking, batch = pops.find(source, wanted, EVERYTHING)
     if not batch.count:
         return False
     connection.write(*pop_answer(request.opaque, wanted, now_ms, batch))
+    connection.flush()  # first: the client continues while the rest is done here
+    pops.note(taking, batch)
     state.writer.seal_alone()  # if that fails the messages are delivered again
     return True
 
@@ -78,8 +80,11 @@ def acknowledge(state: BrokerState, connection: Connection, header: bytes, _: by
         return False
     if request.flag or request.code != RequestCode.ACK_MESSAGE:
         return False
-    settle_one(state, connection, request.fields)
-    return _answer(state, connection, request)
+    settle_one(state, connection, request.fields, later=True)
+    _answer(state, connection, request)
+    if isinstance(state.pops, Pops):
+        state.pops.table.all_in_flight.finish()
+    return True
 
 
 def acknowledge_several(
@@ -98,7 +103,8 @@ def acknowledge_several(
     ):
         return False
     settle_several(state, connection, acks)
-    return _answer(state, connection, request)
+    _answer(state, connection, request)
+    return True
 
 
 def _fits(ack: rows.BatchAck) -> bool:
@@ -109,14 +115,14 @@ def _fits(ack: rows.BatchAck) -> bool:
     return min(figures) >= -(2**63) and max(figures) < 2**63
 
 
-def _answer(state: BrokerState, connection: Connection, request: _Request) -> bool:
-    """Write what was settled, then answer."""
+def _answer(state: BrokerState, connection: Connection, request: _Request) -> None:
+    """Write what was settled, then answer; the client continues while the rest is done here."""
     if not state.batch.notes or state.writer.seal_alone():
         connection.write(done(request.opaque))
+        connection.flush()
     else:
         refused = Command.request(request.code, request.opaque)
         state.writer.refuse_alone(connection, refused)
-    return True
 
 
 SHORT_WAYS: dict[bytes, ShortWay] = {

@@ -103,13 +103,23 @@ class PopTable:
             self.all_in_flight.commit(topic, group, queue_id, following)
 
     def settle(
-        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: Iterable[int]
+        self,
+        topic: str,
+        group: str,
+        queue_id: int,
+        pop_time_ms: int,
+        offsets: Iterable[int],
+        *,
+        later: bool = False,
     ) -> int:
-        """Note messages that are done; return how many of them this pop still had in flight."""
+        """Note messages that are done; return how many of them this pop still had in flight.
+
+        With `later` the caller calls `all_in_flight.finish` next.
+        """
         in_flight = self.all_in_flight.find(topic, group, queue_id)
         if in_flight is None:
             return 0
-        settled = self.all_in_flight.settle(in_flight, pop_time_ms, offsets)
+        settled = self.all_in_flight.settle(in_flight, pop_time_ms, offsets, later=later)
         if settled:
             self._journal.note_settled(topic, group, queue_id, pop_time_ms, settled)
         return len(settled)

@@ -2,13 +2,14 @@
 
 Owns Java's order: queues from a random one on, retries first in some pops and last in the others;
 of a topic with priorities from the most urgent queue on, retries last.
-What is found is noted in the table before it is answered. Belongs to the broker's loop.
+What is found is noted in the table by `note`, before any other request is served. Belongs to the
+broker's loop.
 """
 
 import random
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -36,6 +37,9 @@ _SCANS = 16
 """Reads in which nothing matches before other requests are served."""
 _OFFSET: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 _ATTEMPT = 256
+
+_Found: TypeAlias = tuple[str, TopicMark, int, Sequence[int], QueueRead]
+"""What a queue had: topic, mark, queue id, offsets, and the read."""
 
 
 class PopBatch:
@@ -79,9 +83,10 @@ class Taking:
         self._most = most if 0 < most <= MOST_MESSAGES else max(1, min(most, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
         self._batch = PopBatch()
+        self._found: list[_Found] = []
 
     def run(self) -> PopBatch:
-        """Take what there is, up to what was asked for."""
+        """Find what there is, up to what was asked for; `note` takes it."""
         header, source, batch = self._header, self._source, self._batch
         chance = int(random.random() * 100)  # noqa: S311 - where to begin is no secret
         if header.order:
@@ -117,10 +122,13 @@ class Taking:
             if queue is not None:
                 self._from_queue(topic, mark, queue)
             return
-        config = state.topics.get(topic)
-        count = 0 if config is None else config.read_queue_nums
+        if mark is TopicMark.NORMAL:
+            count = self._source.queues
+        else:
+            config = state.topics.get(topic)
+            count = 0 if config is None else config.read_queue_nums
         order = queue_order(count, chance, ascending=state.config.priority_order_asc)
-        by_id = state.store.queues_of(topic)
+        by_id = state.store.queues.by_id(topic)
         queues = [by_id[each] for each in order if each in by_id]
         group = self._header.consumer_group
         for queue, start, rest in self._table.left_in(topic, group, queues):
@@ -167,8 +175,7 @@ class Taking:
                 self._table.skip(topic, group, queue_id, read.next_offset)
             return
         offsets = _offsets_of(read, first)
-        state.stats.were_given(topic, group, read.count, read.size)
-        self._note(topic, mark, queue_id, offsets, read.next_offset)
+        self._found.append((topic, mark, queue_id, offsets, read))
         self._add(read, mark, queue_id, offsets)
 
     def _start(self, topic: str, queue: QueueIndex) -> int:
@@ -209,6 +216,16 @@ class Taking:
                 self._state.offsets.commit(group, topic, queue.queue_id, read.next_offset)
             offset = read.next_offset
         return read, offset
+
+    def note(self) -> None:
+        """Take what was found: no other pop gets it now. Call it once, after `run`.
+
+        It does not fail: what a response brings may leave before.
+        """
+        stats, group = self._state.stats, self._header.consumer_group
+        for topic, mark, queue_id, offsets, read in self._found:
+            stats.were_given(topic, group, read.count, read.size)
+            self._note(topic, mark, queue_id, offsets, read.next_offset)
 
     def _note(
         self, topic: str, mark: TopicMark, queue_id: int, offsets: Sequence[int], following: int

@@ -6,7 +6,7 @@ is left to the dispatcher: for all but sends also access control, metrics and st
 what comes alone a broker that syncs, several requests in one read, or several clients at a time.
 """
 
-from collections.abc import Callable
+from typing import Literal
 
 from pocketmq.broker.sending.lane import PlainSends
 from pocketmq.broker.state import BrokerState
@@ -63,7 +63,9 @@ class Lanes:
     def _take_alone(self, connection: Connection, data: bytes, start: int) -> bool:
         """Carry out the request that is all of a read; False if it is left."""
         state, code_at = self._state, start + _CODE_AT
-        header_at, body_at, end = _parts(data, start)
+        length, word = unpack_prefix(data, start)
+        header_at = start + PREFIX_SIZE
+        body_at, end = header_at + word, start + 4 + length
         handler = state.short_ways.get(data[code_at : data.index(b",", code_at)])
         if (
             handler is None
@@ -79,12 +81,17 @@ class Lanes:
         if not (header.isascii() and body.isascii()):  # what is not read is not checked, either
             return False
         state.batch.now_ms = state.clock.now_ms()
-        return self._guarded(lambda: handler(state, connection, header, body))
+        try:
+            return handler(state, connection, header, body)
+        except MQError as error:
+            return self._left(error)
 
     def _take_end(self, connection: Connection, data: bytes, start: int) -> int:
         """Carry out the end of a transaction; return where it ends, `start` if it is left."""
         state = self._state
-        header_at, body_at, end = _parts(data, start)
+        length, word = unpack_prefix(data, start)
+        header_at = start + PREFIX_SIZE
+        body_at, end = header_at + word, start + 4 + length
         if (
             not body_at == end <= len(data)
             or body_at - header_at > _LARGEST
@@ -97,21 +104,15 @@ class Lanes:
         if not header.isascii():
             return start
         state.batch.now_ms = state.clock.now_ms()
-        return end if self._guarded(lambda: end_at_once(state, connection, header)) else start
-
-    def _guarded(self, carry_out: Callable[[], bool]) -> bool:
-        """Carry a request out; False if it is refused: the dispatcher answers or logs why."""
+        alone = end == len(data) and state.writer.takes_alone(connection)
         try:
-            return carry_out()
-        except StoreError:
+            return end if end_at_once(state, connection, header, alone=alone) else start
+        except MQError as error:
+            self._left(error)
+            return start
+
+    def _left(self, error: MQError) -> Literal[False]:
+        """Leave a request that is refused: the dispatcher answers or logs why."""
+        if isinstance(error, StoreError):
             self._state.batch.check_dropped()
-            return False
-        except MQError:
-            return False
-
-
-def _parts(data: bytes, start: int) -> tuple[int, int, int]:
-    """Return where header, body and end of a frame are; of one that is not JSON far away."""
-    length, word = unpack_prefix(data, start)
-    header_at = start + PREFIX_SIZE
-    return header_at, header_at + word, start + 4 + length
+        return False

@@ -16,6 +16,7 @@ import msgspec
 from pocketmq.broker.core.log_origins import copies_since
 from pocketmq.broker.transactions import half_states
 from pocketmq.broker.transactions.rules import HalfEnding, op_body, op_form, op_record, read_op
+from pocketmq.broker.transactions.usual_commits import PackedEnding
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
@@ -92,7 +93,11 @@ class HalfMessages:
         return self.states.get(offset)
 
     def end(
-        self, half: RecordView, state: int, ending: HalfEnding | None, now_ms: int
+        self,
+        half: RecordView,
+        state: int,
+        ending: HalfEnding | PackedEnding | None,
+        now_ms: int,
     ) -> QueueIndex:
         """End an open half message; return the queue of what becomes of it, or of the mark.
 
@@ -110,7 +115,10 @@ class HalfMessages:
             store.append_marked(None, mark, now_ms)
         else:
             queue = store.make_queue(ending.topic, ending.queue_id)
-            tag = tags_code(ending.record.property_bytes)
+            if isinstance(ending, PackedEnding):
+                tag = ending.tag
+            else:
+                tag = tags_code(ending.record.property_bytes)
             store.append_marked((queue, ending.record, tag), mark, now_ms)
         self._unsure.append((offset, self.states.get(offset) or 0))
         self._op_end = ops.next_offset

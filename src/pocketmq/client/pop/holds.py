@@ -32,7 +32,8 @@ class Holds:
         self._asking = asking
         self._tasks = tasks
         self._kept = kept
-        self._held: dict[SourceKey, asyncio.Task[Kept | MQError]] = {}
+        self.held: dict[SourceKey, asyncio.Task[Kept | MQError]] = {}
+        """The pops that are held, by source."""
         self._not_before: dict[SourceKey, float] = {}
         self.changed = asyncio.Event()
         """Set at the next change: a held pop has ended, or messages are kept."""
@@ -40,11 +41,11 @@ class Holds:
         self.closed = False
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self.held)
 
     def has(self, source: Source) -> bool:
         """Return whether a pop is held at a source."""
-        return source.key in self._held
+        return source.key in self.held
 
     def due(self, sources: Iterable[Source]) -> list[Source]:
         """Return the sources at which a pop is to be held now."""
@@ -64,7 +65,7 @@ class Holds:
         """Let a pop go on as the one that is held at a source."""
         began = asyncio.get_running_loop().time()
         task = self._tasks.spawn(pop, f"pop {source.name}")
-        self._held.setdefault(source.key, task)
+        self.held.setdefault(source.key, task)
         task.add_done_callback(partial(self._ended, source, began))
 
     async def wait(
@@ -113,8 +114,8 @@ class Holds:
             self._kept.add(kept)
 
     def _ended(self, source: Source, began: float, task: asyncio.Task[Kept | MQError]) -> None:
-        if self._held.get(source.key) is task:
-            del self._held[source.key]
+        if self.held.get(source.key) is task:
+            del self.held[source.key]
         if not task.cancelled():
             outcome, now = task.result(), asyncio.get_running_loop().time()
             if isinstance(outcome, MQError):

@@ -97,27 +97,28 @@ class KeptMessages:
     """Kept messages of one consumer, in order of arrival."""
 
     def __init__(self) -> None:
-        self._kept: deque[Kept] = deque()
+        self.waiting: deque[Kept] = deque()
+        """Those that were not taken."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.waiting)
 
     def add(self, kept: Kept) -> None:
         """Keep messages for the next receiver."""
         if kept.messages:
-            self._kept.append(kept)
+            self.waiting.append(kept)
 
     def take(self, names: Collection[str], most: int, now: float) -> Kept | None:
         """Remove and return the first messages of these topics that are still hidden."""
-        for _ in range(len(self._kept)):
-            kept = self._kept.popleft()
+        for _ in range(len(self.waiting)):
+            kept = self.waiting.popleft()
             if kept.hidden_until <= now:
                 continue  # the broker redelivers them
             if kept.source.name not in names:
-                self._kept.append(kept)
+                self.waiting.append(kept)
                 continue
             if len(kept.messages) > most:
-                self._kept.appendleft(kept._replace(messages=kept.messages[most:]))
+                self.waiting.appendleft(kept._replace(messages=kept.messages[most:]))
             return kept._replace(messages=kept.messages[:most])
         return None
 
@@ -126,16 +127,16 @@ class KeptMessages:
         filters = {(name, *_filter(subscription)) for name, subscription in subscribed}
         others = [
             kept
-            for kept in self._kept
+            for kept in self.waiting
             if (kept.source.name, *_filter(kept.source.subscription)) not in filters
         ]
         for kept in others:
-            self._kept.remove(kept)
+            self.waiting.remove(kept)
         return others
 
     def take_all(self, now: float) -> list[Kept]:
         """Remove everything and return what is still hidden."""
-        everything, self._kept = self._kept, deque()
+        everything, self.waiting = self.waiting, deque()
         return [kept for kept in everything if kept.hidden_until > now]
 
 

@@ -1,8 +1,8 @@
 """The bytes of usual pops: repeated requests, and responses read in one step.
 
 Usual is what nearly all are: plain messages of one queue that were not popped before. Pure
-functions over bytes and values; None stands for anything unusual, which `questions` and `popped`
-then read. Both ways give the same.
+functions over bytes and values, two of which the compiled core replaces; None stands for anything
+unusual, which `questions` and `popped` then read. Both ways give the same.
 """
 
 import re
@@ -14,6 +14,7 @@ import msgspec
 
 from pocketmq.model import property_names
 from pocketmq.model.names import RETRY_PREFIX
+from pocketmq.native import in_core
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
 from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.compression import INFLATE_LIMIT
@@ -101,6 +102,7 @@ def _answer(read: Callable[[bytes], A], header: bytes, opaque: int) -> A | None:
     return found if is_done else None
 
 
+@in_core
 def read_usual_pop(
     broker: str, topic: str, data: bytes, opaque: int
 ) -> list[ReceivedMessage] | None:
@@ -157,6 +159,7 @@ def _are_of(messages: list[ReceivedMessage], mark: str, queue_id: str) -> bool:
     return True
 
 
+@in_core
 def is_done(data: bytes, opaque: int) -> bool | None:
     """Return whether `data` is one whole response that says "done"; None for anything else."""
     end = _header_end(data)

@@ -32,20 +32,21 @@ MakeFrame = Callable[[int], bytes]
 
 
 class UsualAcks:
-    """Requests that acknowledge messages of one group without signatures."""
+    """Requests that acknowledge messages of one group without signatures.
 
-    def __init__(self, group: str) -> None:
+    `wire` returns the name of a topic on the wire.
+    """
+
+    def __init__(self, group: str, wire: Callable[[str], str]) -> None:
         self._group = group
+        self._wire = wire
         self._templates: dict[tuple[str, str, str, str], tuple[bytes, bytes]] = {}
         self._bodies: dict[tuple[str, str, str], tuple[bytes, bytes, bytes]] = {}
         several = Command.request(RequestCode.BATCH_ACK_MESSAGE, 0, {}).encode()[8:]
         self._several = several.removesuffix(b"0" + _TAIL)
 
     def request(self, handle: str, topic: str) -> tuple[str, MakeFrame] | None:
-        """Return the broker to ask, and what makes the frame; None if unusual.
-
-        `topic` is the name on the wire.
-        """
+        """Return the broker to ask, and what makes the frame; None if unusual."""
         found = _HANDLE(handle)
         if found is None:
             return None
@@ -63,15 +64,9 @@ class UsualAcks:
             return None
         start, popped, invisible, revive, mark, broker, queue_id, last = found.groups()
         common, first = handles[0][: -len(last)], int(start)
-        offsets = "\n".join(handles)[len(common) :].split("\n" + common)
-        if len(offsets) != len(handles) or not _OFFSETS(",".join(offsets)):
+        bits = _bits(handles, common, int(last), first)
+        if not bits:
             return None
-        numbers = [int(offset) - first for offset in offsets]
-        if min(numbers) < 0 or max(numbers) >= MOST_BITS:
-            return None
-        bits = 0
-        for number in numbers:
-            bits |= 1 << number
         key = topic, mark, broker
         body = self._bodies.get(key) or self._body(*key)
         packed = b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
@@ -87,7 +82,7 @@ class UsualAcks:
             self._templates.clear()
         header = AckRequest(
             consumer_group=self._group,
-            topic=_MARKS[mark].real_topic(topic, self._group),
+            topic=_MARKS[mark].real_topic(self._wire(topic), self._group),
             queue_id=int(queue_id),
             extra_info="",
             offset=0,
@@ -103,13 +98,34 @@ class UsualAcks:
         """Return what stands before the bits, between them and the numbers, and behind these."""
         if len(self._bodies) >= _MOST_TEMPLATES:
             self._bodies.clear()
-        ack = BatchAck(consumer_group=self._group, topic=topic, retry=mark)
+        ack = BatchAck(consumer_group=self._group, topic=self._wire(topic), retry=mark)
         whole = encode_body(BatchAcks(broker_name=broker, acks=[ack]))
         before, quote, rest = whole.partition(b'"b":"')
         middle, number, rest = rest.partition(b'"it":')
         _, _, after = rest.rpartition(b'"so":0')
         body = self._bodies[topic, mark, broker] = before + quote, middle + number, after
         return body
+
+
+def _bits(handles: Sequence[str], common: str, offset: int, first: int) -> int:
+    """Return a bit for each offset, counted from `first`; 0 if handles differ in more than that.
+
+    All begin with what they have in common; `offset` is that of the first handle.
+    """
+    count = len(handles)
+    if handles == [f"{common}{each}" for each in range(offset, offset + count)]:  # as usual
+        low, high = offset - first, offset - first + count - 1
+        return (1 << count) - 1 << low if low >= 0 and high < MOST_BITS else 0
+    offsets = "\n".join(handles)[len(common) :].split("\n" + common)
+    if len(offsets) != count or not _OFFSETS(",".join(offsets)):
+        return 0
+    numbers = [int(each) - first for each in offsets]
+    if min(numbers) < 0 or max(numbers) >= MOST_BITS:
+        return 0
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
 
 
 def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: int) -> bytes:

@@ -7,8 +7,6 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-import msgspec
-
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.peers import CURRENT_VERSION
 from pocketmq.protocol.requests.sending import EndTransactionRequest
@@ -24,17 +22,30 @@ Template = tuple[bytes, bytes, bytes]
 
 def end_frame(request: EndTransactionRequest) -> Callable[[int], bytes] | None:
     """Return what makes the frame of a one-way request with a number; None if it is unusual."""
-    ids = request.msg_id, request.transaction_id or ""
-    if not all(text.isascii() and text.isalnum() for text in ids):
+    ids = request.msg_id + (request.transaction_id or "")
+    if (
+        not request.msg_id
+        or not request.transaction_id
+        or not (ids.isascii() and ids.isalnum())
+        or request.from_transaction_check
+    ):
         return None
-    like = msgspec.structs.replace(
-        request, tran_state_table_offset=0, commit_log_offset=0, msg_id="", transaction_id=""
-    )
-    return partial(_frame, _template(like), request)
+    topic, group, broker = request.topic, request.producer_group, request.bname
+    return partial(_frame, _template(topic, group, broker, request.commit_or_rollback), request)
 
 
 @lru_cache(maxsize=256)
-def _template(like: EndTransactionRequest) -> Template:
+def _template(topic: str | None, group: str, broker: str | None, state: int) -> Template:
+    like = EndTransactionRequest(
+        topic=topic,
+        producer_group=group,
+        tran_state_table_offset=0,
+        commit_log_offset=0,
+        commit_or_rollback=state,
+        msg_id="",
+        transaction_id="",
+        bname=broker,
+    )
     whole = Command.request(RequestCode.END_TRANSACTION, 0, like, oneway=True).encode()[8:]
     head, _, rest = whole.partition(_PLACES)
     middle, _, rest = rest.partition(_IDS)

@@ -70,12 +70,13 @@ def plain_frame(  # noqa: PLR0917 - for each message: keywords would cost
 ) -> tuple[bytes, str]:
     """Write the whole frame of a plain message, as `RequestWriter.frame` does; return its id, too.
 
-    `head` and `middle` are its queue's template, `tail` is what follows the id in its property
-    text, as in JSON (see `json_text`); `prefix` and `number` are the id (`UniqueIds.next_parts`).
+    `head` and `middle` are its queue's template (`plain`, `middle`), `tail` is what follows the id
+    in its property text, as in JSON (see `json_text`); `prefix` and `number` are the id
+    (`UniqueIds.next_parts`).
     """
     name = "%s%04X" % (prefix, number & 0xFFFF)  # noqa: UP031 - quicker
     header = (
-        b'%b0","g":"%d","h":"0","i":"UNIQ_KEY\\u0001%b%b","j":"0%b0,"language":"PYTHON","opaque":%d%b'
+        b'%b","g":"%d","h":"0","i":"UNIQ_KEY\\u0001%b%b","j":"0%b0,"language":"PYTHON","opaque":%d%b'
         % (head, born_ms, name.encode(), tail, middle, opaque, TAIL)
     )
     size = len(header)
@@ -91,7 +92,7 @@ def plain_frames(posted: Sequence[tuple[Any, ...]]) -> bytes:
     return b"".join(
         [
             plain_frame(
-                template.head, template.middle, tail, prefix, number, message.body, born_ms, opaque
+                template.plain, template.middle, tail, prefix, number, message.body, born_ms, opaque
             )[0]
             for _, _, _, _, opaque, template, tail, prefix, number, born_ms, message, *_ in posted
         ]

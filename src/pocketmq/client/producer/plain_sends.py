@@ -11,39 +11,29 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
 from msgspec import DecodeError, Raw
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
-from pocketmq.client.producer.delay_properties import delay_properties
 from pocketmq.client.producer.plain_frames import (
-    from_json,
-    json_text,
     plain_frames,
     receipt_of,
     stored_answers,
     unique_id,
 )
+from pocketmq.client.producer.plain_messages import PlainMessages
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template, read_stored
 from pocketmq.client.producer.tries import Tries
 from pocketmq.errors import BrokerNotFound, InvalidInput, MQError, RequestTimedOut
 from pocketmq.model import Message, MessageQueue, SendReceipt
-from pocketmq.model.static_topics import is_logical
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.property_text import encode_properties
 
 if TYPE_CHECKING:
     from pocketmq.client.producer.sending import Sending
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
-_MASK = 0x7FFF_FFFF
-_MOST_REMEMBERED = 4096  # names come from applications: what is cached by them is bounded
-
-Aim: TypeAlias = tuple[Publication, int, MessageQueue, Template, bytes]
-"""Where a plain message goes: topic, turn, queue, its template, and the end of the properties."""
 
 Posted: TypeAlias = tuple[
     asyncio.Future[Any], float, int, float,
@@ -54,124 +44,6 @@ Posted: TypeAlias = tuple[
 what `plain_frames` reads: number, template, end of the properties, both parts of the id, time of
 birth, message, queue; then topic, connection, and when it was sent. A tuple, as it is made for each
 message; the core has the same places (`posts.rs`)."""
-
-
-class PlainTopic(msgspec.Struct, frozen=True):
-    """A topic by the caller's name for it, and the templates of its queues of one route."""
-
-    name: str
-    publication: Publication
-    queues: tuple[MessageQueue, ...]
-    templates: tuple[Template, ...]
-
-
-class PlainMessages:
-    """Decides which messages are plain, and where they go. Any thread may call it."""
-
-    def __init__(self, sending: "Sending") -> None:
-        options, writer = sending.options, sending.exchange.writer
-        self._possible = sending.rule.may_be_plain and writer.is_plain and options.linger is None
-        self._hooks = sending.hooks.hooks
-        self._largest = min(options.compress_from - 1, options.max_message_size)
-        self._preparing = sending.preparing
-        self._publishing = sending.publishing
-        self._template = writer.plain_template
-        self._topics: dict[str, PlainTopic] = {}
-        self._latest: PlainTopic | None = None  # most messages have the topic of the one before
-        self._tails: dict[str | None, bytes] = {}
-        self._delayed_tails: dict[tuple[str | None, int], bytes] = {}
-
-    def aim(self, message: Message, delay_level: int | None = None) -> Aim | None:
-        """Return where a message goes if it is plain. No turn is taken by that: see `took`.
-
-        None sends it the ordinary path, which also has the words for what can never be sent.
-        """
-        if type(message) is not Message:
-            return None
-        topic = self._latest
-        if (
-            topic is None
-            or topic.name is not message.topic
-            or topic.publication.queues is not topic.queues
-            or self._hooks
-        ):
-            topic = self.topic(message.topic)
-            if topic is None:
-                return None
-            self._latest = topic
-        publication, queues = topic.publication, topic.queues
-        if (
-            not queues
-            or not 0 < len(message.body) <= self._largest
-            or message.keys
-            or message.properties
-            or message.flag
-            or message.priority is not None
-        ):
-            return None
-        if delay_level is None:
-            tail = self._tails.get(message.tag)
-            if tail is None:
-                tail = self._tail(message.tag)
-        else:
-            tail = self._delayed_tail(message.tag, delay_level)
-        turn = publication.robin.index + 1 & _MASK
-        place = turn % len(queues)
-        return publication, turn, queues[place], topic.templates[place], tail
-
-    def topic(self, name: str) -> PlainTopic | None:
-        """Return a topic with its route of now; None if none of its messages is plain."""
-        if self._hooks or not self._possible:
-            return None
-        try:
-            topic = self._topics.get(name)
-        except TypeError:
-            return None
-        if topic is None and (topic := self._find(name)) is None:
-            return None
-        return topic if topic.publication.queues is topic.queues else self._renew(topic)
-
-    def outgoing(
-        self, message: Message, publication: Publication, message_id: str, tail: bytes
-    ) -> Outgoing:
-        """Return a plain message that was sent already, for another try."""
-        return self._preparing.named(message, publication.topic, message_id, from_json(tail))
-
-    def _find(self, name: str) -> "PlainTopic | None":
-        wire = self._preparing.plain_topic(name)
-        publication = None if wire is None else self._publishing.ready(wire)
-        if publication is None:
-            return None
-        if len(self._topics) >= _MOST_REMEMBERED:
-            self._topics.clear()
-        return self._renew(PlainTopic(name, publication, (), ()))
-
-    def _renew(self, old: "PlainTopic") -> "PlainTopic | None":
-        queues = old.publication.queues
-        if queues and is_logical(queues[0]):
-            return None  # connections are remembered by the queue's broker, which is not a real one
-        templates = tuple(map(self._template, queues))
-        topic = PlainTopic(old.name, old.publication, queues, templates)
-        self._topics[old.name] = topic
-        return topic
-
-    def _tail(self, tag: str | None) -> bytes:
-        tail = json_text(self._preparing.tail(tag))
-        if len(self._tails) >= _MOST_REMEMBERED:
-            self._tails.clear()
-        self._tails[tag] = tail
-        return tail
-
-    def _delayed_tail(self, tag: str | None, level: int) -> bytes:
-        """Return the same for a message with a delay level. Raises `InvalidInput`."""
-        tail = self._delayed_tails.get((tag, level)) if type(level) is int else None
-        if tail is None:
-            extra = delay_properties(None, level, None)
-            tail = json_text(self._preparing.tail(tag) + encode_properties(extra).decode())
-            if len(self._delayed_tails) >= _MOST_REMEMBERED:
-                self._delayed_tails.clear()
-            self._delayed_tails[tag, level] = tail
-        return tail
 
 
 class PlainSends:
@@ -283,7 +155,8 @@ class PlainSends:
         Not a coroutine function, so that nothing of the caller holds the error while it runs.
         """
         *_, message, queue, publication, connection, asked = posted
-        outgoing = self.messages.outgoing(message, publication, unique_id(posted), posted[6])
+        aim = publication, 0, queue, posted[5], posted[6]  # the turn was taken
+        outgoing = self.messages.outgoing(message, aim, unique_id(posted))
         outcome: SendReceipt | MQError
         assert not isinstance(reply, SendReceipt)  # `receipt` takes those
         if isinstance(reply, MQError):

@@ -80,13 +80,17 @@ class Preparing:
         properties = f"UNIQ_KEY\1{unique_id}{tail}"
         return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code, (message,))
 
-    def named(self, message: Message, topic: str, unique_id: str, tail: str) -> Outgoing:
+    def named(
+        self, message: Message, topic: str, unique_id: str, tail: str, sys_flag: int = 0
+    ) -> Outgoing:
         """Prepare a plain message that was sent to `topic` already, with the id it has since.
 
         `tail` is what follows the id in its property text.
         """
         properties = f"UNIQ_KEY\1{unique_id}{tail}"
-        return Outgoing(topic, message.body, properties, unique_id, messages=(message,))
+        return Outgoing(
+            topic, message.body, properties, unique_id, sys_flag=sys_flag, messages=(message,)
+        )
 
     def plain_topic(self, topic: str) -> str | None:
         """Return the name on the wire of a topic whose messages need nothing added, once known."""

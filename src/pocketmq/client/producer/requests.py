@@ -60,10 +60,11 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
 class Template:
     """The parts of a header that are the same for all messages to a queue.
 
-    With `signing` the middle is only a part, which a message's signature completes.
+    With `signing` the middle is only a part, which a message's signature completes. `plain` is the
+    head with the system flag of plain messages: none, or that of half messages.
     """
 
-    __slots__ = ("head", "middle", "queue", "signing")
+    __slots__ = ("half", "head", "middle", "plain", "queue", "signing", "sys_flag")
 
     def __init__(
         self,
@@ -72,11 +73,15 @@ class Template:
         middle: bytes,
         *,
         signing: SendSigning | None = None,
+        sys_flag: int = 0,
     ) -> None:
         self.queue = queue
         self.head = head
+        self.plain = b"%b%d" % (head, sys_flag)
         self.middle = middle
         self.signing = signing
+        self.sys_flag = sys_flag
+        self.half: Template | None = None  # the same for half messages, once it is needed
 
 
 TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
