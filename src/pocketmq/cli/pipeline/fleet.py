@@ -22,7 +22,7 @@ from pocketmq.cli.progress import ProgressBar
 if TYPE_CHECKING:
     from pocketmq.pipelines import fleet
 
-# Not STICKY: it computes every group by itself, which takes much longer for a large estate.
+# Not STICKY: after some events it computes every group by itself, which takes much longer.
 _COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 MOST_UNIFORM = 100_000_000
 _UNIFORM = re.compile(r"([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})\Z")
