@@ -15,7 +15,7 @@ from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
-from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.cli.progress import ProgressBar
 
@@ -86,6 +86,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
 )
 @click.option("--master", metavar="URL", help="Compute with Spark: a cluster's URL, or local[*].")
 @json_option()
+@debug_option
 @entry_options
 @click.pass_context
 def command(
