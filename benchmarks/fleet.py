@@ -1,5 +1,7 @@
 """What a whole estate costs: 100,000 groups of 64 queues and 16 members, by strategy.
 
+STICKY is measured twice: where one group stands for all of its shape, and group by group.
+
 python -m benchmarks.fleet
 """
 
@@ -9,11 +11,16 @@ from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash
 from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.what_if import MemberJoined, Situation, what_if
 from pocketmq.model import MessageQueue
-from pocketmq.pipelines.fleet import Join, fleet, uniform_estate
+from pocketmq.pipelines.fleet import FleetEvent, Join, Leave, LoseBroker, fleet, uniform_estate
 
 GROUPS, QUEUES, MEMBERS = 100_000, 64, 16
 ALONE = 500
 STRATEGIES: tuple[Strategy, ...] = (Average(), AverageByCircle(), ConsistentHash(), Sticky())
+
+GROUP_BY_GROUP: dict[str, list[FleetEvent]] = {
+    "join, then leave": [Join("new@1"), Leave(1)],
+    "lost broker": [LoseBroker("broker-0")],
+}
 
 
 def alone(strategy: Strategy) -> float:
@@ -38,6 +45,14 @@ def main() -> None:
         print(
             f"{strategy.name:<20}{wall:>9.1f}{cpu:>9.1f}{rate:>16.1f}"
             f"{alone(strategy) * GROUPS / cpu:>14.0f}×"
+        )
+    few = uniform_estate(GROUPS // 10, QUEUES, MEMBERS)
+    print("STICKY, group by group (a tenth of the groups, times ten)")
+    for name, events in GROUP_BY_GROUP.items():
+        began, spent = perf_counter(), process_time()
+        fleet(few, [Sticky()], events)
+        print(
+            f"{name:<20}{10 * (perf_counter() - began):>9.1f}{10 * (process_time() - spent):>9.1f}"
         )
 
 

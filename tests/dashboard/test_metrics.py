@@ -18,6 +18,7 @@ from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView, Views
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue
 from pocketmq.model.group_balance import BalanceMode, QueueStage, stages_text
+from pocketmq.model.rebalance_change import RebalanceChange
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests import client_calls, stats
 from pocketmq.protocol.requests import groups as rows
@@ -215,10 +216,11 @@ def test_what_members_publish_is_read_once_and_only_what_is_new() -> None:
         cluster.create_topic("rebalances", queues=2)
         with Producer(cluster.address, group="p") as producer:
             producer.send(Message("rebalances", told(B, took()).to_json()))
+        change = RebalanceChange(follows=1.0, event=told(A, gave()))
         events = [
             b"nonsense",
             b"[" * 100_000,
-            told(B, took()).to_json() + b"\n\n" + told(A, gave()).to_json(),
+            told(B, took()).to_json() + b"\n\n" + msgspec.json.encode(change),
             b"x" * (1 << 20),
         ]
         messages = [Message("rebalances", body) for body in events]

@@ -1,6 +1,7 @@
 """Observations from a running cluster: events from a topic through Spark, offsets from brokers."""
 
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.errors import InvalidInput
+from pocketmq.model.rebalance_change import EventWriter, RebalanceChange, read_event
 from pocketmq.pipelines.health import DeliveryRecord, Observations, OffsetSample, examine
 from pocketmq.pipelines.health.by_group import examine_topics
 from pocketmq.pipelines.health.observed import (
@@ -77,8 +79,13 @@ def test_spark_examines_each_group_as_one_process_does_all(
         time=20.0, group=names[2], topic="orders", broker="b", queue=0, committed=3, highest=9
     )
     given = cluster.create_topic(f"{topic}-given", queues=1)
+    writers: dict[tuple[str, str], EventWriter] = defaultdict(EventWriter)
+    lines = [writers[event.group, event.client_id].written(event) for event in events]
+    assert any(isinstance(read_event(line), RebalanceChange) for line in lines)
+    late = RebalanceChange(follows=1.0, event=msgspec.structs.replace(JOIN[0], group="late"))
     with mq.Producer(cluster.address, group="members") as producer:
-        producer.send_batch([mq.Message(topic, event.to_json()) for event in events])
+        producer.send_batch([mq.Message(topic, line) for line in lines])
+        producer.send(mq.Message(topic, msgspec.json.encode(late)))
         producer.send(mq.Message(topic, b"nonsense\n\xff"))
         producer.send(mq.Message(given, msgspec.json.encode(delivery)))
     elsewhere = Observations([], [sample], bad=[BadLine("a file", "not JSON")])
@@ -90,7 +97,8 @@ def test_spark_examines_each_group_as_one_process_does_all(
     assert report.groups[1].deliveries == 1
     assert report.groups[2].lag is not None
     assert sorted(report.bad, key=str) == sorted(alone.bad, key=str)
-    assert len(report.bad) == 3
+    assert len(report.bad) == 4
+    assert "follows the event at 1.0, which was not read" in {one.reason for one in report.bad}
     some = examine_topics(spark, elsewhere, groups=names[3:], **where)
     assert some.groups == alone.groups[3:]
     with pytest.raises(InvalidInput, match="no rebalance events of group other; 3 lines could not"):

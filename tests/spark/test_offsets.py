@@ -1,6 +1,7 @@
 """Offsets as JSON, and places as users name them."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,6 +58,12 @@ def test_an_offset_reads_as_people_expect_it() -> None:
 def test_a_checkpoint_that_does_not_read_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="is not an offset and a time"):
         StreamOffset.from_json({"@since": {"orders": {"broker-a": {"0": value}}}})
+
+
+@pytest.mark.parametrize("found", [0, "5", [1], None, {"orders": {"0": 5}}, {"logOffset": 4}])
+def test_the_checkpoint_of_another_source_is_named(found: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"of another source: .* use another checkpointLocation"):
+        StreamOffset.from_json(found)
 
 
 @pytest.mark.parametrize(

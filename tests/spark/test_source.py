@@ -239,9 +239,11 @@ def test_a_table_of_the_catalog_is_read_and_written(
     for wrong, reason in (
         (f"{place}, subscribr 'x'", "option 'subscribr' is unknown; did you mean 'subscribe'"),
         (f"{place}, accessKey 'a', secretKey 's3cr3t'", "cannot be kept in a table"),
+        (None, "option 'subscribe' is missing; set it to read the table, 'topic' to write it"),
     ):
+        given = "" if wrong is None else f"OPTIONS ({wrong})"
         with pytest.raises(PySparkException) as refused:
-            spark.sql(f"CREATE TABLE wrong_{name} USING rocketmq OPTIONS ({wrong})")
+            spark.sql(f"CREATE TABLE wrong_{name} USING rocketmq {given}")
         assert reason in str(refused.value)
         assert "Traceback" not in str(refused.value)
         assert "s3cr3t" not in str(refused.value)

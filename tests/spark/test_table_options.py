@@ -34,6 +34,7 @@ def through_spark(schema: StructType) -> StructType:
 def test_a_table_that_is_created_is_told_by_its_properties() -> None:
     assert options_of_table(PROPERTIES) == {"nameServer": "h:1", "subscribe": "orders"}
     assert options_of_table({"nameServer": "h:1", "subscribe": "orders"}) is None
+    assert options_of_table({"owner": "me"}) == {}
 
 
 @pytest.mark.parametrize("secret", ["accessKey", "secretKey", "SECURITYTOKEN", "tlsKeyPassword"])

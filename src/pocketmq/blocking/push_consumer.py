@@ -248,12 +248,16 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         """Mistakes in the use of the group, found so far."""
         return self._client.warnings
 
-    def publish_history(self, topic: str, *, past: bool = True) -> None:
+    def publish_history(self, topic: str, *, past: bool = True, changes: bool = False) -> None:
         """Send a message for each rebalance to a topic, past ones first.
 
-        The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
+        The form is that of `RebalanceEvent.to_json`. With `changes` most messages hold only what
+        changed since the one before, which is shorter where topics have many queues;
+        `pocketmq pipeline health` and the dashboard read both.
+
+        Raises `ClientClosed`, `NameInvalid`.
         """
-        self._do(self._client.publish_history, topic, past=past)
+        self._do(self._client.publish_history, topic, past=past, changes=changes)
 
     # Control
 

@@ -11,7 +11,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.balance.story.totals import HandoverCounter, HandoverTotals
 from pocketmq.errors import ServerError, TransportError
 from pocketmq.model import MessageQueue
-from pocketmq.model.rebalance_event import RebalanceEvent
+from pocketmq.model.rebalance_change import RebalanceChange, read_event
 
 logger = logging.getLogger("pocketmq.dashboard")
 
@@ -59,12 +59,12 @@ class EventReader:
             self._skip(f"it has {len(body)} bytes")
             return
         try:
-            events = [RebalanceEvent.from_json(line) for line in body.splitlines() if line.strip()]
+            events = [read_event(line) for line in body.splitlines() if line.strip()]
         except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
             self._skip(str(problem))
             return
         for event in events:
-            self._counter.add(event)
+            self._counter.add(event.event if isinstance(event, RebalanceChange) else event)
 
     def _skip(self, why: str) -> None:
         if not self._skipped:

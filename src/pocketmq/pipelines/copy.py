@@ -20,7 +20,7 @@ from pocketmq.blocking.questions import Questions
 from pocketmq.errors import InvalidInput, MQError, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
 from pocketmq.model.property_names import PRIORITY, RESERVED
-from pocketmq.pipelines.queries import Counted, behind, reason_of, wait_for
+from pocketmq.pipelines.queries import Counted, begun, behind, reason_of, wait_for
 from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
@@ -187,8 +187,8 @@ def _start(
         .option("checkpointLocation", str(checkpoint))
     )
     if settings.once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.every} seconds").start()
+        return begun(writer.trigger(availableNow=True).start, checkpoint)
+    return begun(writer.trigger(processingTime=f"{settings.every} seconds").start, checkpoint)
 
 
 PATIENCE = 3.0

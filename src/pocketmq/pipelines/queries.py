@@ -1,9 +1,14 @@
-"""Streaming queries of pipelines: waiting for their end, counting rows, naming errors."""
+"""Streaming queries of pipelines: their start and end, counting rows, naming errors."""
 
+import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from pocketmq.errors import InvalidInput
 from pocketmq.spark.progress import stream_lag
 
 if TYPE_CHECKING:
@@ -63,12 +68,39 @@ def behind(query: "StreamingQuery") -> int | None:
     return None if last is None else stream_lag(last).total
 
 
+def begun(start: "Callable[[], StreamingQuery]", checkpoint: object) -> "StreamingQuery":
+    """Start a query; raises `InvalidInput` if Spark cannot use its checkpoint."""
+    try:
+        return start()
+    except (PySparkException, Py4JError) as problem:
+        if _OURS.search(_text(problem)):
+            raise
+        reason = f"cannot use checkpoint {checkpoint}: {reason_of(problem)}"
+        raise InvalidInput(reason) from problem
+
+
+_OURS = re.compile(r"pocketmq\.errors\.[\w.]+: (.+)")
+_NO_CLASS = re.compile(r"ClassNotFoundException: (?:Class )?([\w.$]+)")
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception)(?:: .*)?$", re.MULTILINE)
+
+
 def reason_of(problem: Exception) -> str:
     """Return the useful line of Spark's or Java's error: that of our own error, or the first."""
-    java = getattr(problem, "java_exception", None)  # py4j's text starts with the call
-    text = str(problem) if java is None else str(java.getMessage() or java)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("pocketmq.errors.")]
+    text = _text(problem)
+    ours = _OURS.findall(text)
     if ours:
-        return ours[-1].partition(": ")[2] or ours[-1]
+        return str(ours[-1])
+    missing = _NO_CLASS.search(text)
+    if missing:
+        return (
+            f"Spark has no class {missing[1]}; add its package by the setting spark.jars.packages "
+            "(for s3a:// it is org.apache.hadoop:hadoop-aws)"
+        )
+    raised = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
+    lines = [*raised[-1:], *(line.strip() for line in text.splitlines() if line.strip())]
     return lines[0] if lines else type(problem).__name__
+
+
+def _text(problem: Exception) -> str:
+    java = getattr(problem, "java_exception", None)  # py4j's text starts with the call
+    return str(problem) if java is None else str(java.getMessage() or java)

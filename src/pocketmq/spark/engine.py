@@ -45,20 +45,23 @@ exec "{java}" {logging} "$@"
 """
 _MARK = "# Written by pocketmq: starts "
 
-_LOGGING = """status = error
-rootLogger.level = error
+LOG_LEVEL = "POCKETMQ_SPARK_LOG"
+"""The variable that names the level of Spark's log in sessions on this machine's Java."""
+_LEVEL = f"${{env:{LOG_LEVEL}:-error}}"
+_LOGGING = f"""status = error
+rootLogger.level = {_LEVEL}
 rootLogger.appenderRef.console.ref = console
 logger.shell.name = org.apache.spark.repl.Main
-logger.shell.level = error
+logger.shell.level = {_LEVEL}
 logger.python.name = org.apache.spark.api.python.PythonGatewayServer
-logger.python.level = error
+logger.python.level = {_LEVEL}
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+appender.console.layout.pattern = %d{{yy/MM/dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
-"""Errors only: hints for cluster operators are noise in a local session."""
+"""Errors only by default: hints for cluster operators are noise in a local session."""
 
 
 def java_home(*, light: bool = True) -> Path:
@@ -198,6 +201,7 @@ def spark_session(
     Raises `CannotStart` if pyspark or a Java to run it is missing, or Java does not start.
     """
     try:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -217,8 +221,11 @@ def spark_session(
         builder = builder.config(key, value)
     try:
         spark = builder.getOrCreate()
-    except (PySparkException, OSError) as error:
-        raise CannotStart("Spark", f"cannot start a session on master {master}: {error}") from error
+    except (PySparkException, Py4JError, OSError) as error:
+        java = getattr(error, "java_exception", None)  # its message is without a stack trace
+        text = str(error) if java is None else str(java.getMessage() or java)
+        reason = f"cannot start a session on master {master}: {text.partition(os.linesep)[0]}"
+        raise CannotStart("Spark", reason) from error
     register(spark)
     return spark
 

@@ -77,13 +77,19 @@ class StreamOffset(msgspec.Struct, frozen=True):
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "StreamOffset":
         """Read what Spark kept; raises `InvalidInput` for anything else."""
-        plain = {name: table for name, table in found.items() if not name.startswith("@")}
-        return cls(
-            flat(plain),
-            flat(found.get(_BEGIN, {})),
-            bool(found.get(_FRESH)),
-            flat(found.get(_SINCE, {}), _first_message),
-        )
+        try:
+            tables = dict(_items(found))
+            plain = {name: table for name, table in tables.items() if not name.startswith("@")}
+            return cls(
+                flat(plain),
+                flat(tables.get(_BEGIN, {})),
+                bool(tables.get(_FRESH)),
+                flat(tables.get(_SINCE, {}), _first_message),
+            )
+        except InvalidInput as problem:
+            raise InvalidInput(
+                f"the checkpoint is of another source: {problem}; use another checkpointLocation"
+            ) from problem
 
 
 def _first_message(value: Any) -> FirstMessage:

@@ -65,14 +65,18 @@ class RocketMQDataSource(DataSource):
 
         return batch_reader(kept_options(self.options, schema, KNOWN), schema)
 
-    @in_brief
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Read what topics hold, and new messages."""
+        """Read what topics hold, and new messages; raises nothing itself (see `RefusedStream`)."""
+        from pocketmq.errors import MQError
+        from pocketmq.spark.refused_stream import RefusedStream
         from pocketmq.spark.source_options import KNOWN
         from pocketmq.spark.stream_reader import stream_reader
         from pocketmq.spark.table_options import kept_options
 
-        return stream_reader(kept_options(self.options, schema, KNOWN), schema)
+        try:
+            return stream_reader(kept_options(self.options, schema, KNOWN), schema)
+        except MQError as error:
+            return RefusedStream(error)
 
     @in_brief
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's

@@ -20,7 +20,10 @@ _SECRETS = ("accessKey", "secretKey", "securityToken", "tlsKeyPassword")
 
 
 def options_of_table(given: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of a table that is being created; None if none is."""
+    """Return the options of a table that is being created; None if none is.
+
+    Spark names the owner of a new table, also of one without options.
+    """
     own = {
         name[len(PREFIX) :]: value
         for name, value in given.items()
@@ -33,7 +36,7 @@ def options_of_table(given: Mapping[str, str]) -> dict[str, str] | None:
                 "cannot be kept in a table, whose columns show it; use CREATE TEMPORARY VIEW, or "
                 "give it to each query: SELECT … FROM table WITH (…)",
             )
-    return own or None
+    return own if own or "owner" in {name.lower() for name in given} else None
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:

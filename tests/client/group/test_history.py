@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from pocketmq.balance.allocation import Average
+from pocketmq.balance.story.whole_events import whole_events
 from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory
 from pocketmq.errors import NameInvalid
 from pocketmq.model import MessageQueue
+from pocketmq.model.rebalance_change import RebalanceChange, read_event
 from pocketmq.model.rebalance_event import EVENT_VERSION, RebalanceEvent
 from tests.client.group.groups import cluster, member, queues_of, shared
 from tests.loops import until
@@ -113,3 +115,24 @@ async def test_events_are_published_to_a_topic_on_request() -> None:
         assert {(m.tag, tuple(m.keys)) for m in r.got} == {(EVENT_TAG, ("billing",))}
         with pytest.raises(NameInvalid):
             r.consumer.publish_history("not a topic")
+
+
+async def test_events_are_published_as_changes_on_request() -> None:
+    async with (
+        cluster(1, 4, "orders", "rebalances") as running,
+        member(running.address, "reader", group="pipeline", topics=("rebalances",)) as r,
+    ):
+        async with member(running.address, "a") as a:
+            a.consumer.publish_history("rebalances", changes=True)
+            await shared([a], queues_of(1, 4), AVG)
+            async with member(running.address, "b") as b:
+                await shared([a, b], queues_of(1, 4), AVG)
+            await shared([a], queues_of(1, 4), AVG)
+        await until(lambda: len(r.bodies) == len(a.consumer.history), "all events, in any order")
+        told = [read_event(body) for body in r.bodies]
+        assert any(isinstance(each, RebalanceChange) and each.lost for each in told)
+        whole, alone = whole_events(told)
+        assert not alone
+        by_time = sorted(a.consumer.history, key=lambda event: event.started)
+        # An event that repeats is counted in memory only.
+        assert whole == [msgspec.structs.replace(event, runs=1) for event in by_time]

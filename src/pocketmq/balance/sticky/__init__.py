@@ -3,6 +3,7 @@
 | module | decides |
 |---|---|
 | `assignment` | `assign`: the owner of every queue; `minimum_moves`: how many had to move |
+| `shares` | the members' numbers of queues, on numbers alone |
 | `extras` | which members get one queue more of which topic: the exact optimum, by min-cost flow |
 | `mixed` | the same beside foreign members, which use one of Java's strategies |
 | `strategy` | `Sticky`: all of it as the strategy that options and commands name |
@@ -15,6 +16,17 @@ way must still come to the same result. They do, and `assignment` explains why.
 
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
 from pocketmq.balance.sticky.mixed import Division, assign_mixed, divide
+from pocketmq.balance.sticky.shares import TopicCount, shares
 from pocketmq.balance.sticky.strategy import Sticky
 
-__all__ = ["Division", "Sticky", "Topics", "assign", "assign_mixed", "divide", "minimum_moves"]
+__all__ = [
+    "Division",
+    "Sticky",
+    "TopicCount",
+    "Topics",
+    "assign",
+    "assign_mixed",
+    "divide",
+    "minimum_moves",
+    "shares",
+]

@@ -4,7 +4,7 @@ Owns the rule, in three steps:
 
 1. Pools. Topics are balanced together, so that a member's extras of one topic make up for those of
    another one. Retry topics are a pool of their own: they are mostly idle.
-2. Numbers. Of a topic with n queues each of m members gets n // m, some get one more; `extras`
+2. Numbers. Of a topic with n queues each of m members gets n // m, some get one more; `shares`
    chooses them. A member can keep as many queues as it owns and may have, so the choice alone
    decides the number of moves, and it is linear in it: an extra saves a move exactly where the
    member owns more than n // m.
@@ -28,10 +28,9 @@ from heapq import heapify, heappop, heapreplace
 
 import msgspec
 
-from pocketmq.balance.sticky.extras import Row, choose_extras
-from pocketmq.balance.sticky.scores import member_key, queue_key, scores, topic_key
+from pocketmq.balance.sticky.scores import queue_key, scores
+from pocketmq.balance.sticky.shares import TopicCount, extras_of, keys_of
 from pocketmq.model import MessageQueue
-from pocketmq.model.names import RETRY_PREFIX
 
 Topics = Mapping[str, Collection[MessageQueue]]
 """The queues of each topic."""
@@ -52,7 +51,7 @@ def assign(
     """
     there = set[MessageQueue]().union(*topics.values())
     away = set(absent) - there
-    keys = _keys(members)
+    keys = keys_of(members)
     owners: dict[MessageQueue, str] = {}
     for topic in _planned(there | away, keys, previous):
         _keep_and_deal(topic, keys, owners)
@@ -73,7 +72,7 @@ def minimum_moves(
     """
     queues = set(absent).union(*topics.values())
     moves = 0
-    for topic in _planned(queues, _keys(members), previous):
+    for topic in _planned(queues, keys_of(members), previous):
         moves += sum(previous.get(queue) is not None for queue in topic.free)
         for member, owned in topic.owned.items():
             moves += max(0, len(owned) - topic.number(member))
@@ -87,16 +86,11 @@ class _Topic(msgspec.Struct, frozen=True):
     owned: dict[str, list[MessageQueue]]
     free: list[MessageQueue]
     floor: int
-    extras: frozenset[str] = frozenset()
+    extras: frozenset[str]
 
     def number(self, member: str) -> int:
         """Return how many queues a member shall have."""
         return self.floor + (member in self.extras)
-
-
-def _keys(members: Iterable[str]) -> dict[str, int]:
-    """Return the members' keys, in an order that does not depend on the input's."""
-    return {member: member_key(member) for member in sorted(set(members))}
 
 
 def _planned(
@@ -115,33 +109,14 @@ def _planned(
             owned.setdefault(queue.topic, {}).setdefault(owner, []).append(queue)
         else:
             free.setdefault(queue.topic, []).append(queue)
-    pools: tuple[list[_Topic], list[_Topic]] = ([], [])
+    counts = []
     for name in sorted(owned.keys() | free.keys()):
-        its_owned, its_free = owned.get(name, {}), free.get(name, [])
-        count = len(its_free) + sum(map(len, its_owned.values()))
-        topic = _Topic(name, its_owned, its_free, count // len(keys))
-        pools[name.startswith(RETRY_PREFIX)].append(topic)
-    for pool in pools:
-        yield from _with_extras(pool, keys)
-
-
-def _with_extras(pool: Sequence[_Topic], keys: Mapping[str, int]) -> Iterator[_Topic]:
-    members = list(keys)
-    column_of = {member: column for column, member in enumerate(members)}
-    uneven, rows = [], []
-    for topic in pool:
-        count = len(topic.free) + sum(map(len, topic.owned.values()))
-        extras = count - topic.floor * len(members)
-        if not extras:
-            yield topic
-            continue
-        above = [column_of[m] for m, owned in topic.owned.items() if len(owned) > topic.floor]
-        uneven.append(topic)
-        rows.append(Row(topic_key(topic.name), extras, above))
-    chosen = choose_extras(rows, list(keys.values()))
-    for topic, columns in zip(uneven, chosen, strict=True):
-        extras_of = frozenset([members[column] for column in columns])
-        yield _Topic(topic.name, topic.owned, topic.free, topic.floor, extras_of)
+        numbers = {member: len(queues) for member, queues in owned.get(name, {}).items()}
+        counts.append(TopicCount(name, sum(numbers.values()) + len(free.get(name, ())), numbers))
+    extras = extras_of(counts, keys)
+    for count in counts:
+        floor, name = count.queues // len(keys), count.name
+        yield _Topic(name, owned.get(name, {}), free.get(name, []), floor, extras[name])
 
 
 def _keep_and_deal(topic: _Topic, keys: Mapping[str, int], owners: dict[MessageQueue, str]) -> None:

@@ -91,6 +91,7 @@ class OwnershipFold:
         self._last_closed: dict[tuple[QueueName, str], int] = {}
         self._first_known: dict[str, dict[QueueName, float]] = {}  # by topic
         self._gone_since: dict[QueueName, float] = {}
+        self._routes: dict[str, tuple[MessageQueue, ...]] = {}  # the last list of each topic
         self._foreign_since: dict[QueueName, float] = {}
         self._untold: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
         self._given: dict[str, set[QueueName]] = defaultdict(set)  # by member, while it drains
@@ -203,6 +204,9 @@ class OwnershipFold:
             for queue in map(name_of, event.after):
                 self._first_known.setdefault(queue.topic, {}).setdefault(queue, at)
             return
+        if event.queues is self._routes.get(event.topic):  # the same list, read before
+            return
+        self._routes[event.topic] = event.queues
         there = {name_of(queue) for queue in event.queues}
         for queue in there:
             self._first_known.setdefault(queue.topic, {}).setdefault(queue, event.started)

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq import MQError, PullConsumer, RebalanceEvent
+from pocketmq import MQError, PullConsumer
 from pocketmq.cli.demo.member import EVENTS, TOPIC
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.health import Observations
-from pocketmq.pipelines.health.observed import BadLine, decoded
+from pocketmq.pipelines.health.observed import DECODERS, BadLine, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,5 +124,5 @@ def events_by_ourselves(address: str, observed: Observations) -> Observations:
             ]
             if messages:
                 quiet_since = time.monotonic()
-    events = list(decoded(lines, RebalanceEvent.from_json, bad))
+    events = list(decoded(lines, DECODERS["events"], bad))
     return Observations([*observed.events, *events], observed.offsets, observed.deliveries, bad)

@@ -15,14 +15,14 @@ from pocketmq.cli.allocate.described import split_names
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
-from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from pocketmq.pipelines import fleet
 
-# Not STICKY: it computes every group by itself, which takes much longer for a large estate.
+# Not STICKY: after some events it computes every group by itself, which takes much longer.
 _COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 MOST_UNIFORM = 100_000_000
 _UNIFORM = re.compile(r"([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})\Z")
@@ -86,6 +86,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
 )
 @click.option("--master", metavar="URL", help="Compute with Spark: a cluster's URL, or local[*].")
 @json_option()
+@debug_option
 @entry_options
 @click.pass_context
 def command(

@@ -15,7 +15,7 @@ from pocketmq.cli.output import (
     print_table,
     write_whole,
 )
-from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.cli.progress import ProgressBar
 from pocketmq.pipelines.health import (
@@ -67,6 +67,7 @@ MOST_ROWS = 40
 )
 @click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page with charts.")
 @json_option()
+@debug_option
 @click.option(
     "--master",
     metavar="URL",

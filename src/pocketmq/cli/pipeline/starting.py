@@ -1,5 +1,7 @@
 """Starting Spark for a command that Ctrl-C and SIGTERM may stop at any time, also meanwhile.
 
+Spark's errors become one line; `--debug` adds Spark's own log of them, with Java's stack traces.
+
 A thread of its own starts Spark: signals then find the main thread waiting, not inside Spark, and
 Spark cannot replace our handlers. On a signal, the processes started so far are killed: a Java that
 is asked to stop during its start prints pages of errors.
@@ -17,13 +19,26 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import click
 from click.exceptions import Exit
+
+from pocketmq.errors import PipelineFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_DEBUG = "pocketmq.cli.pipeline.debug"
 _PATIENCE = 10.0
 _PAUSE = 0.02
+
+
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, wanted: ctx.meta.update({_DEBUG: wanted}),
+    help="Print Spark's own log of errors, with Java's stack traces.",
+)
 
 
 class InterruptHandler:
@@ -58,14 +73,29 @@ class InterruptHandler:
 
 @contextmanager
 def started_spark(name: str, master: str, handler: InterruptHandler) -> "Iterator[SparkSession]":
-    """Run Spark within the block. Raises `CannotStart`."""
+    """Run Spark within the block. Raises `CannotStart`, and `PipelineFailed` for Spark's errors."""
     with handler.at_signals():
         spark = _start(f"pocketmq {name}", master)
         try:
             _make_active(spark)
-            yield spark
+            with spark_errors(name):
+                yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def spark_errors(name: str) -> Iterator[None]:
+    """Raise `PipelineFailed` instead of Spark's errors."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from pocketmq.pipelines.queries import reason_of
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        raise PipelineFailed(name, reason_of(problem)) from problem
 
 
 def _start(name: str, master: str) -> "SparkSession":
@@ -81,12 +111,29 @@ def _start(name: str, master: str) -> "SparkSession":
         except BaseException as problem:  # noqa: BLE001 - raised where it is waited for
             started.set_exception(problem)
 
-    threading.Thread(target=work, name="start of Spark", daemon=True).start()
+    with _log_level():
+        threading.Thread(target=work, name="start of Spark", daemon=True).start()
+        try:
+            return started.result()
+        except (KeyboardInterrupt, Exit):
+            _give_up(started, others)
+            raise
+
+
+@contextmanager
+def _log_level() -> Iterator[None]:
+    """Let a Java that starts within the block log nothing, unless asked for by `--debug`."""
+    from pocketmq.spark.engine import LOG_LEVEL
+
+    context = click.get_current_context(silent=True)
+    if LOG_LEVEL in os.environ or (context is not None and context.meta.get(_DEBUG)):
+        yield
+        return
+    os.environ[LOG_LEVEL] = "off"
     try:
-        return started.result()
-    except (KeyboardInterrupt, Exit):
-        _give_up(started, others)
-        raise
+        yield
+    finally:
+        del os.environ[LOG_LEVEL]
 
 
 def _make_active(spark: "SparkSession") -> None:

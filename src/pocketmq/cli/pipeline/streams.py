@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.connection_options import Entry, entry_options
 from pocketmq.cli.options import FiniteRange, all_of, json_option
-from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.progress import ProgressBar
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
@@ -79,6 +79,7 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
             "--master", metavar="URL", default="local[*]", show_default=True, help="Spark master."
         ),
         json_option("Print the result as JSON."),
+        debug_option,
         entry_options,
     )
 

@@ -1,8 +1,9 @@
 """Rebalance events: the last ones in memory, and all of them sent to a topic if asked for.
 
-In a topic each event is one message: the body is `RebalanceEvent.to_json`, the tag `rebalance`, the
-key the group. Sending must never delay the consumer: events wait in a bounded queue, and what
-cannot be sent is dropped with one log line. Belongs to one event loop.
+In a topic each event is one message: the body is `RebalanceEvent.to_json`, or the change since the
+event before, the tag `rebalance`, the key the group. Sending must never delay the consumer: events
+wait in a bounded queue, and what cannot be sent is dropped with one log line. Belongs to one event
+loop.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model import Message, MessageQueue, sort_queues
 from pocketmq.model.names import INNER_PRODUCER_GROUP, check_topic
+from pocketmq.model.rebalance_change import WHOLE_EVERY, EventWriter
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
@@ -101,13 +103,16 @@ def _repeats(event: RebalanceEvent, last: RebalanceEvent) -> bool:
 class HistoryTopic:
     """Sends events to one topic, in order."""
 
-    def __init__(self, topic: str, session: Session, tasks: Tasks) -> None:
+    def __init__(
+        self, topic: str, session: Session, tasks: Tasks, *, changes: bool = False
+    ) -> None:
         from pocketmq.client.producer.sending import Sending  # few publish their history
 
         check_topic(topic)
         self.topic = topic
         self._sending = Sending(session, ProducerOptions(group=INNER_PRODUCER_GROUP))
         self._tasks = tasks
+        self._writer = EventWriter(WHOLE_EVERY if changes else 1)
         self._line: deque[RebalanceEvent] = deque(maxlen=_LINE)
         self._task: asyncio.Task[None] | None = None
         self._failing = False
@@ -126,11 +131,14 @@ class HistoryTopic:
     async def _send_all(self) -> None:
         while self._line:
             event = self._line.popleft()
-            message = Message(self.topic, event.to_json(), tag=EVENT_TAG, keys=[event.group])
+            message = Message(
+                self.topic, self._writer.written(event), tag=EVENT_TAG, keys=[event.group]
+            )
             try:
                 await self._sending.send(message)
                 self._failing = False
             except MQError as error:
+                self._writer.lost(event)
                 log = logger.debug if self._failing else logger.warning
                 log(
                     'rebalance event not published: topic=%s error="%s"; dropping it',

@@ -289,12 +289,16 @@ class PushConsumer(PushSteering):
         member = self._life.member
         return () if member is None else member.watch.warnings
 
-    def publish_history(self, topic: str, *, past: bool = True) -> None:
+    def publish_history(self, topic: str, *, past: bool = True, changes: bool = False) -> None:
         """Send a message for each rebalance to a topic, first those in memory unless `past=False`.
 
-        The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
+        The form is that of `RebalanceEvent.to_json`. With `changes` most messages hold only what
+        changed since the one before, which is shorter where topics have many queues;
+        `pocketmq pipeline health` and the dashboard read both.
+
+        Raises `ClientClosed`, `NameInvalid`.
         """
-        self._life.here().publish_history(topic, past=past)
+        self._life.here().publish_history(topic, past=past, changes=changes)
 
     def _subscriptions_changed(self, *, added: bool) -> None:
         member = self._life.current

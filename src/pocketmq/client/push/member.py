@@ -240,9 +240,9 @@ class PushMember(shared.SharingMember[HeldQueue]):
         """Renew the locks of all queues."""
         self.holdings.perform(await self.locks.renew(self.holdings.owned()))
 
-    def publish_history(self, topic: str, *, past: bool) -> None:
+    def publish_history(self, topic: str, *, past: bool, changes: bool) -> None:
         """Send rebalance events to a topic from now on, first those in memory if asked for."""
-        publisher = HistoryTopic(topic, self.session, self.tasks)
+        publisher = HistoryTopic(topic, self.session, self.tasks, changes=changes)
         history = self.rebalancing.history
         for event in history.events if past else ():
             publisher.publish(event)

@@ -97,6 +97,13 @@ class SwitchTo(msgspec.Struct, frozen=True, tag="strategy_changed"):
 FleetEvent = Join | Leave | LoseBroker | AddBroker | AddQueues | SwitchTo
 
 
+def applied(event: FleetEvent, situation: what_if.Situation) -> what_if.Situation:
+    """Return a group's situation after an event; the same object if it does not concern it."""
+    for step in event.in_group(situation):
+        situation = step.apply(situation)
+    return situation
+
+
 def described(event: FleetEvent) -> str:
     """Return a short description of an event."""
     match event:

@@ -1,18 +1,20 @@
 """The numbers of every group of a part of an estate, by the rules of `pocketmq.balance`.
 
-Saves work where it can: topics of the same layout are laid out once, and where a strategy only uses
-positions, groups of the same shape are computed once. STICKY is computed group by group, each event
-from the owners that the one before left.
+Saves work where it can: topics of the same layout are laid out once, and groups of the same shape
+are computed once where names decide nothing: `alike` has the rule. All others are computed group by
+group; STICKY goes from the owners that one event left to the next, or from their numbers of queues.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from pocketmq.balance.allocation import Strategy, by_position
+from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if import Numbers, Owners, Situation, numbers, owners_in
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
+from pocketmq.pipelines.fleet import by_number
+from pocketmq.pipelines.fleet.alike import are_alike, may_be_alike, shapes
 from pocketmq.pipelines.fleet.estate import Estate
-from pocketmq.pipelines.fleet.events import AddQueues, FleetEvent, Join, Leave, SwitchTo
+from pocketmq.pipelines.fleet.events import FleetEvent, applied
 from pocketmq.pipelines.fleet.ring import Rings
 
 Story = list[Numbers]
@@ -25,32 +27,41 @@ def measure(estate: Estate, strategy: Strategy, events: Sequence[FleetEvent]) ->
     Raises `AllocationInputInvalid` where the strategy or an event refuses.
     """
     situations = list(_situations(estate, strategy))
-    used = [strategy, *(event.strategy for event in events if isinstance(event, SwitchTo))]
-    if not all(map(by_position, used)):
-        return _stories(situations, events)
-    shapes = list(_shapes(estate, situations, events))
-    first = dict(zip(reversed(shapes), reversed(situations), strict=True))
+    keys = list(_keys(estate, situations, events))
+    first = dict(zip(reversed(keys), reversed(situations), strict=True))
     known = dict(zip(first, _stories(list(first.values()), events), strict=True))
-    return [known[shape] for shape in shapes]
+    return [known[key] for key in keys]
+
+
+def _keys(
+    estate: Estate, situations: Sequence[Situation], events: Sequence[FleetEvent]
+) -> Iterator[Hashable]:
+    """Yield equal keys for groups that have the same numbers."""
+    if not may_be_alike(situations[0].strategy, events):
+        yield from range(len(situations))
+        return
+    judged: dict[Hashable, bool] = {}
+    for number, (shape, group) in enumerate(
+        zip(shapes(estate, situations, events), situations, strict=True)
+    ):
+        if shape not in judged:
+            judged[shape] = are_alike(group, events)
+        yield shape if judged[shape] else number
 
 
 def _stories(situations: Sequence[Situation], events: Sequence[FleetEvent]) -> list[Story]:
+    if by_number.is_enough(situations[0], events):
+        return [by_number.story_of(situation, events) for situation in situations]
     rings: dict[int, Rings | None] = {}
     owned = _owners_in(situations, rings)
     stories = [[numbers(now, owners)] for now, owners in zip(situations, owned, strict=True)]
     for event in events:
         before = list(zip(situations, owned, strict=True))
-        situations = [_after(event, earlier).after(earlier, owners) for earlier, owners in before]
+        situations = [applied(event, earlier).after(earlier, owners) for earlier, owners in before]
         owned = _owners_in(situations, rings)
         for story, now, owners, earlier in zip(stories, situations, owned, before, strict=True):
             story.append(numbers(now, owners, earlier))
     return stories
-
-
-def _after(event: FleetEvent, situation: Situation) -> Situation:
-    for step in event.in_group(situation):
-        situation = step.apply(situation)
-    return situation
 
 
 def _owners_in(situations: Sequence[Situation], rings: dict[int, Rings | None]) -> list[Owners]:
@@ -75,26 +86,3 @@ def _situations(estate: Estate, strategy: Strategy) -> Iterator[Situation]:
             strategy=strategy,
             group=name,
         )
-
-
-def _shapes(
-    estate: Estate, situations: Sequence[Situation], events: Sequence[FleetEvent]
-) -> Iterator[Hashable]:
-    """Return what each group's numbers depend on where names do not count.
-
-    That is the order of its members among themselves and those named by events, and the layouts of
-    its topics; a topic that an event names keeps its name.
-    """
-    named = [event.member for event in events if isinstance(event, Join)]
-    named += [e.which for e in events if isinstance(e, Leave) and isinstance(e.which, str)]
-    singled_out = {event.topic for event in events if isinstance(event, AddQueues)}
-    for situation in situations:
-        everyone = java_sorted({*situation.members, *named})
-        place = {member: number for number, member in enumerate(everyone)}
-        yield (
-            tuple([place[member] for member in (*situation.members, *named)]),
-            tuple([
-                (topic if topic in singled_out else None, *estate.topics[topic].items())
-                for topic in situation.topics
-            ]),
-        )  # fmt: skip

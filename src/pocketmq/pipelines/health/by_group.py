@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pocketmq.balance.story.recorded import QUIET
+from pocketmq.balance.story.whole_events import whole_events
 from pocketmq.pipelines.health.observed import (
     DECODERS,
     UNREADABLE,
     BadLine,
     Observations,
     first_bad,
+    incomplete,
     topic_frame,
     topic_lines,
 )
@@ -62,13 +64,13 @@ def examine_topics(
         lines = lines.union(rows.mapPartitions(partial(_keyed, kind, topic, frozenset(groups))))
     recorded = observed.deliveries is not None or "deliveries" in topics
     parts = context.defaultParallelism * 4  # groups differ in size
-    finished = lines.groupByKey(parts).map(partial(_finished, quiet, recorded=recorded))
+    finished = lines.groupByKey(parts).flatMap(partial(_finished, quiet, recorded=recorded))
     found: dict[str, GroupHealth] = {}
     bad = list(observed.bad)
     for name, answer in finished.toLocalIterator():
         if name is None:
             bad += msgspec.msgpack.decode(answer, type=list[BadLine])
-        elif answer:
+        else:
             found[name] = msgspec.msgpack.decode(answer, type=GroupHealth)
     bad = first_bad(bad)
     wanted = list(groups) or sorted(found)
@@ -105,18 +107,21 @@ def _encoded(observed: Observations) -> Iterator[tuple[Key, Kept]]:
 
 def _finished(
     quiet: float, gathered: tuple[Key, Iterable[Kept]], *, recorded: bool
-) -> tuple[Key, bytes]:
-    """Return one group's report; empty if it has no events."""
+) -> Iterator[tuple[Key, bytes]]:
+    """Yield one group's report, if it has events, and what could not be read."""
     group, lines = gathered
     if group is None:
         bad = [BadLine(where, reason.decode()) for where, reason in lines]
-        return None, msgspec.msgpack.encode(first_bad(bad))
+        yield None, msgspec.msgpack.encode(first_bad(bad))
+        return
     found: dict[str, list[Any]] = {kind: [] for kind in DECODERS}
     for kind, line in lines:
         found[kind].append(DECODERS[kind](line))
-    events = [event for event in found["events"] if not event.topic.startswith(RETRY)]
-    if not events:
-        return group, b""
-    delivered = found["deliveries"] if recorded else None
-    health = examine_group(group, events, found["offsets"], delivered, quiet)
-    return group, msgspec.msgpack.encode(health)
+    events, alone = whole_events(found["events"])
+    if alone:
+        yield None, msgspec.msgpack.encode(first_bad([incomplete(each) for each in alone]))
+    events = [event for event in events if not event.topic.startswith(RETRY)]
+    if events:
+        delivered = found["deliveries"] if recorded else None
+        health = examine_group(group, events, found["offsets"], delivered, quiet)
+        yield group, msgspec.msgpack.encode(health)

@@ -6,16 +6,18 @@ never dropped silently.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from pocketmq import ClientOptions, RebalanceEvent
+from pocketmq import ClientOptions
+from pocketmq.balance.story.whole_events import Told
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import MessageQueue, QueueName
+from pocketmq.model.rebalance_change import RebalanceChange, read_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -81,14 +83,14 @@ class BadLine(msgspec.Struct, frozen=True):
 class Observations(msgspec.Struct, frozen=True):
     """All observations. Without deliveries (None) duplicates are unknown."""
 
-    events: list[RebalanceEvent]
+    events: Sequence[Told]
     offsets: list[OffsetSample] = []
     deliveries: list[DeliveryRecord] | None = None
     bad: list[BadLine] = []
 
 
 DECODERS: dict[str, Callable[[bytes], Any]] = {
-    "events": RebalanceEvent.from_json,
+    "events": read_event,
     "offsets": msgspec.json.Decoder(OffsetSample).decode,
     "deliveries": msgspec.json.Decoder(DeliveryRecord).decode,
 }
@@ -97,7 +99,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of a line that is not an observation."""
 
 
-def read_events(path: str | Path, bad: list[BadLine]) -> list[RebalanceEvent]:
+def read_events(path: str | Path, bad: list[BadLine]) -> list[Told]:
     """Read events, one JSON object per line; unreadable lines go to `bad`."""
     return list(_read(path, DECODERS["events"], bad))
 
@@ -121,6 +123,13 @@ def decoded(
             yield decode(line)
         except UNREADABLE as problem:
             bad.append(BadLine(where, str(problem)))
+
+
+def incomplete(change: RebalanceChange) -> BadLine:
+    """Return what to report of a change whose event before was not read."""
+    event = change.event
+    where = f"event of {event.client_id} in {event.group}, topic {event.topic}, at {event.started}"
+    return BadLine(where, f"follows the event at {change.follows}, which was not read")
 
 
 def _read(path: str | Path, decode: Callable[[bytes], T], bad: list[BadLine]) -> Iterator[T]:

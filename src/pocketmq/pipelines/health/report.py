@@ -18,6 +18,7 @@ from pocketmq.balance.story.recorded import (
 )
 from pocketmq.balance.story.spans import Span, overlaps, rest, total
 from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, finished, timeline
+from pocketmq.balance.story.whole_events import whole_events
 from pocketmq.errors import InvalidInput
 from pocketmq.model import QueueName
 from pocketmq.pipelines.health.handovers import HandoverFigures, handover_figures
@@ -28,6 +29,8 @@ from pocketmq.pipelines.health.observed import (
     DeliveryRecord,
     Observations,
     OffsetSample,
+    first_bad,
+    incomplete,
 )
 
 RETRY = "%RETRY%"
@@ -113,11 +116,13 @@ def examine(
     Raises `InvalidInput` if there is no event, or none of a group that was named.
     """
     by_group: dict[str, list[RebalanceEvent]] = defaultdict(list)
-    for event in observed.events:
+    events, alone = whole_events(observed.events)
+    bad = [*first_bad([incomplete(each) for each in alone]), *observed.bad]
+    for event in events:
         if not event.topic.startswith(RETRY):  # every group has one; it moves with the others
             by_group[event.group].append(event)
     wanted = list(groups) or sorted(by_group)
-    check_found(wanted, by_group, observed.bad)
+    check_found(wanted, by_group, bad)
     samples: dict[str, list[OffsetSample]] = defaultdict(list)
     for sample in observed.offsets:
         samples[sample.group].append(sample)
@@ -131,7 +136,7 @@ def examine(
         )
         for name in wanted
     ]
-    return HealthReport(reports, observed.bad)
+    return HealthReport(reports, bad)
 
 
 def check_found(wanted: list[str], found: Container[str], bad: list[BadLine]) -> None:

@@ -20,7 +20,7 @@ from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.pipelines.ingest.files import repair
 from pocketmq.pipelines.ingest.shaping import check_day, saved_schema, shaped
 from pocketmq.pipelines.places import LocalPlace, Place, place_of
-from pocketmq.pipelines.queries import behind, reason_of, wait_for
+from pocketmq.pipelines.queries import begun, behind, reason_of, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -171,12 +171,12 @@ def _start(
     spark: "SparkSession", options: dict[str, str], place: _Place, settings: IngestSettings
 ) -> "StreamingQuery":
     stream = spark.readStream.format("rocketmq").options(**options).load()
-    writer = stream.writeStream.foreachBatch(partial(_write, place)).option(
-        "checkpointLocation", f"{place.root}/checkpoint"
-    )
+    checkpoint = f"{place.root}/checkpoint"
+    writer = stream.writeStream.foreachBatch(partial(_write, place))
+    writer = writer.option("checkpointLocation", checkpoint)
     if settings.once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.every} seconds").start()
+        return begun(writer.trigger(availableNow=True).start, checkpoint)
+    return begun(writer.trigger(processingTime=f"{settings.every} seconds").start, checkpoint)
 
 
 def _write(place: _Place, batch: "DataFrame", number: int) -> None:
