@@ -68,8 +68,9 @@ class PlainCall(Protocol):
 def core_shortcuts(core: Any, limits: ProxyLimits) -> Any:
     """Return the core's part: what plain calls are, and places for them."""
     sizes = limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size
-    # A message with the sharding key of another client is one of a message group.
-    reserved = [*names.RESERVED, names.SHARDING_KEY]
+    # A message with the sharding key of another client is one of a message group. A trace context
+    # that a message has itself replaces one among its properties.
+    reserved = [*names.RESERVED, names.SHARDING_KEY, names.TRACE_CONTEXT]
     return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), TAIL, sizes, reserved)
 
 
