@@ -132,6 +132,7 @@ class NativeCalls:
         self._address = address
         self._open: dict[int, NativeCall] = {}
         self._known: tuple[Fields, Caller] | None = None
+        self._gone = False
         self.emptied: asyncio.Future[None] | None = None
         """What `leave` waits for."""
 
@@ -164,6 +165,8 @@ class NativeCalls:
 
     def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
         """Take over a plain call whose outcome the core does not know how to tell."""
+        if self._gone:  # nobody is told, so nothing is tried again
+            return
         call = self._opened(event, self._methods[event[2]])
         short = call.method.short
         assert short is not None
@@ -174,6 +177,7 @@ class NativeCalls:
 
     def cancel_all(self) -> None:
         """End all calls: the connection is gone."""
+        self._gone = True
         for call in list(self._open.values()):
             self._end(call)
 
