@@ -186,6 +186,30 @@ async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None
         await served.cluster.heal("broker-0")
 
 
+async def test_queues_get_their_turns_however_slow_a_producer_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was chosen in advance for messages that did not come is chosen again."""
+    monkeypatch.setattr(shortcuts, "_FRESH_FOR", 0.0)
+    async with calling() as served:
+        offsets = [(await served.peer.send("normal", b"x")).entries[0].offset for _ in range(12)]
+        assert sorted(offsets) == sorted([*range(6), *range(6)])
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_broker_whose_connection_was_lost_gets_its_turns_again() -> None:
+    async with known_topic(brokers=2) as served:
+        plain = short_way(served)
+        for _ in range(4):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        broker = broker_at_hand(plain._session, "broker-1")
+        assert broker is not None
+        broker.connection.abort()
+        for _ in range(8):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        assert broker_at_hand(plain._session, "broker-1") is not None
+
+
 async def test_acks_take_the_short_way_unless_the_receipt_is_refused() -> None:
     async with calling() as served:
         for _ in range(2):
