@@ -186,6 +186,25 @@ async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None
         await served.cluster.heal("broker-0")
 
 
+@pytest.mark.usefixtures("patient")
+async def test_a_proxy_that_stops_ends_the_calls_of_the_core_as_all_others() -> None:
+    async with known_topic(faults=True) as served:
+        sends, plain = watched(served, "SendMessage"), short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        await served.cluster.partition("broker-0")
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        await until(lambda: broker.connection.requests.open, "the request", PATIENCE)
+        await served.proxy.stop()
+        await asyncio.wait([sent])
+        error = sent.exception()
+        assert isinstance(error, grpc.aio.AioRpcError)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert error.details() == "the proxy is shutting down"
+        assert not sends.begun
+
+
 async def test_queues_get_their_turns_however_slow_a_producer_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

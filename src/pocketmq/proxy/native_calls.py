@@ -20,6 +20,7 @@ logger = logging.getLogger("pocketmq.proxy")
 NewCore: TypeAlias = Callable[[list[str], int, int, int], Any]
 """`pocketmq_core.GrpcConnection`."""
 Fields: TypeAlias = tuple[str | None, ...]
+_LEAVING = "the proxy is shutting down"
 _CALLED, _RECEIVED, _WRITABLE, _RESET = range(4)  # as in native/src/grpc_python.rs
 
 
@@ -191,10 +192,11 @@ class NativeCalls:
             await asyncio.wait([self.emptied], timeout=grace)
         for call in list(self._open.values()):
             self._refuse(call)
+        self.core.end_all(GrpcCode.UNAVAILABLE, _LEAVING)  # those of the core itself
 
     def _refuse(self, call: NativeCall) -> None:
         self._end(call)
-        self.core.end(call.stream, GrpcCode.UNAVAILABLE, "the proxy is shutting down")
+        self.core.end(call.stream, GrpcCode.UNAVAILABLE, _LEAVING)
         self.changed()
 
     def check_left(self) -> None:
