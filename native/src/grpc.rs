@@ -179,6 +179,14 @@ impl Server {
         }
     }
 
+    /// End all calls with a status.
+    pub fn end_all(&mut self, code: u32, text: &str) {
+        let streams: Vec<u32> = self.calls.keys().copied().collect();
+        for stream in streams {
+            self.end(stream, None, code, text);
+        }
+    }
+
     /// Accept no more calls; the connection closes after the last one.
     pub fn leave(&mut self) {
         if let State::Open(connection) = &mut self.state {

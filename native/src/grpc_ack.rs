@@ -47,7 +47,7 @@ pub(crate) fn read_ack(raw: &[u8]) -> Option<Ack<'_>> {
             _ => return None,
         }
     }
-    let handle = handle?;
+    let handle: &str = handle.filter(|handle: &&str| handle.len() <= LONGEST)?;
     let parts = <[&str; PARTS]>::try_from(handle.split(' ').collect::<Vec<_>>()).ok()?;
     let [start, pop_time, invisible, revive, mark, broker, queue_id, offset, log] = parts;
     let number = |text: &str| decimal(text.as_bytes()).filter(|value| *value >= 0);
@@ -55,7 +55,7 @@ pub(crate) fn read_ack(raw: &[u8]) -> Option<Ack<'_>> {
     number(start)?;
     number(log)?;
     small(revive)?;
-    let usual = mark == "0" && !broker.is_empty() && handle.len() <= LONGEST;
+    let usual = mark == "0" && !broker.is_empty();
     usual.then_some(Ack {
         group: group?,
         topic: topic?,

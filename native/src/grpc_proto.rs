@@ -2,6 +2,10 @@
 //!
 //! `None` stands for all that the general path has to look at, malformed bytes among it.
 
+/// Bytes of a number at most: of a field's number or its length, as in protobuf, and of a value.
+const SHORT: usize = 5;
+const LONG: usize = 9;
+
 /// A field's value; groups and fixed-size numbers, which no plain call has, are not read.
 pub(crate) enum Value<'a> {
     Number(u64),
@@ -21,11 +25,11 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             return Some(None);
         }
-        let key = self.varint()?;
+        let key = self.varint(SHORT)?;
         let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
+            0 => Value::Number(self.varint(LONG)?),
             2 => {
-                let size = usize::try_from(self.varint()?).ok()?;
+                let size = usize::try_from(self.varint(SHORT)?).ok()?;
                 let (value, rest) = self.0.split_at_checked(size)?;
                 self.0 = rest;
                 Value::Bytes(value)
@@ -38,10 +42,10 @@ impl<'a> Fields<'a> {
             .then_some(Some((number, value)))
     }
 
-    /// Read a number in its shortest form, nearly always; `None` for more than nine bytes.
-    fn varint(&mut self) -> Option<u64> {
+    /// Read a number in its shortest form, nearly always; `None` for more bytes than `most`.
+    fn varint(&mut self, most: usize) -> Option<u64> {
         let mut value = 0;
-        for (at, byte) in self.0.iter().take(9).enumerate() {
+        for (at, byte) in self.0.iter().take(most).enumerate() {
             value |= u64::from(byte & 0x7F) << (7 * at);
             if byte & 0x80 == 0 {
                 self.0 = &self.0[at + 1..];
@@ -137,6 +141,14 @@ mod tests {
             let whole = size == 10;
             assert_eq!(numbers(&out[..size]).is_some(), whole, "{size}");
         }
+    }
+
+    #[test]
+    fn numbers_longer_than_those_of_protobuf_are_not_read() {
+        assert_eq!(numbers(b"\x8a\x80\x80\x80\x00\x01x"), Some(vec![1]));
+        assert_eq!(numbers(b"\x8a\x80\x80\x80\x80\x00\x01x"), None);
+        assert_eq!(numbers(b"\x0a\x81\x80\x80\x80\x00x"), Some(vec![1]));
+        assert_eq!(numbers(b"\x0a\x81\x80\x80\x80\x80\x00x"), None);
     }
 
     #[test]

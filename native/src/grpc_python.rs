@@ -115,6 +115,11 @@ impl GrpcConnection {
         self.server.end(stream, None, code, text);
     }
 
+    /// End all calls that are open with a status of gRPC.
+    fn end_all(&mut self, code: u32, text: &str) {
+        self.server.end_all(code, text);
+    }
+
     /// Accept no more calls.
     fn leave(&mut self) {
         self.server.leave();

@@ -17,6 +17,10 @@ const VALUE_END: &[u8] = b"\\u0002";
 /// Seconds that protobuf's timestamps have at most; none before 1970 is usual.
 const LAST_SECOND: u64 = 253_402_300_799;
 
+/// Properties and keys of a plain message; names are compared one by one.
+const MOST_PROPERTIES: usize = 16;
+const MOST_KEYS: usize = 16;
+
 /// What a proxy accepts of its clients.
 pub(crate) struct Rules {
     pub(crate) body: usize,
@@ -64,7 +68,7 @@ pub(crate) fn read_send<'a>(raw: &'a [u8], rules: &Rules) -> Option<Plain<'a>> {
         };
         match number {
             1 => once(&mut topic, resource(value)?)?,
-            2 => user.push(entry(value)?),
+            2 if user.len() < MOST_PROPERTIES => user.push(entry(value)?),
             3 => once(&mut system, read_system(value)?)?,
             4 => once(&mut body, value)?,
             _ => return None,
@@ -93,7 +97,9 @@ fn read_system(raw: &[u8]) -> Option<System<'_>> {
     while let Some((number, value)) = fields.next()? {
         match (number, value) {
             (1, Value::Bytes(text)) => once(&mut found.tag, ascii(text)?)?,
-            (2, Value::Bytes(text)) => found.keys.push(ascii(text)?),
+            (2, Value::Bytes(text)) if found.keys.len() < MOST_KEYS => {
+                found.keys.push(ascii(text)?);
+            }
             (3, Value::Bytes(text)) => once(&mut found.message_id, ascii(text)?)?,
             (5, Value::Number(value)) => once(&mut found.encoding, value)?,
             (6, Value::Number(value)) => once(&mut found.kind, value)?,
@@ -152,7 +158,7 @@ fn check_properties(user: &[(&str, &str)], system: &System<'_>, rules: &Rules) -
     let blank = |text: &str| !text.is_empty() && text.trim().is_empty();
     let tag = system.tag.unwrap_or("");
     let usual = size <= rules.properties_size
-        && user.len() <= rules.properties.min(16)
+        && user.len() <= rules.properties
         && !tag.contains('|')
         && !blank(tag)
         && !system.keys.iter().any(|key| blank(key));

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("google.protobuf")
 
+from google.protobuf.message import DecodeError
+
 from pocketmq.client.pop.questions import PopQuestions
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
 from pocketmq.client.producer_options import ProducerOptions
@@ -36,7 +38,19 @@ from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import SERVICE
 from tests.native.both import core
 from tests.native.fuzzed import damaged
-from tests.native.test_grpc import HELLO, WINDOW_UPDATE, call, frame, frames
+from tests.native.test_grpc import (
+    CALLED,
+    DATA,
+    END_STREAM,
+    HELLO,
+    SETTINGS,
+    WINDOW_UPDATE,
+    call,
+    frame,
+    frames,
+    headers,
+    message,
+)
 
 SECONDS = float(os.environ.get("POCKETMQ_FUZZ_SECONDS", "1"))
 ADDRESS = "10.1.2.3:4567"
@@ -44,6 +58,7 @@ QUEUE = MessageQueue("orders", "broker-a", 3)
 LIMITS = ProxyLimits(max_message_size=1000, max_user_property_size=300, user_property_max_num=5)
 SEND, ACK = f"/{SERVICE}/SendMessage", f"/{SERVICE}/AckMessage"
 OPAQUE = 77
+ACKNOWLEDGED = 1
 QUESTIONS = PopQuestions("billing", ordered=False, from_first=False, grace=1.0)
 _TEXTS = ("", "a", "x y", 'q"\\', "ä", "\t", " ", "|", "KEYS", "DELAY", "__SHARDINGKEY", "k" * 200)
 
@@ -53,8 +68,8 @@ _IDS = ("01AB", "01AB", "id", "", "ä", " ")
 class Client:
     """A connection of the core whose client has named itself, and places for its calls."""
 
-    def __init__(self) -> None:
-        self.own = core.GrpcConnection(["x-id"], 100, 16384, 100_000)
+    def __init__(self, largest: int = 100_000) -> None:
+        self.own = core.GrpcConnection(["x-id"], 100, 16384, largest)
         self.own.feed(HELLO + frame(WINDOW_UPDATE, 0, 0, (1 << 30).to_bytes(4, "big")))
         self.shortcuts = core_shortcuts(core, LIMITS)
         self.own.shorten(self.shortcuts, "me", ADDRESS)
@@ -180,6 +195,56 @@ def test_what_the_core_sends_is_what_python_sends() -> None:
         response = s.SendMessageResponse.FromString(client.answered(plain, answer))
         assert response == sending.response_of([entry])
     assert taken > made / 20
+
+
+def test_a_message_with_many_properties_is_left_to_python_at_once() -> None:
+    """Names are compared with each other, which takes long for as many as one read can bring."""
+    entries = [d.Message.UserPropertiesEntry(key=f"{each:05}") for each in range(25_000)]
+    many = b"".join(b"\x12\x07" + each.SerializeToString() for each in entries)
+    plain = bytes(plain_send(Random(0)).SerializeToString()) + many
+    raw = b"\x0a" + varint(len(plain)) + plain
+    assert len(s.SendMessageRequest.FromString(raw).messages[0].user_properties) > 25_000
+    client = Client(largest=1 << 20)
+    client.own.feed(frame(SETTINGS, ACKNOWLEDGED))
+    framed = message(raw)
+    parts = [framed[at : at + 16384] for at in range(0, len(framed), 16384)]
+    data = headers(1, **{":path": SEND}) + b"".join(frame(DATA, 0, 1, each) for each in parts)
+    begun = time.process_time()
+    _, ((kind, *_, found, _),), _, taken = client.own.feed(data + frame(DATA, END_STREAM, 1))
+    assert time.process_time() - begun < 0.1
+    assert (kind, found, taken) == (CALLED, raw, [])
+
+
+def varint(value: int) -> bytes:
+    made = b""
+    while value > 127:
+        made, value = made + bytes([value & 127 | 128]), value >> 7
+    return made + bytes([value])
+
+
+def test_what_protobuf_refuses_is_left_to_python() -> None:
+    """It reads numbers of fields and lengths of at most five bytes."""
+    raw = bytes(plain_send(Random(0)).SerializeToString())
+    tag, size = b"\x8a\x80\x80\x80", bytes([len(raw) & 127 | 128, len(raw) >> 7 | 128, 128, 128])
+    for start, valid in (
+        (tag + b"\0" + varint(len(raw)), True),
+        (tag + b"\x80\0" + varint(len(raw)), False),
+        (b"\x0a" + size + b"\0", True),
+        (b"\x0a" + size + b"\x80\0", False),
+    ):
+        assert (Client().plain(SEND, start + raw) is not None) == valid
+        if not valid:
+            with pytest.raises(DecodeError):
+                s.SendMessageRequest.FromString(start + raw)
+
+
+def test_a_trace_context_among_the_properties_is_left_to_python() -> None:
+    made = plain_send(Random(0))
+    made.system_properties.trace_context = "c"
+    for name, taken in (("a", True), ("TRACE_CONTEXT", False)):
+        made.user_properties[name] = "x"
+        raw = s.SendMessageRequest(messages=[made]).SerializeToString()
+        assert (Client().plain(SEND, raw) is not None) == taken
 
 
 def same_but_born(found: Command, expected: Command) -> None:

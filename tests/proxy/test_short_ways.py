@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import grpc
 import msgspec
 import pytest
 
@@ -20,6 +21,7 @@ from pocketmq.errors import (
 )
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.command_reader import cut_commands
 from pocketmq.proxy.calls import sending, shortcuts
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, broker_at_hand
@@ -159,6 +161,72 @@ async def test_a_send_of_the_core_on_a_connection_that_breaks_is_not_repeated() 
         await served.cluster.heal("broker-0")
         for _ in range(3):
             assert code(await served.peer.send("normal", b"x")) == "OK"
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None:
+    async with known_topic(faults=True) as served:
+        sends, plain = watched(served, "SendMessage"), short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        await served.cluster.partition("broker-0")
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        requests = broker.connection.requests
+        await until(lambda: requests.open, "the request", PATIENCE)
+        (link,) = open_links(served.proxy)
+        link.abort()
+        await link.gone
+        await asyncio.wait([sent])
+        assert isinstance(sent.exception(), grpc.aio.AioRpcError)
+        (opaque,) = requests.open
+        busy = Command(code=ResponseCode.SYSTEM_BUSY, opaque=opaque, flag=RESPONSE_FLAG)
+        requests.answer(busy)
+        assert not sends.resumed
+        await served.cluster.heal("broker-0")
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_proxy_that_stops_ends_the_calls_of_the_core_as_all_others() -> None:
+    async with known_topic(faults=True) as served:
+        sends, plain = watched(served, "SendMessage"), short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        await served.cluster.partition("broker-0")
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        await until(lambda: broker.connection.requests.open, "the request", PATIENCE)
+        await served.proxy.stop()
+        await asyncio.wait([sent])
+        error = sent.exception()
+        assert isinstance(error, grpc.aio.AioRpcError)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert error.details() == "the proxy is shutting down"
+        assert not sends.begun
+
+
+async def test_queues_get_their_turns_however_slow_a_producer_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was chosen in advance for messages that did not come is chosen again."""
+    monkeypatch.setattr(shortcuts, "_FRESH_FOR", 0.0)
+    async with calling() as served:
+        offsets = [(await served.peer.send("normal", b"x")).entries[0].offset for _ in range(12)]
+        assert sorted(offsets) == sorted([*range(6), *range(6)])
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_broker_whose_connection_was_lost_gets_its_turns_again() -> None:
+    async with known_topic(brokers=2) as served:
+        plain = short_way(served)
+        for _ in range(4):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        broker = broker_at_hand(plain._session, "broker-1")
+        assert broker is not None
+        broker.connection.abort()
+        for _ in range(8):
+            assert code(await served.peer.send("normal", b"x")) == "OK"
+        assert broker_at_hand(plain._session, "broker-1") is not None
 
 
 async def test_acks_take_the_short_way_unless_the_receipt_is_refused() -> None:

@@ -20,6 +20,7 @@ logger = logging.getLogger("pocketmq.proxy")
 NewCore: TypeAlias = Callable[[list[str], int, int, int], Any]
 """`pocketmq_core.GrpcConnection`."""
 Fields: TypeAlias = tuple[str | None, ...]
+_LEAVING = "the proxy is shutting down"
 _CALLED, _RECEIVED, _WRITABLE, _RESET = range(4)  # as in native/src/grpc_python.rs
 
 
@@ -132,6 +133,7 @@ class NativeCalls:
         self._address = address
         self._open: dict[int, NativeCall] = {}
         self._known: tuple[Fields, Caller] | None = None
+        self._gone = False
         self.emptied: asyncio.Future[None] | None = None
         """What `leave` waits for."""
 
@@ -164,6 +166,8 @@ class NativeCalls:
 
     def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
         """Take over a plain call whose outcome the core does not know how to tell."""
+        if self._gone:  # nobody is told, so nothing is tried again
+            return
         call = self._opened(event, self._methods[event[2]])
         short = call.method.short
         assert short is not None
@@ -174,6 +178,7 @@ class NativeCalls:
 
     def cancel_all(self) -> None:
         """End all calls: the connection is gone."""
+        self._gone = True
         for call in list(self._open.values()):
             self._end(call)
 
@@ -187,10 +192,11 @@ class NativeCalls:
             await asyncio.wait([self.emptied], timeout=grace)
         for call in list(self._open.values()):
             self._refuse(call)
+        self.core.end_all(GrpcCode.UNAVAILABLE, _LEAVING)  # those of the core itself
 
     def _refuse(self, call: NativeCall) -> None:
         self._end(call)
-        self.core.end(call.stream, GrpcCode.UNAVAILABLE, "the proxy is shutting down")
+        self.core.end(call.stream, GrpcCode.UNAVAILABLE, _LEAVING)
         self.changed()
 
     def check_left(self) -> None:

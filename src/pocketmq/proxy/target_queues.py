@@ -44,6 +44,11 @@ class TargetQueues:
         self._turns[topic] = turn + 1
         return queues[turn % len(queues)]
 
+    def take_back(self, topic: str, count: int) -> None:
+        """Undo the last choices for a topic, which no message followed: they were not its turns."""
+        if topic in self._turns:
+            self._turns[topic] -= count
+
     def avoids_any(self) -> bool:
         """Return whether a broker is avoided."""
         now = asyncio.get_running_loop().time()

@@ -55,15 +55,19 @@ class PlainSends:
             address = call.caller().address
             (form,) = stored_forms(messages, address, state.limits, state.clock.now_ms())
             known = session.routes.cached(form.topic)
-            if known is None or not self._accepts(form):
-                return False
-            queue = state.choice.choose(known.publish_queues, form.message_group)
-            broker = broker_at_hand(session, queue.broker_name)
             writer = self._writer(form.topic)
-            if broker is None or not writer.is_plain:
+            if known is None or not self._accepts(form) or not writer.is_plain:
+                return False
+            if self._shortcuts is not None:
+                self._shortcuts.take_back(form.topic)
+            queue = state.choice.choose(known.publish_queues, form.message_group)
+            broker = self._at_hand(queue)
+            if broker is None:
+                if not form.message_group:  # it is the turn of this queue, on the usual way
+                    state.choice.take_back(form.topic, 1)
                 return False
             opaque = _Stored(self, call, broker, form, queue).expect()
-        except (CallRefused, DecodeError, BrokerNotFound, ConnectionLost):
+        except (CallRefused, DecodeError, ConnectionLost):
             return False
         message = Outgoing(
             form.topic, form.body, form.properties, form.message_id, sys_flag=form.sys_flag
@@ -88,6 +92,12 @@ class PlainSends:
         address = call.caller().address
         (form,) = stored_forms(messages, address, state.limits, state.clock.now_ms())
         _Stored(self, call, place.broker, form, queue).take_over(outcome)
+
+    def _at_hand(self, queue: MessageQueue) -> BrokerAtHand | None:
+        try:
+            return broker_at_hand(self._session, queue.broker_name)
+        except BrokerNotFound:
+            return None
 
     def _accepts(self, form: StoredForm) -> bool:
         """Return whether it is known that the topic accepts the message."""

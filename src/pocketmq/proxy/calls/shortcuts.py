@@ -68,8 +68,9 @@ class PlainCall(Protocol):
 def core_shortcuts(core: Any, limits: ProxyLimits) -> Any:
     """Return the core's part: what plain calls are, and places for them."""
     sizes = limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size
-    # A message with the sharding key of another client is one of a message group.
-    reserved = [*names.RESERVED, names.SHARDING_KEY]
+    # A message with the sharding key of another client is one of a message group. A trace context
+    # that a message has itself replaces one among its properties.
+    reserved = [*names.RESERVED, names.SHARDING_KEY, names.TRACE_CONTEXT]
     return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), TAIL, sizes, reserved)
 
 
@@ -111,22 +112,32 @@ class Shortcuts:
         usual = type(state.clock) is SystemClock and not state.cluster.session.calls.hooks
         return cls(found, state) if usual and hasattr(found, "GrpcShortcuts") else None
 
+    def take_back(self, topic: str) -> None:
+        """Undo the choices for a topic that are too old now, and choose fewer from now on.
+
+        The next message takes the first of these turns: else some queues would never get one.
+        """
+        left = self.core.left(topic)
+        if left:
+            self._state.choice.take_back(topic, left)
+            self._sizes[topic] = self._sizes.get(topic, 1) // 4
+            self.core.offer_sends(topic, [], 0.0)
+
     def offer_sends(self, queues: Sequence[MessageQueue], writer: RequestWriter) -> None:
         """Choose queues for the next plain messages of a topic: more of them if all were used."""
         choice, topic = self._state.choice, queues[0].topic
-        left = self.core.left(topic)
-        if left is None or choice.avoids_any():  # what succeeds is told to `choice` then
-            return
-        before = self._sizes.get(topic, 1)
-        size = max(before // 2, 1) if left else min(2 * before, _MOST_PLACES)
+        if self.core.left(topic) is None or choice.avoids_any():
+            return  # the core does not tell `choice` of brokers that can be reached again
         if len(self._sizes) >= _MOST_TOPICS:
             self._sizes.clear()
+        size = min(max(2 * self._sizes.get(topic, 1), 1), _MOST_PLACES)
         self._sizes[topic] = size
         places = []
         for _ in range(size):
             queue = choice.choose(queues, "")
             place = self._place(queue.broker_name, RequestCode.SEND_MESSAGE_V2, queue)
-            if place is None:
+            if place is None:  # the usual way connects
+                choice.take_back(topic, 1)
                 break
             template = writer.plain_template(queue)
             places.append((place, template.head, template.middle))
