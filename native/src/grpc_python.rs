@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::grpc::{Event, Head, Limits, Server};
+use crate::grpc_plain::GrpcCall;
 use crate::grpc_proto::ascii;
-use crate::grpc_short::{GrpcCall, GrpcShortcuts};
+use crate::grpc_short::GrpcShortcuts;
 
 const CALLED: u8 = 0;
 const RECEIVED: u8 = 1;

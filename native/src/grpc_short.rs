@@ -8,17 +8,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 
 use crate::frames::{frame_at, read_head};
-use crate::grpc::Head;
-use crate::grpc_ack::{acknowledged, read_ack};
-use crate::grpc_python::{called, GrpcConnection};
-use crate::grpc_send::{read_send, sent, Rules};
-use crate::stored::answer;
-use crate::wire::push_decimal;
+use crate::grpc_ack::read_ack;
+use crate::grpc_plain::{Begun, GrpcCall, Kind};
+use crate::grpc_send::{read_send, Rules};
 
 /// Topics that have places, and groups, topics and brokers that have one for acks.
 const MOST: usize = 2_000;
@@ -173,22 +169,6 @@ fn key_of(group: &str, topic: &str, broker: &str) -> String {
     format!("{group} {topic} {broker}")
 }
 
-/// What a response is made of.
-enum Kind {
-    Send { message_id: String },
-    Ack { message_id: String, handle: String },
-}
-
-/// A call that needs no more than a broker's response.
-pub(crate) struct Begun {
-    kind: Kind,
-    place: Py<PyAny>,
-    header: Vec<u8>,
-    tail: Bytes,
-    ok: Bytes,
-    body: Bytes,
-}
-
 impl GrpcShortcuts {
     /// Read a call that may be plain; `None` if it is not, or there is no place for it.
     pub(crate) fn begin(
@@ -247,135 +227,4 @@ impl GrpcShortcuts {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(i64::MAX, |since| since.as_millis() as i64)
-}
-
-/// One such call, where the response to its request goes.
-#[pyclass(module = "pocketmq_core")]
-pub struct GrpcCall {
-    connection: Py<GrpcConnection>,
-    stream: u32,
-    head: Head,
-    request: Bytes,
-    begun: Begun,
-    owner: Option<Py<PyAny>>,
-}
-
-impl GrpcCall {
-    pub(crate) fn new(
-        connection: Py<GrpcConnection>,
-        stream: u32,
-        head: Head,
-        request: Bytes,
-        begun: Begun,
-    ) -> Self {
-        GrpcCall {
-            connection,
-            stream,
-            head,
-            request,
-            begun,
-            owner: None,
-        }
-    }
-
-    /// Return the response, if a broker's one says no more than that all is well.
-    fn response(&self, header: &[u8]) -> Option<Vec<u8>> {
-        let ok = &self.begun.ok;
-        match &self.begun.kind {
-            Kind::Send { message_id } => {
-                let (_, (_, _, offset, stored)) = answer(header, &mut Vec::new())?;
-                let transaction_id = stored.transaction_id.unwrap_or("");
-                let recall_handle = stored.recall_handle.unwrap_or("");
-                Some(sent(ok, message_id, transaction_id, offset, recall_handle))
-            }
-            Kind::Ack { message_id, handle } => {
-                let head = read_head(header)?;
-                (head.code == 0).then(|| acknowledged(ok, message_id, handle))
-            }
-        }
-    }
-}
-
-#[pymethods]
-impl GrpcCall {
-    /// Whether it is an ack.
-    #[getter]
-    fn is_ack(&self) -> bool {
-        matches!(self.begun.kind, Kind::Ack { .. })
-    }
-
-    /// What Python knows the place by.
-    #[getter]
-    fn place(&self, py: Python<'_>) -> Py<PyAny> {
-        self.begun.place.clone_ref(py)
-    }
-
-    /// The call as the event that it is without a short way.
-    fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        called(
-            py,
-            self.stream,
-            self.head.clone(),
-            Some(&self.request),
-            true,
-        )
-    }
-
-    /// Return the request with its number; the owner gets what is unusual or fails.
-    fn frame<'py>(
-        &mut self,
-        owner: Py<PyAny>,
-        py: Python<'py>,
-        opaque: i64,
-    ) -> Bound<'py, PyBytes> {
-        self.owner = Some(owner);
-        let begun = &self.begun;
-        let mut made = Vec::with_capacity(32 + begun.header.len() + begun.body.len());
-        made.extend_from_slice(&[0; 8]);
-        made.extend_from_slice(&begun.header);
-        push_decimal(&mut made, opaque);
-        made.extend_from_slice(&begun.tail);
-        let size = (made.len() - 8) as u32;
-        made.extend_from_slice(&begun.body);
-        let length = (made.len() - 4) as u32;
-        made[..4].copy_from_slice(&length.to_be_bytes());
-        made[4..8].copy_from_slice(&size.to_be_bytes());
-        PyBytes::new(py, &made)
-    }
-
-    /// Whether the client has ended the call.
-    fn done(&self, py: Python<'_>) -> bool {
-        !self.connection.borrow(py).has(self.stream)
-    }
-
-    /// Take what `short_answers` made of a response, or a response that is unusual.
-    fn set_result(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some(owner) = &self.owner else {
-            return Ok(());
-        };
-        let Ok(response) = answer.cast::<PyBytes>() else {
-            return self.unusual(py, answer);
-        };
-        self.connection
-            .borrow_mut(py)
-            .finish(self.stream, response.as_bytes());
-        owner.call_method0(py, intern!(py, "changed"))?;
-        Ok(())
-    }
-
-    /// Take the reason why no response comes.
-    fn set_exception(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.unusual(py, error)
-    }
-}
-
-impl GrpcCall {
-    fn unusual(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some(owner) = &self.owner else {
-            return Ok(());
-        };
-        let arguments = (self.event(py)?, self.begun.place.bind(py), what);
-        owner.call_method1(py, intern!(py, "unusual"), arguments)?;
-        Ok(())
-    }
 }

@@ -15,6 +15,7 @@ pub mod grpc_ack;
 pub mod grpc_call;
 pub mod grpc_delivery;
 pub mod grpc_pipe;
+pub mod grpc_plain;
 pub mod grpc_proto;
 pub mod grpc_python;
 pub mod grpc_send;

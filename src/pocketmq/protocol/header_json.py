@@ -22,10 +22,12 @@ from pocketmq.protocol.header_lenient import (
     load_json,
     sound_text,
 )
-from pocketmq.protocol.peers import Language
+from pocketmq.protocol.peers import CURRENT_VERSION, Language
 
 FIELDS_LIMIT = 4096
 """How many fields a header may hold; Java's largest has some twenty."""
+REQUEST_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+"""How the headers of requests end, after their number, where they are written by template."""
 
 _UNCOUNTED_SIZE = 64 * 1024
 _OTHER_QUOTES = 32  # around the header's own keys and values

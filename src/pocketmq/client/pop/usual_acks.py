@@ -12,7 +12,7 @@ from functools import partial
 
 from pocketmq.protocol import Command, RequestCode, encode_body
 from pocketmq.protocol.handles import TopicMark
-from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.protocol.requests.pop import AckRequest, BatchAck, BatchAcks
 
 _PREFIX = struct.Struct(">II").pack
@@ -21,7 +21,6 @@ _HANDLE = re.compile(
     r"(0|1|2) ([A-Za-z0-9_.-]{1,127}) ([0-9]{1,9}) ([0-9]{1,18})\Z"
 ).match
 _MARKS = {mark.value: mark for mark in TopicMark}
-_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
 _MOST_TEMPLATES = 4096
 _OFFSETS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*\Z").match
 MOST_BITS = 4096
@@ -43,7 +42,7 @@ class UsualAcks:
         self._templates: dict[tuple[str, str, str, str], tuple[bytes, bytes]] = {}
         self._bodies: dict[tuple[str, str, str], tuple[bytes, bytes, bytes]] = {}
         several = Command.request(RequestCode.BATCH_ACK_MESSAGE, 0, {}).encode()[8:]
-        self._several = several.removesuffix(b"0" + _TAIL)
+        self._several = several.removesuffix(b"0" + REQUEST_TAIL)
 
     def request(self, handle: str, topic: str) -> tuple[str, MakeFrame] | None:
         """Return the broker to ask, and what makes the frame; None if unusual."""
@@ -90,7 +89,7 @@ class UsualAcks:
         )
         whole = Command.request(RequestCode.ACK_MESSAGE, 0, header).encode()[8:]
         head, _, rest = whole.rpartition(b'","offset":"0')
-        tail, _, _ = rest.rpartition(b"0" + _TAIL)
+        tail, _, _ = rest.rpartition(b"0" + REQUEST_TAIL)
         template = self._templates[topic, mark, broker, queue_id] = head, tail
         return template
 
@@ -130,12 +129,13 @@ def _bits(handles: Sequence[str], common: str, offset: int, first: int) -> int:
 
 def _ack_frame(template: tuple[bytes, bytes], handle: str, offset: int, opaque: int) -> bytes:
     head, tail = template
-    header = b'%b%b","offset":"%d%b%d%b' % (head, handle.encode(), offset, tail, opaque, _TAIL)
+    parts = head, handle.encode(), offset, tail, opaque, REQUEST_TAIL
+    header = b'%b%b","offset":"%d%b%d%b' % parts
     size = len(header)
     return _PREFIX(4 + size, size) + header
 
 
 def _several_frame(head: bytes, body: bytes, opaque: int) -> bytes:
-    header = b"%b%d%b" % (head, opaque, _TAIL)
+    header = b"%b%d%b" % (head, opaque, REQUEST_TAIL)
     size = len(header)
     return b"%b%b%b" % (_PREFIX(4 + size + len(body), size), header, body)

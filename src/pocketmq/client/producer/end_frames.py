@@ -8,11 +8,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.protocol.requests.sending import EndTransactionRequest
 
 _PREFIX = struct.Struct(">II").pack
-_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
 _PLACES = b'"tranStateTableOffset":"0","commitLogOffset":"0"'
 _IDS = b'"msgId":"","transactionId":""'
 
@@ -49,7 +48,7 @@ def _template(topic: str | None, group: str, broker: str | None, state: int) -> 
     whole = Command.request(RequestCode.END_TRANSACTION, 0, like, oneway=True).encode()[8:]
     head, _, rest = whole.partition(_PLACES)
     middle, _, rest = rest.partition(_IDS)
-    return head, middle, rest.removesuffix(b"0" + _TAIL)
+    return head, middle, rest.removesuffix(b"0" + REQUEST_TAIL)
 
 
 def _frame(template: Template, request: EndTransactionRequest, opaque: int) -> bytes:
@@ -66,7 +65,7 @@ def _frame(template: Template, request: EndTransactionRequest, opaque: int) -> b
         (request.transaction_id or "").encode(),
         tail,
         opaque,
-        _TAIL,
+        REQUEST_TAIL,
     )
     size = len(header)
     return _PREFIX(4 + size, size) + header

@@ -15,7 +15,7 @@ from pocketmq.model import SendReceipt, SendStatus
 from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.native import in_core
 from pocketmq.protocol.command import RESPONSE_FLAG
-from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.header_json import REQUEST_TAIL
 
 Stored: TypeAlias = tuple[str, int, int, str | None, str | None, str, bool]
 """The broker's id of a message, its queue and offset, transaction, recall handle, region, trace."""
@@ -24,7 +24,6 @@ _QUEUE = 11  # its place in what was posted; all other requests that wait are sh
 STORED = SendStatus.SEND_OK
 """The status of a receipt; members of an enum are slow to look up."""
 _PREFIX = struct.Struct(">II")
-TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
 _LONGEST = 64 * 1024  # bytes of a header that are read without counting its fields first
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -77,7 +76,7 @@ def plain_frame(  # noqa: PLR0917 - for each message: keywords would cost
     name = "%s%04X" % (prefix, number & 0xFFFF)  # noqa: UP031 - quicker
     header = (
         b'%b","g":"%d","h":"0","i":"UNIQ_KEY\\u0001%b%b","j":"0%b0,"language":"PYTHON","opaque":%d%b'
-        % (head, born_ms, name.encode(), tail, middle, opaque, TAIL)
+        % (head, born_ms, name.encode(), tail, middle, opaque, REQUEST_TAIL)
     )
     size = len(header)
     return _PREFIX.pack(4 + size + len(body), size) + header + body, name

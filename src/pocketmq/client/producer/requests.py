@@ -20,7 +20,7 @@ from pocketmq.model.message import DEFAULT_REGION, send_status
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
-from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
 from pocketmq.protocol.signature import SENDS, SigningUser
 
@@ -84,8 +84,6 @@ class Template:
         self.half: Template | None = None  # the same for half messages, once it is needed
 
 
-TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
-"""How headers of requests end, after their number."""
 _MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
 
 
@@ -155,7 +153,7 @@ class RequestWriter:
             middle,
             ONEWAY_FLAG if oneway else 0,
             opaque,
-            TAIL,
+            REQUEST_TAIL,
         )
         size = len(header)
         return _prefix(4 + size + len(message.body), size) + header + message.body

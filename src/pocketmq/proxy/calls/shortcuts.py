@@ -12,11 +12,12 @@ import msgspec
 
 from pocketmq import native
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.producer.requests import TAIL, RequestWriter
+from pocketmq.client.producer.requests import RequestWriter
 from pocketmq.errors import BrokerNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.model import property_names as names
 from pocketmq.protocol import RequestCode
+from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.proxy.calls.at_hand import BrokerAtHand, broker_at_hand
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -71,7 +72,7 @@ def core_shortcuts(core: Any, limits: ProxyLimits) -> Any:
     # A message with the sharding key of another client is one of a message group. A trace context
     # that a message has itself replaces one among its properties.
     reserved = [*names.RESERVED, names.SHARDING_KEY, names.TRACE_CONTEXT]
-    return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), TAIL, sizes, reserved)
+    return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), REQUEST_TAIL, sizes, reserved)
 
 
 def ack_head(group: str, topic: str, broker: str) -> bytes:
