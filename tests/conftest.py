@@ -14,6 +14,7 @@ from pocketmq import native
 from tests.early import early_works, outcome, work_of
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call, set_aside
 from tests.sound_stores import stores_are_sound
+from tests.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
     config.addinivalue_line("markers", text)
+    config.pluginmanager.register(Watchdog(config))
 
 
 def pytest_report_header() -> str:

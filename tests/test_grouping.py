@@ -74,13 +74,6 @@ def ran(project: pytest.Pytester, workers: int, count: int) -> list[str]:
     return lines
 
 
-def test_workers_get_whole_groups(project: pytest.Pytester) -> None:
-    """Held against pytest-xdist itself, whose own marks for groups do nothing with pytest 9.2."""
-    project.makepyfile(test_a=BODY, test_b=BODY)
-    lines = ran(project, 2, 40)
-    assert len({line.split()[0] for line in lines}) == len(set(lines)) == 2
-
-
 def test_patient_groups_have_a_worker_of_their_own(project: pytest.Pytester) -> None:
     project.makepyfile(test_a=BODY, test_b=BODY)
     project.mkdir("virtual")
@@ -90,9 +83,12 @@ def test_patient_groups_have_a_worker_of_their_own(project: pytest.Pytester) -> 
     assert worker["test_v.py"] not in (worker["test_a.py"], worker["test_b.py"])
 
 
-def test_without_patient_groups_all_workers_take_the_others(project: pytest.Pytester) -> None:
+def test_all_workers_take_whole_groups_where_none_is_patient(project: pytest.Pytester) -> None:
+    """Held against pytest-xdist itself, whose own marks for groups do nothing with pytest 9.2."""
     project.makepyfile(test_a=BODY, test_b=BODY, test_c=BODY)
-    assert len({line.split()[1] for line in ran(project, 3, 60)}) == 3
+    places = {tuple(line.split()) for line in ran(project, 3, 60)}
+    files, workers = zip(*places, strict=True)
+    assert len(places) == len(set(files)) == len(set(workers)) == 3
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from playwright.sync_api import (
 )
 
 import pocketmq as mq
-from pocketmq.errors import RouteNotFound
+from tests.dashboard.shop import Shop
 from tests.server_process import CommandProcess, wait_for
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -69,7 +69,7 @@ class DashboardProcess(CommandProcess):
 class Viewer:
     """A browser window that remembers what went wrong in it."""
 
-    def __init__(self, context: BrowserContext, page: Page, url: str, folder: Path) -> None:
+    def __init__(self, context: BrowserContext, page: Page, url: str, folder: Path | None) -> None:
         self.context = context
         self.page = page
         self.url = url
@@ -111,11 +111,10 @@ class Viewer:
             assert time.monotonic() < deadline, self.rows(table)
             self.page.wait_for_timeout(50)
 
-    def keep(self, name: str) -> Path:
-        """Keep a picture of the page."""
-        file = self._folder / f"{name}.png"
-        self.page.screenshot(path=file, full_page=True)
-        return file
+    def keep(self, name: str) -> None:
+        """Keep a picture of the page, if pictures are asked for: to draw one costs as a test does."""
+        if self._folder is not None:
+            self.page.screenshot(path=self._folder / f"{name}.png", full_page=True)
 
     def _hear(self, message: object) -> None:
         kind, text = getattr(message, "type", ""), getattr(message, "text", "")
@@ -158,17 +157,24 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder that pictures are kept in: POCKETMQ_SCREENSHOTS, else a temporary one."""
+def screenshots() -> Path | None:
+    """Give the folder that pictures are kept in, if POCKETMQ_SCREENSHOTS names one."""
     named = os.environ.get("POCKETMQ_SCREENSHOTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    if not named:
+        return None
+    folder = Path(named)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @contextmanager
 def viewing(
-    browser: Browser, url: str, folder: Path, size: tuple[int, int] = LAPTOP, *, dark: bool = False
+    browser: Browser,
+    url: str,
+    folder: Path | None,
+    size: tuple[int, int] = LAPTOP,
+    *,
+    dark: bool = False,
 ) -> Iterator[Viewer]:
     """Open a window of a size; on leaving, nothing may have gone wrong in it.
 
@@ -187,54 +193,6 @@ def viewing(
         assert viewer.strangers == []
     finally:
         viewer.close()
-
-
-class Shop:
-    """A cluster with life in it: topics, groups with members, messages that wait or were given up."""
-
-    def __init__(self, cluster: mq.Cluster) -> None:
-        self.cluster = cluster
-        self.address = cluster.address
-        self.producer = mq.Producer(self.address, group="shop").start()
-        self.consumers: list[mq.PushConsumer] = []
-        self.handled: list[str] = []
-
-    def join(self, group: str, topic: str, name: str) -> mq.PushConsumer:
-        """Have one more member of a group."""
-        consumer = mq.PushConsumer(
-            self.address, group=group, instance_name=name, consume_from="first"
-        )
-        consumer.subscribe(topic, "*", lambda message: self.handled.append(message.message_id))
-        consumer.start()
-        self.consumers.append(consumer)
-        return consumer
-
-    def give_up(self, group: str, topic: str, bodies: list[bytes]) -> None:
-        """Have a group give up messages at the first failure."""
-        with mq.Admin(self.address) as admin:
-            consumer = mq.PushConsumer(self.address, group=group, consume_from="first")
-            consumer.subscribe(topic, "*", _refuse)
-            with consumer:
-                for number, body in enumerate(bodies):
-                    self.producer.send(mq.Message(topic, body, keys=[f"L{number}"]))
-
-                def given_up() -> bool:
-                    try:
-                        return len(admin.messages.dead_letters(group).messages) == len(bodies)
-                    except RouteNotFound:
-                        return False
-
-                wait_for(given_up, "the letters to be given up")
-
-    def close(self) -> None:
-        """Have everybody leave."""
-        for consumer in self.consumers:
-            consumer.close()
-        self.producer.close()
-
-
-def _refuse(_message: object) -> None:
-    raise mq.RetryLater(delay_level=-1)  # a dead letter at once
 
 
 @pytest.fixture(scope="package")
@@ -283,7 +241,9 @@ def acting(shop: Shop) -> Iterator[DashboardProcess]:
 
 
 @pytest.fixture(scope="module")
-def laptop(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+def laptop(
+    browser: Browser, dashboard: DashboardProcess, screenshots: Path | None
+) -> Iterator[Viewer]:
     """Give a window of a laptop's size before the dashboard, for all tests one after the other."""
     with viewing(browser, dashboard.url, screenshots) as window:
         yield window
@@ -297,3 +257,28 @@ def viewer(laptop: Viewer) -> Iterator[Viewer]:
     complaints, laptop.complaints = laptop.complaints, []
     assert complaints == []
     assert laptop.strangers == []
+
+
+@pytest.fixture(scope="package")
+def cluster() -> Iterator[mq.Cluster]:
+    """Give a cluster of two brokers whose groups are watched; each test has one of its own."""
+    with mq.Cluster(brokers=2) as made:
+        made.create_topic("orders", queues=8)
+        made.create_topic("parcels", queues=4)
+        yield made
+
+
+@pytest.fixture(scope="package")
+def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
+    """Give a dashboard of that cluster. What it had sampled just before would change its pages."""
+    with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
+        yield process
+
+
+@pytest.fixture
+def window(
+    browser: Browser, watcher: DashboardProcess, screenshots: Path | None
+) -> Iterator[Viewer]:
+    """Give a window of its own before that dashboard."""
+    with viewing(browser, watcher.url, screenshots) as viewer:
+        yield viewer

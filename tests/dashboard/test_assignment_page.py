@@ -32,26 +32,6 @@ sys.stdin.read()
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[mq.Cluster]:
-    with mq.Cluster(brokers=2) as made:
-        made.create_topic("orders", queues=8)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
-    # What a sample has seen just before would change what a page finds.
-    with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
-        yield process
-
-
-@pytest.fixture
-def window(browser: Browser, watcher: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
-    with viewing(browser, watcher.url, screenshots) as viewer:
-        yield viewer
-
-
 @contextmanager
 def speaking(
     cluster: mq.Cluster, group: str, members: dict[str, list[MessageQueue]]
@@ -359,7 +339,11 @@ def test_the_keyboard_reaches_everything(cluster: mq.Cluster, window: Viewer) ->
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_a_phone(
-    cluster: mq.Cluster, watcher: DashboardProcess, browser: Browser, screenshots: Path, dark: bool
+    cluster: mq.Cluster,
+    watcher: DashboardProcess,
+    browser: Browser,
+    screenshots: Path | None,
+    dark: bool,
 ) -> None:
     with (
         speaking(cluster, "small", divided("10.0.0.1@anna#1", "10.0.0.1@bert#2")),
@@ -389,11 +373,13 @@ def test_ten_thousand_queues_are_drawn_within_two_seconds(
     names = [f"10.0.0.1@app#{number:02}" for number in range(20)]
     with speaking(cluster, "large", divided(*names, queues=queues)) as talking:
         took = []
-        for _ in range(3):  # the machine may be busy with something else
+        for _ in range(3):  # again only if the machine was busy with something else
             began = time.monotonic()
             window.open("/groups/large/assignment")
             expect(picture(window)).to_have_attribute("data-shown", "10000")
             took.append(time.monotonic() - began)
+            if took[-1] < 2:
+                break
         assert min(took) < 2, took
         assert picture(window).get_attribute("data-view") == "tiles"
         canvas = picture(window).locator("canvas")
@@ -480,7 +466,7 @@ def test_groups_that_cannot_be_shown_are_told_of_in_words(
 
 
 def test_when_nobody_answers_the_last_picture_stays_and_is_marked_as_old(
-    browser: Browser, screenshots: Path
+    browser: Browser, screenshots: Path | None
 ) -> None:
     with mq.Cluster(brokers=2) as dying:
         dying.create_topic("orders", queues=8)

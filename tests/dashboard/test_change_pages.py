@@ -8,12 +8,13 @@ import pytest
 from playwright.sync_api import Browser, Locator
 
 import pocketmq as mq
-from tests.dashboard.conftest import DashboardProcess, Shop, Viewer, viewing
+from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
+from tests.dashboard.shop import Shop
 from tests.server_process import wait_for
 
 
 @pytest.fixture(scope="module")
-def actor(browser: Browser, acting: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+def actor(browser: Browser, acting: DashboardProcess, screenshots: Path | None) -> Iterator[Viewer]:
     """Give a window before a dashboard that may act."""
     with viewing(browser, acting.url, screenshots) as window:
         yield window
@@ -169,7 +170,7 @@ def test_users_and_rules_are_made_and_deleted(actor: Viewer, acting: DashboardPr
 
 
 def test_one_dashboard_shows_several_clusters(
-    browser: Browser, shop: Shop, screenshots: Path
+    browser: Browser, shop: Shop, screenshots: Path | None
 ) -> None:
     with mq.Cluster(brokers=1) as other:
         other.create_topic("elsewhere", queues=1)

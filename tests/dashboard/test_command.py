@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.conftest import DashboardProcess, Shop
+from tests.dashboard.conftest import DashboardProcess
 from tests.dashboard.raw_http import ask
+from tests.dashboard.shop import Shop
 from tests.server_process import POCKETMQ, ServerProcess, is_alive, wait_for
 
 

@@ -2,40 +2,19 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 import pocketmq as mq
 from pocketmq.model import MessageQueue
 from pocketmq.model.group_balance import QueueStage, stages_text
 from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
-from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
+from tests.dashboard.conftest import Viewer
 from tests.dashboard.spoken import PUSH, SpokenGroup
 
-QUEUES = [MessageQueue("orders", f"broker-{b}", number) for b in range(2) for number in range(4)]
+QUEUES = [MessageQueue("parcels", f"broker-{b}", number) for b in range(2) for number in range(4)]
 A, B = "10.0.0.1@anna@pm1", "10.0.0.1@bert@pm1"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[mq.Cluster]:
-    with mq.Cluster(brokers=2) as made:
-        made.create_topic("orders", queues=4)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
-    with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
-        yield process
-
-
-@pytest.fixture
-def window(browser: Browser, watcher: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
-    with viewing(browser, watcher.url, screenshots) as viewer:
-        yield viewer
 
 
 def spoken(cluster: mq.Cluster, group: str, *topics: str) -> SpokenGroup:
@@ -53,7 +32,7 @@ def tile(window: Viewer, name: str) -> Locator:
 
 def test_a_hand_over_is_watched_from_claim_to_end(cluster: mq.Cluster, window: Viewer) -> None:
     moved = QUEUES[4:]
-    with spoken(cluster, "sticky", "orders") as group:
+    with spoken(cluster, "sticky", "parcels") as group:
         group.join(A, QUEUES, reporting())
         window.open("/groups/sticky/assignment")
         standing = window.page.locator(".as-standing")
@@ -96,7 +75,7 @@ def test_a_hand_over_is_watched_from_claim_to_end(cluster: mq.Cluster, window: V
 def test_members_of_our_own_are_watched(cluster: mq.Cluster, window: Viewer) -> None:
     def member(name: str) -> mq.PushConsumer:
         made = mq.PushConsumer(cluster.address, group="ours", strategy="STICKY", instance_name=name)
-        return made.subscribe("orders", "*", lambda message: None)
+        return made.subscribe("parcels", "*", lambda message: None)
 
     standing = window.page.locator(".as-standing")
     balanced = "Every queue has one owner, as STICKY assigns them."
@@ -120,7 +99,7 @@ def test_members_of_our_own_are_watched(cluster: mq.Cluster, window: Viewer) -> 
 def test_the_group_page_tells_mode_and_states_in_plain_words(
     cluster: mq.Cluster, window: Viewer
 ) -> None:
-    with spoken(cluster, "telling", "orders") as group:
+    with spoken(cluster, "telling", "parcels") as group:
         group.join(A, QUEUES[:4], reporting({QUEUES[0]: QueueStage.FENCED}))
         group.join(B, QUEUES[4:], reporting())
         window.open("/groups/telling")
@@ -150,18 +129,20 @@ def test_ten_thousand_queues_with_states_are_drawn_within_two_seconds(
     names = [f"10.0.0.1@app#{number:02}@pm1" for number in range(20)]
     topics = [f"large-{number}" for number in range(10)]
     marked = [QueueStage.RUNNING, QueueStage.BEHIND_BARRIER, QueueStage.FENCED]
-    with spoken(cluster, "large", *topics) as group:
+    with spoken(cluster, "large-sticky", *topics) as group:
         for number, name in enumerate(names):
             held = queues[number::20]
             stages = {queue: marked[at % 3] for at, queue in enumerate(held)}
             group.join(name, held, reporting(stages))
         took = []
-        for _ in range(3):  # the machine may be busy with something else
+        for _ in range(3):  # again only if the machine was busy with something else
             began = time.monotonic()
-            window.open("/groups/large/assignment")
+            window.open("/groups/large-sticky/assignment")
             shown = window.page.locator(".as-picture .qm")
             expect(shown).to_have_attribute("data-shown", "10000")
             took.append(time.monotonic() - began)
+            if took[-1] < 2:
+                break
         assert min(took) < 2, took
         frames = window.page.evaluate(SCROLL)
         assert frames["reached"] > 1000

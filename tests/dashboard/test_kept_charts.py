@@ -7,7 +7,8 @@ from typing import Any
 from playwright.sync_api import Browser
 
 from pocketmq.dashboard.history_file import HistoryFile, Piece
-from tests.dashboard.conftest import DashboardProcess, Shop, viewing
+from tests.dashboard.conftest import DashboardProcess, viewing
+from tests.dashboard.shop import Shop
 
 OPTION = """() => {
     const found = document.querySelector('.pm-chart');
@@ -18,7 +19,7 @@ OPTION = """() => {
 
 
 def test_what_was_kept_is_drawn_after_a_restart_and_the_gap_is_not_observed(
-    shop: Shop, browser: Browser, screenshots: Path, tmp_path: Path
+    shop: Shop, browser: Browser, screenshots: Path | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "history.sqlite"
     now = time.time()

@@ -23,7 +23,7 @@ def cluster() -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def window(browser: Browser, cluster: ServerProcess, screenshots: Path) -> Iterator[Viewer]:
+def window(browser: Browser, cluster: ServerProcess, screenshots: Path | None) -> Iterator[Viewer]:
     with (
         DashboardProcess("-n", cluster.namesrv, "--port", "0") as process,
         viewing(browser, process.url, screenshots) as made,

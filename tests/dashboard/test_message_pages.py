@@ -2,7 +2,8 @@
 
 import pocketmq as mq
 from pocketmq.model.names import dead_letter_topic
-from tests.dashboard.conftest import Shop, Viewer
+from tests.dashboard.conftest import Viewer
+from tests.dashboard.shop import Shop
 
 SENT = 120
 

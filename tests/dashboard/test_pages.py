@@ -8,7 +8,8 @@ from playwright.sync_api import Browser
 
 import pocketmq as mq
 from pocketmq import native
-from tests.dashboard.conftest import PHONE, DashboardProcess, Shop, Viewer, viewing
+from tests.dashboard.conftest import PHONE, DashboardProcess, Viewer, viewing
+from tests.dashboard.shop import Shop
 
 PAGES = {
     "cluster": ("/", "Cluster"),
@@ -25,7 +26,9 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def phone(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+def phone(
+    browser: Browser, dashboard: DashboardProcess, screenshots: Path | None
+) -> Iterator[Viewer]:
     with viewing(browser, dashboard.url, screenshots, PHONE, dark=True) as window:
         yield window
 
@@ -50,13 +53,6 @@ def held(shop: Shop, topic: str) -> int:
     with mq.Admin(shop.address) as admin:
         queues = admin.topics.status(topic).queues.values()
     return sum(each.max_offset - each.min_offset for each in queues)
-
-
-def test_every_page_says_which_version_and_path_run(viewer: Viewer) -> None:
-    for target, _ in PAGES.values():
-        viewer.open(target)
-        footer = viewer.page.locator("footer")
-        assert footer.inner_text() == f"PocketMQ {mq.__version__}, {native.description}"
 
 
 def test_topics_show_what_they_hold(viewer: Viewer, shop: Shop) -> None:
@@ -220,13 +216,33 @@ def test_a_topic_that_is_made_appears_without_reload(viewer: Viewer, shop: Shop)
     assert viewer.page.evaluate("window.notReloaded") is True
 
 
+BUTTONS = {
+    "topics": ["Create topic"],
+    "topic": ["Send message", "Change settings", "Delete topic"],
+    "groups": ["Create group"],
+    "group": ["Reset offsets", "Rebalance now", "Change settings", "Delete group"],
+    "letters": ["Resend selected", "Resend all"],
+    "access": ["Create user", "Change user", "Delete user", "Delete rule"],
+}
+"""Actions by page."""
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_on_a_phone_no_page_is_wider_than_the_screen(phone: Viewer, name: str) -> None:
+def test_a_page_fits_a_phone_says_what_runs_and_has_actions_off_unless_allowed(
+    phone: Viewer, name: str
+) -> None:
+    """One visit of each page for all that must be so on every page."""
     path, title = PAGES[name]
     phone.open(path)
     assert phone.page.locator("h1").inner_text() == title
     phone.page.wait_for_selector("table tbody td")
     assert phone.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    footer = phone.page.locator("footer")
+    assert footer.inner_text() == f"PocketMQ {mq.__version__}, {native.description}"
+    for action in BUTTONS.get(name, ()):
+        button = phone.page.get_by_role("button", name=action)
+        assert button.is_disabled()
+        assert "--allow-actions" in (button.get_attribute("title") or "")
     phone.keep(f"{name}-phone")
 
 

@@ -323,7 +323,9 @@ def test_a_dashboard_for_others_is_known_by_addresses(guarded: DashboardProcess)
 
 
 @pytest.fixture(scope="module")
-def visitor(browser: Browser, guarded: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+def visitor(
+    browser: Browser, guarded: DashboardProcess, screenshots: Path | None
+) -> Iterator[Viewer]:
     with viewing(browser, guarded.url, screenshots) as window:
         window.page.goto(f"{guarded.url}/groups/victims")
         window.keep("login")

@@ -44,7 +44,7 @@ async def watch(members: dict[str, PushConsumer], topic: str) -> None:
             if last.get(group) != now:
                 print(f"{group} owns {now}", flush=True)
                 last[group] = now
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
 
 
 def member(

@@ -123,7 +123,7 @@ class Jars:
         for part in ("broker", "tools", "namesrv"):  # 4.x does not start without them
             (home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
         options = ["-Xms64m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"]
-        options += ["-XX:TieredStopAtLevel=1", "-Xshare:auto"]  # they live for seconds
+        options += ["-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]  # they live for seconds
         options += [f"-Drocketmq.{name}={value}" for name, value in _QUICK.items()]
         if java_major() > 8:  # a 4.x broker lets go of files it has mapped only so
             options += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]

@@ -43,7 +43,7 @@ class Scene:
         self._stack = stack
 
     def load(self) -> Load:
-        words = [self.cluster.address, TOPIC, "50", str(KEYS)]
+        words = [self.cluster.address, TOPIC, "100", str(KEYS)]
         command = self._jars.compiled(self._home, "Load", *words)
         return self._stack.enter_context(Load(command, self._home))
 

@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 def window(
     java: JavaBroker,
     browser: Browser,
-    screenshots: Path,
+    screenshots: Path | None,
 ) -> Iterator[Viewer]:
     arguments = ("-n", java.address, "--port", "0", "--allow-actions")
     with (

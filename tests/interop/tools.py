@@ -130,6 +130,11 @@ def _settled(tools: Tools, last: str) -> bool:
     return "Pub" in traced and "Sub" in traced and progress.count("%RETRY%") == 2
 
 
+def _has_retries(admin: mq.Admin) -> bool:
+    queues = admin.groups.progress(GROUP).queues
+    return sum(queue.topic.startswith("%RETRY%") for queue in queues) == 2
+
+
 def fill(tools: Tools, producer: mq.Producer, consumer: mq.PushConsumer) -> None:
     """Send eight messages, and have them consumed."""
     handled: list[str] = []
@@ -141,6 +146,8 @@ def fill(tools: Tools, producer: mq.Producer, consumer: mq.PushConsumer) -> None
         sent.append(producer.send(message, queue=queue))
     wait_until(lambda: len(handled) == 8, "all messages")
     wait_for_commits(tools.address, consumer, GROUP, TOPIC)
+    with mq.Admin(tools.address) as admin:  # a look of mqadmin costs more, and this takes long
+        wait_until(lambda: _has_retries(admin), "offsets of all queues")
     wait_until(lambda: _settled(tools, sent[-1].message_id), "traces, and offsets of all queues")
     tools.words |= {"id": sent[0].offset_message_id or "", "unique": sent[0].message_id}
     tools.words |= {"client": CLIENT}

@@ -48,7 +48,7 @@ batches = st.lists(usual, max_size=5) | st.lists(usual | others, max_size=3)
 steps = st.integers(0, 70_000) | st.sampled_from([-1, 2**63, 2**64])
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(batches, st.data())
 def test_any_messages(batch: list[Message], data: st.DataObject) -> None:
     numbers = data.draw(st.lists(steps, min_size=len(batch), max_size=len(batch)))
@@ -134,7 +134,7 @@ def test_usual_messages_need_no_help() -> None:
         alone("encode_numbered", form(batch), PREFIX, [1, 2, 3])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(batches, st.data())
 def test_any_frames_of_batches(batch: list[Message], data: st.DataObject) -> None:
     numbers = data.draw(st.lists(steps, min_size=len(batch), max_size=len(batch)))

@@ -45,7 +45,7 @@ def pack(body: bytes, like: Record, offset: int, position: int, **options: Any) 
     return same("pack_batch", body, like, offset, position, **given_options)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(bodies, likes, longs | near_the_end, near_the_end, longs, hosts)
 def test_sound_batches(
     body: bytes, like: Record, offset: int, position: int, time: int, host: bytes
@@ -53,7 +53,7 @@ def test_sound_batches(
     pack(body, like, offset, position, store_timestamp_ms=time, store_host=host)
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(bodies.flatmap(damaged))
 def test_damaged_batches(body: bytes) -> None:
     pack(body, LIKE, 50, 1 << 40)

@@ -37,7 +37,7 @@ def test_wrong_checksums(bodies: list[bytes], changed: dict[int, int]) -> None:
 numbers = st.lists(st.integers(-3, 12) | st.sampled_from([-(2**63), 2**63 - 1]), max_size=4)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.binary(max_size=10), numbers, numbers, numbers, st.integers(0, 9))
 def test_bounds_that_do_not_fit(
     data: bytes, starts: list[int], ends: list[int], stored: list[int], cut: int

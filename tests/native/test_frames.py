@@ -98,7 +98,7 @@ def outcome(function: object, data: bytes, start: int, limit: int) -> tuple[obje
     return [meaning(each) for each in commands], position, type(error), str(error)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(streams(), st.integers(0, 30), st.sampled_from([FRAME_LIMIT, 60, 4, 0]))
 def test_the_core_cuts_the_same_commands(data: bytes, start: int, limit: int) -> None:
     expected = outcome(native.pure["cut_commands"], data, start, limit)

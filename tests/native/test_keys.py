@@ -52,7 +52,7 @@ def outcome(function: object, *arguments: object) -> tuple[object, ...]:
     return taken, records, words, times
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(logs(), st.sampled_from([268435459, 536870909]), st.sampled_from([-(2**63) + 1, 5]))
 def test_the_core_makes_the_same_words(log: tuple[bytes, int], modulus: int, last: int) -> None:
     data, start = log

@@ -11,7 +11,7 @@ sizes = st.sampled_from([0, 1, 20, 54, 55, 56, 63, 64, 65, 118, 119, 120, 127, 1
 texts = sizes.flatmap(lambda size: st.binary(min_size=size, max_size=size)) | st.binary()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(texts, max_size=20), st.lists(texts, max_size=12))
 def test_texts_of_all_sizes(starts: list[bytes], endings: list[bytes]) -> None:
     same("md5_starts", starts, endings)

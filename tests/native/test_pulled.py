@@ -36,13 +36,13 @@ def resized(record: bytes, body_size: int = 0) -> bytes:
     return size + record[4:84] + body_size.to_bytes(4, "big", signed=True) + record[88:]
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(bodies, st.integers(-3, 3) | longs | st.sampled_from([2**63, -(2**70)]))
 def test_sound_pulls(body: bytes, delta: int) -> None:
     same("plain_messages", body, DeliveryContext("broker-a", offset_delta=delta))
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(bodies.flatmap(damaged))
 def test_damaged_pulls(body: bytes) -> None:
     same("plain_messages", body, BROKER)

@@ -122,7 +122,7 @@ class Relay:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._upstream = socket.create_connection((host, int(port)))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)  # of a test that may fail
         self.thread.start()
 
     def _run(self) -> None:

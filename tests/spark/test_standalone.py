@@ -37,12 +37,16 @@ spark.scheduler.maxRegisteredResourcesWaitingTime 60s
 PROGRAM = """
 import json, sys
 from pocketmq.pipelines.copy import CopySettings, copy_topics
+from pocketmq.pipelines.ingest import IngestSettings, ingest
 from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
 
 master, address, topic, folder = sys.argv[1:]
 spark = spark_session(master=master)
 try:
+    ingest(
+        spark, address, [topic], folder + "/lake",
+        IngestSettings(once=True, largest_batch=1500))
     copy_topics(
         spark, address, [topic], to_name_server=address, checkpoint=folder + "/state",
         settings=CopySettings(to_topic="copied", once=True))
@@ -133,7 +137,10 @@ def standalone(folder: Path) -> Iterator[str]:
 
 
 def work_between_executors(folder: Path) -> dict[str, int]:
-    """Run a pipeline and a program on a cluster of Spark's; give what was counted."""
+    """Run pipelines and queries on a cluster of Spark's; give what was counted.
+
+    One application: to start Java for the driver and each executor costs more than all they do.
+    """
     settings = folder / "settings"
     settings.write_text(SETTINGS)
     # Not as SPARK_CONF_DIR: that is part of the class path, and Java would ignore the archive.
@@ -146,22 +153,16 @@ def work_between_executors(folder: Path) -> dict[str, int]:
         cluster.create_topic("copied", queues=2)
         send(cluster, topic, range(ROWS))
 
-        def run(*command: str) -> dict[str, int]:
-            told = subprocess.run(
-                [sys.executable, *command],
-                env=environment,
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-                timeout=150,
-            )
-            return dict(json.loads(told.stdout.splitlines()[-1]))
-
-        pipeline = ("-m", "pocketmq.cli", "pipeline")
-        there = ("-n", cluster.address, "-t", topic, "--once", "--json", "--master", master)
-        run(*pipeline, "ingest", *there, "--to", str(folder / "lake"), "--largest-batch", "1500")
-        return run("-c", PROGRAM, master, cluster.address, topic, str(folder))
+        told = subprocess.run(
+            [sys.executable, "-c", PROGRAM, master, cluster.address, topic, str(folder)],
+            env=environment,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=250,
+        )
+    return dict(json.loads(told.stdout.splitlines()[-1]))
 
 
 @pytest.mark.timeout(500)

@@ -13,25 +13,35 @@ CLIENT = str(Path(__file__).parents[2])
 STRICT = ("-W", "error", "--strict-markers", "--strict-config", "-p", "no:cacheprovider")
 
 
+class Run:
+    """Runs a test file in a fresh pytest."""
+
+    def __init__(self, pytester: pytest.Pytester, *plugins: str) -> None:
+        self._pytester = pytester
+        self._plugins = [word for plugin in plugins for word in ("-p", plugin)]
+
+    def __call__(self, source: str, *arguments: str) -> pytest.RunResult:
+        self._pytester.makepyfile(source)
+        return self._pytester.runpytest_subprocess(*STRICT, *self._plugins, *arguments)
+
+
 @pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> "Run":
+def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give a pytest that finds the plugin, and those of all other packages, by itself."""
     monkeypatch.setenv("PYTHONPATH", CLIENT)  # for the tests' own client
     return Run(pytester)
 
 
-class Run:
-    """Runs a test file in a fresh pytest."""
-
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self._pytester = pytester
-
-    def __call__(self, source: str, *arguments: str) -> pytest.RunResult:
-        self._pytester.makepyfile(source)
-        return self._pytester.runpytest_subprocess(*STRICT, *arguments)
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give a pytest that loads the plugin alone: to look for others takes longer than most tests."""
+    monkeypatch.setenv("PYTHONPATH", CLIENT)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    return Run(pytester, "pocketmq.testing.plugin")
 
 
-def test_a_first_test_needs_nothing_but_the_fixture(run: Run) -> None:
-    result = run(
+def test_a_first_test_needs_nothing_but_the_fixture(installed: Run) -> None:
+    result = installed(
         """
         from tests.wire_client import WireClient
 
@@ -72,7 +82,9 @@ def test_coroutines_await_what_the_shared_cluster_does(run: Run) -> None:
             assert len(rocketmq.messages("orders")) == 1
             await rocketmq_aio.reset()
             assert rocketmq.messages("orders") == []
-        """
+        """,
+        "-p",
+        "anyio",
     )
     result.assert_outcomes(passed=2)
 
@@ -134,6 +146,8 @@ def test_workers_of_xdist_have_clusters_of_their_own(run: Run) -> None:
         def test_it(number, rocketmq, rocketmq_topic, worker_id):
             print("saw", worker_id, rocketmq.address, rocketmq_topic)
         """,
+        "-p",
+        "xdist",
         "-n2",
         "--dist=each",
         "-rP",
@@ -214,8 +228,8 @@ def test_the_proxy_of_an_external_cluster_has_an_option_of_its_own(run: Run) -> 
     result.stdout.fnmatch_lines(["*run pytest --rocketmq-grpc-address HOST:PORT*"])
 
 
-def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:
-    result = run(
+def test_who_does_not_use_it_does_not_pay_for_it(installed: Run) -> None:
+    result = installed(
         """
         import sys
 
@@ -232,7 +246,7 @@ def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:
 
 
 def test_a_package_imported_before_pytest_looks_at_it_causes_no_warning(
-    run: Run, pytester: pytest.Pytester
+    installed: Run, pytester: pytest.Pytester
 ) -> None:
     """What pytest does with each installed package that brings a plugin."""
     pytester.makeconftest(
@@ -243,7 +257,7 @@ def test_a_package_imported_before_pytest_looks_at_it_causes_no_warning(
         pytest.register_assert_rewrite("pocketmq")
         """
     )
-    result = run("def test_it(): pass")
+    result = installed("def test_it(): pass")
     result.assert_outcomes(passed=1)
 
 

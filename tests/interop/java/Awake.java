@@ -13,7 +13,9 @@ public class Awake {
                 } catch (InterruptedException over) {
                     return;
                 }
-                if (within(ending, "ServiceThread", "shutdown")) {
+                // It joins a thread then. To ask for a stack stops all threads, so first for the state.
+                if (ending.getState() == Thread.State.TIMED_WAITING
+                    && within(ending, "ServiceThread", "shutdown")) {
                     wake();
                 }
             }

@@ -73,7 +73,7 @@ public class Consuming {
         for (int expected : new int[] {40, 10}) {
             Seen seen = new Seen();
             DefaultMQPushConsumer consumer = consumer("resumed", ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-            consumer.setAwaitTerminationMillisWhenShutdown(10_000); // what was handled is also committed
+            consumer.setAwaitTerminationMillisWhenShutdown(PATIENCE); // else what is seen may not be committed
             consumer.subscribe("resumed", "*");
             consumer.registerMessageListener(seen.all());
             consumer.start();

@@ -148,7 +148,7 @@ public class Crowd {
                 }
             });
             try {
-                Thread.sleep(20);
+                Thread.sleep(50);
             } catch (InterruptedException over) {
                 return;
             }
