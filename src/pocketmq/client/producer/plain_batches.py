@@ -8,13 +8,14 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from pocketmq.client.producer.plain_frames import TAIL, Stored, json_text, usual_answer
+from pocketmq.client.producer.plain_frames import Stored, json_text, usual_answer
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template
 from pocketmq.model import Message, MessageQueue
 from pocketmq.native import in_core
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.batch import TOPIC_LIMIT, encode_numbered
+from pocketmq.protocol.header_json import REQUEST_TAIL
 
 if TYPE_CHECKING:
     from pocketmq.client.producer.sending import Sending
@@ -56,7 +57,7 @@ def batch_frame(  # noqa: PLR0917 - as `plain_frame`
         properties,
         middle,
         opaque,
-        TAIL,
+        REQUEST_TAIL,
     )
     size = len(header)
     return _PREFIX.pack(4 + size + len(body), size) + header + body, ids, len(body)
