@@ -9,7 +9,7 @@ use crate::python::{pure, Imported};
 use crate::wire::{push_decimal, push_hex};
 
 /// How every header of ours ends.
-pub(crate) static TAIL: Imported = Imported::new("pocketmq.client.producer.plain_frames", "TAIL");
+pub(crate) static TAIL: Imported = Imported::new("pocketmq.protocol.header_json", "REQUEST_TAIL");
 
 /// What the frame of one plain message is made of; see the pure `plain_frame`.
 struct Parts<'a> {
