@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from pocketmq import native
 from tests.early import early_works, outcome, work_of
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call, set_aside
+from tests.query_loggers import QueryLoggers
 from tests.sound_stores import stores_are_sound
 from tests.watchdog import Watchdog
 
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
     config.addinivalue_line("markers", text)
     config.pluginmanager.register(Watchdog(config))
+    config.pluginmanager.register(QueryLoggers())
 
 
 def pytest_report_header() -> str:
