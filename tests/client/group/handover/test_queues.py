@@ -180,6 +180,7 @@ async def test_a_message_without_a_handler_waits_at_the_fence() -> None:
         await until(lambda: len(a.parts.queues.pulled) == 2, "the retry topic's queue")
         retry = next(queue for queue in a.parts.queues.pulled if queue != QUEUE)
         held = a.parts.queues.pulled[retry]
+        await until(lambda: held.template is not None, "the first pull: a fenced queue has none")
         a.queues.fence(retry)
         async with Producer(a.running.address, group="shop") as producer:
             await producer.send(Message(retry.topic, b"x"), queue=retry)
