@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("query loggers")  # the second test is about the first one
+
 
 def test_pyspark_has_logged_an_error_of_a_query() -> None:
     spark_log = pytest.importorskip("pyspark.logger")
