@@ -16,6 +16,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    expect,
     sync_playwright,
 )
 
@@ -39,6 +40,8 @@ LAPTOP = (1366, 800)
 READY = re.compile(r"ready (http://\S+)\n")
 PATIENCE = 20_000
 """Milliseconds a browser waits for what must come; the machine may be busy."""
+
+expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,8 +97,16 @@ class Viewer:
         self.page.wait_for_selector("main h1, #password")
         self.page.wait_for_function("() => !window.socket || window.socket.connected")
 
+    def arrive(self, title: str) -> None:
+        """Wait until the page with a title is live; a click may still show the one before."""
+        expect(self.page.locator("h1")).to_have_text(title)
+        self.live()
+
     def rows(self, table: str) -> list[list[str]]:
-        """Give the text of a table, cell by cell."""
+        """Give the text of a table, cell by cell, as it is now.
+
+        A page waits a little for its cluster, and is then sent without what has not come yet.
+        """
         cells = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
         found: list[list[str]] = self.table(table).locator("tbody tr").evaluate_all(cells)
         return found

@@ -73,7 +73,7 @@ class SpokenGroup:
     def join(
         self, member: str, queues: Iterable[MessageQueue] = (), properties: dict[str, str] = PUSH
     ) -> None:
-        """Have a member join at every broker, holding these queues."""
+        """Have a member join at every broker, holding these queues; they all know it then."""
         self.hold(member, queues, properties)
         data = ConsumerData(
             group_name=self._group,
@@ -84,7 +84,7 @@ class SpokenGroup:
         body = encode_body(membership.Heartbeat(client_id=member, consumer_data_set=[data]))
         for broker in self._brokers:
             line = _Line(member, broker)
-            line.socket.sendall(Command.request(Code.HEART_BEAT, 1, body=body).encode())
+            self._greet(line, body)
             self._lines.append(line)
             self._selector.register(line.socket, selectors.EVENT_READ, line)
 
@@ -111,6 +111,17 @@ class SpokenGroup:
         for line in [line for line in self._lines if line.member == member]:
             self._lines.remove(line)
             line.socket.shutdown(socket.SHUT_RDWR)
+
+    def _greet(self, line: _Line, heartbeat: bytes) -> None:
+        """Tell a broker that a member is there, and wait for its answer."""
+        line.socket.sendall(Command.request(Code.HEART_BEAT, 1, body=heartbeat).encode())
+        answered = False
+        while not answered:
+            data = line.socket.recv(65536)
+            assert data, "the broker has closed the connection"
+            for command in map(read_command, line.reader.feed(data)):
+                answered |= command.is_response
+                self._hear(line, command)
 
     def _talk(self) -> None:
         while not self._ended.is_set():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator, expect
 
 import pocketmq as mq
 from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
@@ -28,8 +28,9 @@ def fill_in_a_topic(viewer: Viewer, name: str) -> None:
     viewer.page.get_by_role("button", name="Continue").click()
 
 
-def dialog_text(viewer: Viewer) -> str:
-    return viewer.page.get_by_role("dialog").last.inner_text()
+def dialog(viewer: Viewer, title: str | re.Pattern[str]) -> Locator:
+    heading = viewer.page.get_by_role("heading", name=title)
+    return viewer.page.get_by_role("dialog").filter(has=heading)
 
 
 def topics(shop: Shop) -> list[str]:
@@ -58,8 +59,8 @@ def test_a_topic_is_made_after_a_question_and_it_is_logged(
 ) -> None:
     actor.open("/topics")
     fill_in_a_topic(actor, "wanted")
-    actor.page.get_by_text("Create topic wanted?").wait_for()
-    assert "created on every broker, with 3 queues on each" in dialog_text(actor)
+    question = dialog(actor, "Create topic wanted?")
+    expect(question).to_contain_text("created on every broker, with 3 queues on each")
     assert "wanted" not in topics(shop)
     actor.keep("question")
     actor.page.get_by_role("button", name="Create", exact=True).click()
@@ -94,7 +95,7 @@ def test_what_cannot_be_made_is_told_before_one_is_asked(
     actor.open("/topics")
     fill_in_a_topic(actor, name)
     actor.page.get_by_text(told).wait_for()
-    assert actor.page.get_by_role("button", name="Create", exact=True).count() == 0
+    expect(actor.page.get_by_role("button", name="Create", exact=True)).to_have_count(0)
 
 
 def test_a_group_is_reset_and_consumes_again(
@@ -105,8 +106,8 @@ def test_a_group_is_reset_and_consumes_again(
     actor.page.get_by_role("button", name="Reset offsets").click()
     actor.page.get_by_text("Reset offsets of billing").wait_for()
     actor.page.get_by_role("button", name="Continue").click()
-    actor.page.get_by_role("heading", name=re.compile(r"Reset billing in .+\?")).wait_for()
-    assert "redelivers messages" in dialog_text(actor)
+    question = dialog(actor, re.compile(r"Reset billing in .+\?"))
+    expect(question).to_contain_text("redelivers messages")
     actor.page.get_by_role("button", name="Reset", exact=True).click()
     actor.page.get_by_text(re.compile("queues reset")).wait_for()
     done = r"action done: user=127\.0\.0\.1 action=\"reset group 'billing' in topic"
@@ -134,8 +135,10 @@ def test_chosen_dead_letters_are_sent_again(
 
 def test_a_copy_of_a_message_is_sent(actor: Viewer, shop: Shop) -> None:
     actor.open("/messages?topic=orders&by=key&value=A3")
-    actor.table("Messages of orders").get_by_role("link").first.click()
-    actor.live()
+    found = actor.table("Messages of orders").get_by_role("link").first
+    title = found.inner_text()
+    found.click()
+    actor.arrive(title)
     actor.page.get_by_role("button", name="Send a copy").click()
     actor.page.get_by_role("button", name="Send", exact=True).click()
     actor.page.get_by_text("1 sent to orders.").wait_for()
@@ -168,6 +171,7 @@ def test_a_message_is_written_and_sent(actor: Viewer, acting: DashboardProcess, 
     page.get_by_role("button", name="Send", exact=True).click()
     page.get_by_text("Sent: ").wait_for()
     with mq.Admin(shop.address) as admin:
+        wait_for(lambda: admin.messages.by_key("written", "H1").messages, "the message")
         (message,) = admin.messages.by_key("written", "H1").messages
     assert (message.body, message.tag) == (b"<b>by hand</b>", "paid")
     assert message.user_properties["region"] == "eu"
@@ -183,8 +187,8 @@ def test_dead_letters_are_resent_and_exported_by_what_they_contain(
 ) -> None:
     actor.open("/dead-letters/mailing?text=second")
     actor.page.get_by_role("button", name="Resend all").click()
-    actor.page.get_by_text("Resend all dead letters?").wait_for()
-    assert "those of 2 dead letters that contain 'second'" in dialog_text(actor)
+    question = dialog(actor, "Resend all dead letters?")
+    expect(question).to_contain_text("those of 2 dead letters that contain 'second'")
     actor.page.get_by_role("button", name="Resend all", exact=True).last.click()
     actor.page.get_by_role("alert").get_by_text("1 sent.").wait_for()
     with mq.Admin(shop.address) as admin:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Browser, Locator, expect
 
 import pocketmq as mq
 from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
@@ -26,8 +26,9 @@ def press(viewer: Viewer, name: str) -> None:
 
 def asked(viewer: Viewer, title: str) -> Locator:
     """Wait for a dialog and give it."""
-    viewer.page.get_by_role("heading", name=title).wait_for()
-    return viewer.page.get_by_role("dialog").last
+    heading = viewer.page.get_by_role("heading", name=title)
+    heading.wait_for()
+    return viewer.page.get_by_role("dialog").filter(has=heading)
 
 
 def test_a_group_is_made_changed_and_deleted(
@@ -42,7 +43,7 @@ def test_a_group_is_made_changed_and_deleted(
     page.get_by_label("Name").fill("made")
     page.get_by_label("Retries").fill("3")
     press(actor, "Continue")
-    assert "with 3 retries" in asked(actor, "Create group made?").inner_text()
+    expect(asked(actor, "Create group made?")).to_contain_text("with 3 retries")
     press(actor, "Create")
     page.get_by_text("Group made created on 2 brokers.").wait_for()
     actor.open("/groups/made")
@@ -54,14 +55,13 @@ def test_a_group_is_made_changed_and_deleted(
     press(actor, "Change")
     actor.wait_for_rows("Settings", lambda rows: [row[4:5] for row in rows] == [["7"]] * 2)
     press(actor, "Delete group")
-    assert "cannot be undone" in asked(actor, "Delete group made?").inner_text()
+    expect(asked(actor, "Delete group made?")).to_contain_text("cannot be undone")
     press(actor, "Delete")
     page.get_by_text("Type made to confirm.").wait_for()
     page.get_by_label("Type made to confirm").fill("made")
     actor.keep("delete-group")
     press(actor, "Delete")
-    page.wait_for_url("**/groups")
-    actor.live()
+    actor.arrive("Groups")
     actor.wait_for_rows("Groups", lambda rows: "made" not in [row[0] for row in rows])
     wait_for(lambda: "action=\"delete group 'made'\"" in acting.errors(), "the deed in the log")
 
@@ -93,10 +93,10 @@ def test_a_broker_shows_its_settings_and_one_is_changed(actor: Viewer, shop: Sho
     page = actor.page
     actor.open("/")
     actor.table("Brokers").get_by_role("link", name="broker-1").click()
-    actor.live()
-    assert page.locator("h1").inner_text() == "Broker broker-1"
+    actor.arrive("Broker broker-1")
     actor.table("Settings").get_by_role("searchbox").fill("defaultTopicQueueNums")
-    actor.wait_for_rows("Settings", lambda rows: len(rows) == 1)
+    name = "defaultTopicQueueNums"
+    actor.wait_for_rows("Settings", lambda rows: [row[0] for row in rows] == [name])
     (before,) = actor.rows("Settings")
     press(actor, "Change a setting")
     page.get_by_label("Setting", exact=True).fill("defaultTopicQueues")
@@ -105,8 +105,8 @@ def test_a_broker_shows_its_settings_and_one_is_changed(actor: Viewer, shop: Sho
     page.get_by_text("did you mean defaultTopicQueueNums?").wait_for()
     page.get_by_label("Setting", exact=True).fill("defaultTopicQueueNums")
     press(actor, "Continue")
-    told = asked(actor, "Change defaultTopicQueueNums?").inner_text()
-    assert f"{before[1]!r} now, and becomes '5'" in told
+    question = asked(actor, "Change defaultTopicQueueNums?")
+    expect(question).to_contain_text(f"{before[1]!r} now, and becomes '5'")
     press(actor, "Change")
     actor.wait_for_rows("Settings", lambda rows: rows == [["defaultTopicQueueNums", "5"]])
     actor.keep("broker")
@@ -181,8 +181,7 @@ def test_one_dashboard_shows_several_clusters(
         ):
             window.open("/topics")
             window.wait_for_rows("Topics", lambda rows: "orders" in [row[0] for row in rows])
-            shown = window.page.get_by_label("Cluster shown")
-            assert shop.address in shown.inner_text()
+            expect(window.page.get_by_label("Cluster shown")).to_contain_text(shop.address)
             window.page.get_by_label("Choose a cluster").select_option("staging")
             window.page.get_by_text(f"staging · DefaultCluster · {other.address}").wait_for()
             window.open("/topics")

@@ -108,7 +108,7 @@ def test_the_group_page_tells_mode_and_states_in_plain_words(
         expect(card).to_contain_text("Every member hands queues over")
         expect(card).to_contain_text("behind barrier: handled, committed when the giver")
         expect(window.page.get_by_text(f"fenced ({A})")).to_be_visible()
-        assert [row for row in window.rows("Members") if "version 1" in row]
+        window.wait_for_rows("Members", lambda rows: any("version 1" in row for row in rows))
         group.join("10.0.0.9@java")
         expect(card).to_contain_text("10.0.0.9@java does not hand over and keeps what AVG assigns")
         expect(tile(window, "Hand-over")).to_contain_text("mixed")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
 from tests.server_process import POCKETMQ, ServerProcess, kill, wait_for
@@ -38,11 +38,11 @@ def test_of_ten_thousand_queues_one_page_is_sent(window: Viewer) -> None:
     assert len(response.body()) < 200_000
     table = window.table("Queues")
     window.wait_for_rows("Queues", lambda rows: len(rows) == 50)
-    assert table.get_by_role("status").inner_text() == "10,000"
-    assert "1–50 of 10,000" in table.inner_text()
+    expect(table.get_by_role("status")).to_have_text("10,000")
+    expect(table).to_contain_text("1–50 of 10,000")
     table.get_by_role("button", name="Next page").click()
     window.wait_for_rows("Queues", lambda rows: rows[0][1:2] == ["50"])
-    assert "51–100 of 10,000" in table.inner_text()
+    expect(table).to_contain_text("51–100 of 10,000")
     sort = table.get_by_role("columnheader", name="Queue").get_by_role("button")
     sort.click()
     window.wait_for_rows("Queues", lambda rows: rows[0][1:2] == ["0"])
@@ -50,7 +50,7 @@ def test_of_ten_thousand_queues_one_page_is_sent(window: Viewer) -> None:
     window.wait_for_rows("Queues", lambda rows: rows[0][1:2] == [str(QUEUES - 1)])
     table.get_by_role("searchbox").fill("broker-0 777")
     window.wait_for_rows("Queues", lambda rows: len(rows) == 19)
-    assert table.get_by_role("status").inner_text() == "19 of 10,000"
+    expect(table.get_by_role("status")).to_have_text("19 of 10,000")
 
 
 def test_a_hostile_browser_cannot_ask_a_table_for_nonsense(window: Viewer) -> None:
@@ -77,11 +77,10 @@ def test_when_the_cluster_is_gone_it_is_told_and_the_last_is_shown(
 ) -> None:
     """The last test: nothing is there afterwards."""
     window.open("/topics")
-    window.wait_for_rows("Topics", lambda rows: "large" in [row[0] for row in rows])
+    window.wait_for_rows("Topics", lambda rows: "0" in [row[3] for row in rows if "large" in row])
     kill(cluster.process.pid)  # while a cluster stops in order, it has no topics for a moment
     told = window.page.locator(".pm-warning").get_by_text("No response: no name server answers at")
-    told.wait_for()
-    assert "Showing data from" in told.inner_text()
+    expect(told).to_contain_text("Showing data from")
     assert "large" in [row[0] for row in window.rows("Topics")]
     window.keep("no-cluster")
     wait_for(
