@@ -67,7 +67,7 @@ def frame(
         with ui.link(target="/").classes("pm-brand").props('aria-label="PocketMQ"'):
             ui.element("span").classes("pm-logo").props("aria-hidden=true")
             ui.label("PocketMQ")
-        ui.label(cluster_name(desk)).classes("pm-cluster").props('aria-label="Cluster shown"')
+        _cluster_label(desk)
         if len(desk.names) > 1:
             _cluster_choice(desk)
         with ui.element("nav").classes("pm-nav").props("aria-label=Pages"):
@@ -88,6 +88,23 @@ def frame(
     with ui.context.client.layout, ui.element("footer").classes("pm-footer"):
         ui.label(f"PocketMQ {__version__}, {native.description}")
     ui.skip_link("Skip to content", target=main)
+
+
+def _cluster_label(desk: Desk) -> None:
+    """Show the cluster; a name that is unknown when the page is sent follows."""
+    label = ui.label(cluster_name(desk)).classes("pm-cluster")
+    label.props('aria-label="Cluster shown"')
+    poller = desk.views.cluster()
+    if poller.value is not None:
+        return
+
+    def look() -> None:
+        poller.want()
+        if poller.value is not None:
+            timer.cancel()
+            label.set_text(cluster_name(desk))
+
+    timer = ui.timer(TICK, look)
 
 
 def cluster_name(desk: Desk) -> str:

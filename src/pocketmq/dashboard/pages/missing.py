@@ -39,11 +39,26 @@ def add_pages(desks: Desks) -> None:
 def show_if_found(
     poller: Poller[Any], show: Callable[[], object], *, back: tuple[str, str]
 ) -> None:
-    """Show something by its first poll; if that failed, the reason, and a link `back`."""
+    """Show something by its first poll; if that failed, the reason, and a link `back`.
+
+    If the first poll takes longer than a page waits for it, the page is loaded again if it fails.
+    """
     if poller.value is None and poller.problem is not None:
         _show_missing(poller, *back)
-    else:
-        show()
+        return
+    show()
+    if poller.version == 0:
+        _judge_first(poller)
+
+
+def _judge_first(poller: Poller[Any]) -> None:
+    def look() -> None:
+        if poller.version > 0:
+            timer.cancel()
+            if poller.value is None:
+                ui.navigate.reload()
+
+    timer = ui.timer(TICK, look)
 
 
 def _show_missing(poller: Poller[Any], back: str, target: str) -> None:
