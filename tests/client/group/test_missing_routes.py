@@ -35,7 +35,7 @@ async def test_a_push_consumer_begins_soon_after_its_topic_was_created(
             await running.create_topic("late", 4)
         await send(running.address, 4, "late")
         # Of its own accord the session asks for routes every 30 s, and the group every 20 s.
-        await until(lambda: len(one.got) == 4, "the messages", 3.0)
+        await until(lambda: len(one.got) == 4, "the messages", 15.0)
 
 
 async def test_a_pull_consumer_does_so_too() -> None:
@@ -46,7 +46,7 @@ async def test_a_pull_consumer_does_so_too() -> None:
             await asyncio.sleep(0.3)
             await running.create_topic("late", 4)
             await send(running.address, 1, "late")
-            assert [each.body for each in await consumer.poll(3.0)] == [b"0"]
+            assert [each.body for each in await consumer.poll(15.0)] == [b"0"]
 
 
 async def test_name_servers_are_asked_at_growing_intervals() -> None:
@@ -56,11 +56,11 @@ async def test_name_servers_are_asked_at_growing_intervals() -> None:
         missing = MissingRoutes(session, session.tasks)
         began = time.monotonic()
         missing.watch({"late", "orders"})
-        await asyncio.sleep(1.5)
+        await until(lambda: requests.count(ROUTE, topic="late") >= 4, "four questions")
         asked, took = requests.count(ROUTE, topic="late"), time.monotonic() - began
         missing.watch({"late"})
-        # After 0.1, 0.25, 0.48, 0.81 and 1.32 s; a slow machine asks later, and sleeps longer.
-        assert 2 <= asked <= sum(due <= took for due in accumulate(0.1 * 1.5**n for n in range(9)))
+        # After 0.1, 0.25, 0.48 and 0.81 s; a slow machine asks later.
+        assert asked <= sum(due <= took for due in accumulate(0.1 * 1.5**n for n in range(9)))
         assert requests.count(ROUTE, topic="orders") <= 1  # by the first poll of the session
 
 

@@ -155,12 +155,12 @@ async def test_a_pinned_queue_is_tried_once() -> None:
 
 
 async def test_a_silent_broker_costs_the_whole_deadline_and_leaves_the_outcome_open() -> None:
-    async with stage({"broker-a": silent}) as on:
+    async with stage({"broker-a": silent}, send_timeout=60.0) as on:
         loop = asyncio.get_running_loop()
         began = loop.time()
         with pytest.raises(errors.SendFailed) as caught:
             await on.producer.send(MESSAGE, timeout=0.15)
-        assert 0.14 <= loop.time() - began < 2.0
+        assert 0.14 <= loop.time() - began < 30.0
         error = caught.value
         assert isinstance(error.last_error, errors.RequestTimedOut)
         assert (error.attempts, error.outcome_unknown) == (1, True)

@@ -1,0 +1,36 @@
+"""Processes' own time: others' use of processors does not count, and all other waits do."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.own_time import own_time
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it"
+)
+def test_time_in_which_another_process_has_the_processor_does_not_count() -> None:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})  # that of what it starts, too
+    try:
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+            try:
+                began, own, worked = time.monotonic(), own_time(other.pid), time.thread_time()
+                while time.thread_time() - worked < 0.2:
+                    pass
+                assert own_time(other.pid) - own < time.monotonic() - began - 0.05
+            finally:
+                other.kill()
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_time_that_a_process_sleeps_counts() -> None:
+    own = own_time()
+    time.sleep(0.3)
+    assert own_time() - own > 0.2
