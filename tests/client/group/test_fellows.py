@@ -10,6 +10,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.balance.profile import JAVA_V5, V5
+from pocketmq.client.group import fellows as module
 from pocketmq.client.group.calls import ListedMembers
 from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.fellows import Fellows, judged
@@ -33,6 +34,12 @@ GUARDED = {
     "initAuthenticationUser": '{"username":"root","password":"root-secret"}',
 }
 SHOP = mq.Credentials(access_key="shop", secret_key="shop-secret")
+
+
+@pytest.fixture(autouse=True)
+def brokers_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member waits a quarter of a second for an answer, which on a busy machine may take longer."""
+    monkeypatch.setattr(module, "PATIENCE", 10.0)
 
 
 @asynccontextmanager
