@@ -15,7 +15,7 @@ from tests.early import early_works, outcome, work_of
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call, set_aside
 from tests.query_loggers import QueryLoggers
 from tests.sound_stores import stores_are_sound
-from tests.watchdog import Watchdog
+from tests.watchdog import Overseer, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
     config.addinivalue_line("markers", text)
     config.pluginmanager.register(Watchdog(config))
+    if Overseer.wanted(config):
+        config.pluginmanager.register(Overseer())
     config.pluginmanager.register(QueryLoggers())
 
 

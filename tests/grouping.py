@@ -63,6 +63,41 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]  # of a class without
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
+    def remove_node(self, node: Any) -> str | None:
+        """Hand out what a worker that died has not run, but for the test that it died of.
+
+        xdist hands out all of it, also groups that have ended: who gets one of those waits for its
+        end, for ever. The test that killed one worker would kill the next.
+        """
+        workload: dict[str, dict[str, bool]] = self.assigned_work.pop(node)
+        left = [
+            (group, test) for group, unit in workload.items() for test in unit if not unit[test]
+        ]
+        if not left:
+            return None
+        group, crashed = left[0]
+        workload[group][crashed] = True
+        self.workqueue.update(
+            {group: unit for group, unit in workload.items() if not all(unit.values())}
+        )
+        self._share_out()
+        return crashed
+
+    def schedule(self) -> None:
+        """Share out the groups; a worker that replaces another gets two, as the first ones do.
+
+        It begins a test when it has the next.
+        """
+        replaced = self.collection is not None
+        super().schedule()
+        if replaced:
+            self._share_out()
+
+    def _share_out(self) -> None:
+        for node in self.nodes:
+            if node in self.registered_collections:  # else it is being started
+                self._reschedule(node)
+
     def _assign_work_unit(self, node: Any) -> None:
         if not self._begun:
             self._begun = True

@@ -56,6 +56,23 @@ BODY = """
             print(pathlib.Path(__file__).name, os.environ["PYTEST_XDIST_WORKER"], file=ran)
     """
 
+WAITING = f"""
+    import time
+    {BODY}
+    @pytest.fixture(autouse=True)
+    def the_patient_have_run():
+        while not pathlib.Path("ran").exists() or pathlib.Path("ran").read_text().count("\\n") < 40:
+            time.sleep(0.01)
+    """
+DEADLY = """
+    import os, pytest
+
+    @pytest.mark.parametrize("n", range(5))
+    def test_one(n):
+        if n == 2:
+            os._exit(1)
+    """
+
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
@@ -75,7 +92,7 @@ def ran(project: pytest.Pytester, workers: int, count: int) -> list[str]:
 
 
 def test_patient_groups_have_a_worker_of_their_own(project: pytest.Pytester) -> None:
-    project.makepyfile(test_a=BODY, test_b=BODY)
+    project.makepyfile(test_a=WAITING, test_b=WAITING)
     project.mkdir("virtual")
     for name in ("test_v", "test_w"):
         project.makepyfile(**{f"virtual/{name}": BODY})
@@ -89,6 +106,18 @@ def test_all_workers_take_whole_groups_where_none_is_patient(project: pytest.Pyt
     places = {tuple(line.split()) for line in ran(project, 3, 60)}
     files, workers = zip(*places, strict=True)
     assert len(places) == len(set(files)) == len(set(workers)) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_worker_that_dies_costs_the_test_it_died_of_and_the_run_ends(
+    project: pytest.Pytester, workers: int
+) -> None:
+    """Held against pytest-xdist itself, whose run would not end."""
+    project.makepyfile(test_a=BODY, test_b=DEADLY, test_c=BODY, test_d=DEADLY)
+    words = ("-p", "xdist", "-n", str(workers), "--dist", "loadgroup")
+    result = project.runpytest_subprocess(*words, timeout=100)
+    result.assert_outcomes(passed=48, failed=2)
+    result.stdout.fnmatch_lines(["FAILED test_b.py::test_one[[]2[]] - worker 'gw* crashed while*"])
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,30 @@ def test_a_test_that_outlives_its_timeout_ends_its_process(
     assert result.ret == 1
     result.stderr.fnmatch_lines(["Timeout (*)!", "*in wait"])
     result.stdout.no_fnmatch_line("*1 failed*")
+
+
+OVERSEEN = """
+    import threading
+    from tests.watchdog import Overseer
+
+    def pytest_configure(config):
+        if Overseer.wanted(config):
+            config.pluginmanager.register(Overseer(silence=5))
+
+    def pytest_sessionfinish(session):
+        if hasattr(session.config, "workerinput"):
+            threading.Event().wait()
+    """
+
+
+def test_a_worker_that_hangs_after_its_last_test_ends_the_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeconftest(OVERSEEN)
+    pytester.makepyfile("def test_one(): pass")
+    words = ("-p", "timeout", "-p", "xdist", "-n", "1")
+    result = pytester.runpytest_subprocess(*words, timeout=60)
+    assert result.ret == 1
+    result.stderr.fnmatch_lines(["Timeout (*)!"])

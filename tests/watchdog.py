@@ -2,6 +2,7 @@
 
 A timeout raises an error in the main thread, once. What the test leaves on its way out may wait for
 ever all the same: a pool for threads that are stuck, a fixture for a process. A run would not end.
+Neither would it if a worker hung while it imports tests, or after the last: that ends the run.
 """
 
 import faulthandler
@@ -12,6 +13,10 @@ import pytest
 
 OVERTIME = 60.0
 """Seconds that a test has to end after its timeout."""
+SILENCE = 1200.0
+"""Seconds in which some worker begins a test; twice the longest timeout of usual tests."""
+LONGER = {"POCKETMQ_MODEL", "POCKETMQ_RUST"}
+"""Variables that ask for tests with longer timeouts."""
 
 
 class Watchdog:
@@ -44,3 +49,23 @@ class Watchdog:
             timeout = self._ordinary if mark is None else float(mark.args[0])
             seconds = timeout + self._overtime
             faulthandler.dump_traceback_later(seconds, exit=True, file=self._errors)
+
+
+class Overseer:
+    """Ends a parallel run in which no worker begins a test for long; belongs to its main process."""
+
+    def __init__(self, silence: float = SILENCE) -> None:
+        self._silence = silence
+        self._errors = os.dup(2)
+        self.pytest_runtest_logstart()
+
+    @staticmethod
+    def wanted(config: pytest.Config) -> bool:
+        """Return whether this is such a process, and all tests have the usual timeouts."""
+        parallel = bool(config.getoption("numprocesses", None))
+        usual = config.getoption("timeout") != 0 and LONGER.isdisjoint(os.environ)
+        return parallel and usual and not hasattr(config, "workerinput")
+
+    def pytest_runtest_logstart(self) -> None:
+        """Start counting anew."""
+        faulthandler.dump_traceback_later(self._silence, exit=True, file=self._errors)

@@ -17,7 +17,7 @@ CALLED_FROM_OUTSIDE = [
     "pause_writing", "resume_writing",
     "_condition",  # concurrent.futures: of its futures
     "pytest_*", "rocketmq*", "teardown",  # pytest: hooks, fixtures we offer; Hypothesis
-    "_split_scope",  # pytest-xdist: of schedulers
+    "_split_scope", "remove_node",  # pytest-xdist: of schedulers
     "__getattr__", "__dir__",  # Python: of modules
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
     "capture_signals",  # uvicorn
