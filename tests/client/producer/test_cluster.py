@@ -133,7 +133,7 @@ async def test_with_all_brokers_gone_the_failure_is_quick_and_clear() -> None:
 async def test_known_topics_go_on_while_the_name_server_is_gone() -> None:
     async with Cluster() as cluster, FaultProxy(cluster.address) as proxy:
         await cluster.create_topic("orders", queues=2)
-        async with Producer(proxy.address, group="shop", request_timeout=0.3) as producer:
+        async with Producer(proxy.address, group="shop") as producer:
             await producer.send(MESSAGE)
             await proxy.refuse()
             proxy.cut()
