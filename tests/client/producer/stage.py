@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.session import Session
-from pocketmq.model import MessageQueue, PullFlag
+from pocketmq.model import MessageQueue, PullFlag, TopicRoute
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.pulled import decode_pulled
@@ -61,6 +61,12 @@ class TestBroker(Scripted):
         return [request for request in self.requests if request.code in SENDS]
 
 
+async def ask_anew(producer: Producer, topic: str) -> None:
+    """Ask for a topic's route, after which the producer has what is true now."""
+    for _ in range(2):  # the first may join a question of before, such as the session's own
+        await producer.session.routes.refresh(topic)
+
+
 class Stage(NamedTuple):
     """A producer, the brokers it sends to, and their name server."""
 
@@ -72,6 +78,11 @@ class Stage(NamedTuple):
     def asked(self) -> dict[str, int]:
         """How many sends each broker got."""
         return {name: len(each.sends) for name, each in self.brokers.items()}
+
+    async def reroute(self, wanted: TopicRoute) -> None:
+        """Change the route of `orders`, and have the producer know it."""
+        self.directory.routes["orders"] = wanted
+        await ask_anew(self.producer, "orders")
 
     async def begin_with(self, position: int) -> None:
         """Let the next message go to the queue at this position."""

@@ -34,6 +34,12 @@ async def warm(on: Stage, count: int = 40) -> None:
     on.producer.sending.faults.fleet.bound.seconds = 0.001  # type: ignore[union-attr]
 
 
+async def answered(on: Stage) -> None:
+    """Wait for the answers to all questions for routes."""
+    routes = on.producer.session.routes
+    await until(lambda: not routes._asking, "the end of all questions")
+
+
 async def asked_of(on: Stage, send: Callable[[], Any], count: int = 20) -> Counter[str]:
     """Send, and return how many more sends each broker got."""
     before = Counter(on.asked)
@@ -241,12 +247,10 @@ async def test_a_broker_that_joins_the_route_is_used_and_one_that_left_is_forgot
         await warm(on)
         datas = [broker(name, on.producer.session.addresses.master(name)) for name in on.brokers]
         (one, other) = datas
-        on.directory.routes["orders"] = route(one, queues=2)
-        await on.producer.session.routes.refresh("orders")
+        await on.reroute(route(one, queues=2))
         assert await asked_of(on, lambda: on.producer.send(MESSAGE)) == {"broker-a": 20}
         assert [each.broker for each in on.producer.sending.faults.health()] == ["broker-a"]
-        on.directory.routes["orders"] = route(one, other, queues=2)
-        await on.producer.session.routes.refresh("orders")
+        await on.reroute(route(one, other, queues=2))
         assert (await asked_of(on, lambda: on.producer.send(MESSAGE), 500))["broker-b"] > 0
 
 
@@ -259,19 +263,21 @@ async def test_a_broker_that_left_the_route_is_looked_for_without_waiting_for_th
         one, other = [
             broker(name, on.producer.session.addresses.master(name)) for name in on.brokers
         ]
-        on.directory.routes["orders"] = route(one, queues=2)
-        await on.producer.session.routes.refresh("orders")
+        await on.reroute(route(one, queues=2))
         asked = len(on.directory.topics_asked())
         await leap(3.0)
         await until(lambda: len(on.directory.topics_asked()) > asked, "a question for the route")
+        await answered(on)  # it would be late after the leap
         on.directory.routes["orders"] = route(one, other, queues=2)
         await leap(3.0)
         publication = on.producer.sending.publishing.ready("orders")
         assert publication is not None
         await until(lambda: len(publication.brokers) == 2, "the broker to be found")
         await leap(3.0)
+        await answered(on)
         asked = len(on.directory.topics_asked())
         await leap(30.0)
+        await answered(on)
         assert len(on.directory.topics_asked()) == asked  # found: no more questions
 
 
@@ -280,13 +286,12 @@ async def test_a_broker_that_does_not_come_back_is_not_looked_for_for_ever() -> 
     async with adaptive("broker-a", "broker-b", route_interval=1000.0) as on:
         await warm(on)
         one, _ = [broker(name, on.producer.session.addresses.master(name)) for name in on.brokers]
-        on.directory.routes["orders"] = route(one, queues=2)
-        await on.producer.session.routes.refresh("orders")
+        await on.reroute(route(one, queues=2))
         await leap(121.0)
-        await asyncio.sleep(0.05)
+        await answered(on)
         asked = len(on.directory.topics_asked())
         await leap(30.0)
-        await asyncio.sleep(0.05)
+        await answered(on)
         assert len(on.directory.topics_asked()) == asked
 
 

@@ -11,7 +11,7 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.model import Message, MessageQueue
-from tests.client.producer.stage import stored
+from tests.client.producer.stage import ask_anew, stored
 from tests.loops import until
 
 MESSAGE = Message("orders", b"42 EUR")
@@ -110,7 +110,7 @@ async def test_a_killed_broker_costs_nobody_a_message_and_is_used_again_when_bac
                 receipt = await producer.send(MESSAGE)
                 assert receipt.queue.broker_name == "broker-1"
             await cluster.restart("broker-0")
-            await producer.session.routes.refresh(topic)  # what the poll does every 30 s
+            await ask_anew(producer, topic)  # what the poll does every 30 s
             seen = {(await producer.send(MESSAGE)).queue.broker_name for _ in range(8)}
             assert seen == {"broker-0", "broker-1"}
             assert len(await producer.queues(topic)) == 4
