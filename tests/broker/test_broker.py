@@ -21,6 +21,7 @@ from pocketmq.protocol.batch import BatchEntry, encode_batch
 from tests.broker.background import Caller
 from tests.broker.running import client, pull_fields, records, running, send_fields
 from tests.net.peers import LOOPBACK
+from tests.ports import free_port
 
 PULL, QUERY, UPDATE_CONFIG, GET_CONFIG, RUNTIME, VIEW, SEND, QUEUE = (
     11,
@@ -140,9 +141,7 @@ async def test_a_port_that_is_taken_is_said_so_and_the_store_is_left_alone(tmp_p
 
 async def test_a_store_that_is_in_use_is_said_so_and_the_port_is_free_again(tmp_path: Path) -> None:
     async with running(tmp_path):
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with pytest.raises(StoreInUse):
             await Broker(here(listen_port=port), tmp_path).start()
         with socket.socket() as probe:

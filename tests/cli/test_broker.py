@@ -1,7 +1,6 @@
 """`pocketmq broker` as a user meets it: on a name server of its own process."""
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.cli.in_process import command
+from tests.ports import free_port
 from tests.server_process import POCKETMQ, ServerProcess, wait_for
 from tests.wire_client import WireClient
 
@@ -70,12 +70,6 @@ def test_a_broker_without_its_name_server_serves_and_registers_when_that_comes()
         with ServerProcess("namesrv", "--port", str(port)) as namesrv:
             wait_for(lambda: cluster_info(namesrv.namesrv).broker_addr_table, "its registration")
             assert broker.stop() == 0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def test_a_java_brokers_file_is_understood_and_options_win(tmp_path: Path) -> None:

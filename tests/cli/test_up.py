@@ -16,6 +16,7 @@ from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.cli.in_process import command
+from tests.ports import free_port
 from tests.server_process import POCKETMQ, ServerProcess, children_of, is_alive, kill, wait_for
 from tests.wire_client import WireClient
 
@@ -236,12 +237,6 @@ def test_a_remembered_port_that_is_taken_is_given_up_and_told(tmp_path: Path) ->
         with ServerProcess(*arguments) as cluster:
             assert cluster.brokers["broker-0"] != f"127.0.0.1:{port}"
             assert f"port {port} is in use; broker-0 takes any free one" in cluster.errors()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def test_settings_reach_the_brokers() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import warnings
 from collections.abc import Coroutine
 from functools import partial
@@ -21,6 +20,7 @@ from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRe
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import leap, leaping, until
+from tests.ports import free_port
 
 HEART_BEAT = int(RequestCode.HEART_BEAT)
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
@@ -246,8 +246,7 @@ async def test_a_stopped_session_says_so() -> None:
 
 
 async def test_a_start_without_name_server_fails_and_leaves_nothing() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    nowhere = f"127.0.0.1:{free_port()}"
     with pytest.raises(errors.NameServersUnreachable, match=f"no name server answers at {nowhere}"):
         await lease_session(ClientOptions(name_servers=nowhere))
 
@@ -268,8 +267,7 @@ async def test_a_name_server_in_trouble_is_one_all_the_same(code: int) -> None:
 
 
 async def test_a_start_may_wait_for_a_name_server() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     options = ClientOptions(name_servers=f"127.0.0.1:{port}", start_wait=30.0)
     starting = asyncio.create_task(lease_session(options))
     await asyncio.sleep(0)
@@ -283,8 +281,7 @@ async def test_a_start_may_wait_for_a_name_server() -> None:
 
 
 async def test_a_start_may_leave_name_servers_for_later() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    nowhere = f"127.0.0.1:{free_port()}"
     async with session_on(nowhere, start_wait=None) as session:
         with pytest.raises(errors.NameServersUnreachable):
             await session.fetch_routes(["orders"])

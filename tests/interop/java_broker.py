@@ -8,7 +8,8 @@ from pocketmq.model import TopicRoute
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests import nameserver as rows
 from pocketmq.protocol.requests import topics
-from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
+from tests.interop.jvm import Jars, broker, listens, nameserver, wait_until
+from tests.ports import free_port
 from tests.wire_client import WireClient
 
 

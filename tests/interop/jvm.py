@@ -6,10 +6,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from random import SystemRandom
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
@@ -256,22 +254,6 @@ def listens(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def free_port() -> int:
-    """Give a free port for a broker, with those it also takes: two below and one above.
-
-    Not one of those that systems give to clients, which are taken again in a moment.
-    """
-    while True:
-        port = SystemRandom().randrange(10_000, 32_000)
-        with ExitStack() as probes:
-            try:
-                for each in (port - 2, port, port + 1):
-                    probes.enter_context(socket.socket()).bind(("127.0.0.1", each))
-            except OSError:
-                continue
-            return port
 
 
 def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.interop import official_java
-from tests.interop.jvm import PROGRAMS, Jars, free_port, java_major
+from tests.interop.jvm import PROGRAMS, Jars, java_major
+from tests.ports import free_port
 
 PATIENCE = 240.0
 OLDEST = 13

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.interop.java_broker import JavaBroker
-from tests.interop.jvm import Jars, Process, broker, free_port, listens, nameserver, wait_until
+from tests.interop.jvm import Jars, Process, broker, listens, nameserver, wait_until
+from tests.ports import free_port
 from tests.server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]

@@ -32,6 +32,7 @@ from tests.access.attempts import (
 from tests.broker.running import client
 from tests.interop import jvm
 from tests.net.certificates import Certificates, make_certificates
+from tests.ports import free_port
 from tests.server_process import ServerProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -47,7 +48,7 @@ PROVIDERS = {
 @contextmanager
 def java_broker(jars: jvm.Jars, home: Path, **settings: object) -> Iterator[Address]:
     """Run a Java broker that no name server knows."""
-    port = jvm.free_port()
+    port = free_port()
     settings |= {"listenPort": port, "brokerName": "broker-a", "enableControllerMode": "false"}
     with jvm.broker(jars, home, "127.0.0.1:1", **settings):
         jvm.wait_until(lambda: jvm.listens(f"127.0.0.1:{port}"), "a Java broker")

@@ -23,7 +23,8 @@ from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode, tra
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.interop.groups import Member
-from tests.interop.jvm import Admin, Jars, Process, broker, free_port, nameserver, wait_until
+from tests.interop.jvm import Admin, Jars, Process, broker, nameserver, wait_until
+from tests.ports import free_port
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

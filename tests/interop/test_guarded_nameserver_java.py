@@ -14,6 +14,7 @@ import pocketmq as mq
 from pocketmq.nameserver import NameServer, NameServerConfig
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop import jvm
+from tests.ports import free_port
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -45,7 +46,7 @@ def nameserver(trusted: str) -> Iterator[str]:
 def java_broker(jars: jvm.Jars, home: Path, address: str, name: str) -> jvm.Process:
     (home / name).mkdir(parents=True)
     settings = {"brokerName": name, "brokerClusterName": "JavaCluster", "brokerId": 0}
-    return jvm.broker(jars, home / name, address, listenPort=jvm.free_port(), **settings)
+    return jvm.broker(jars, home / name, address, listenPort=free_port(), **settings)
 
 
 def brokers_of(address: str, topic: str) -> set[str]:

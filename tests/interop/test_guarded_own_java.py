@@ -14,9 +14,10 @@ from pocketmq.admin.access import rules_for
 from pocketmq.model import MessageQueue
 from pocketmq.protocol.requests.access import User
 from tests.access.attempts import ACCESS_FILE, ACCOUNTS, USERS
-from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
+from tests.interop.jvm import Jars, broker, listens, nameserver, wait_until
 from tests.interop.test_access_java import PROVIDERS, ROOT, pkcs8
 from tests.net.certificates import Certificates, make_certificates
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -9,7 +9,8 @@ import pytest
 
 from pocketmq.model import MessageQueue
 from tests.interop.groups import Load, Member, consumed, settled
-from tests.interop.jvm import Admin, Jars, broker, free_port, nameserver, wait_until
+from tests.interop.jvm import Admin, Jars, broker, nameserver, wait_until
+from tests.ports import free_port
 from tests.server_process import ServerProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

@@ -11,7 +11,8 @@ import pytest
 
 from pocketmq.nameserver import NameServer
 from pocketmq.protocol.requests.nameserver import GetRouteRequest
-from tests.interop.jvm import Admin, Jars, Process, broker, free_port, wait_until
+from tests.interop.jvm import Admin, Jars, Process, broker, wait_until
+from tests.ports import free_port
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

@@ -18,7 +18,8 @@ from pocketmq.model import Message, MessageQueue, SysFlag
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.protocol.compression import Codec
 from pocketmq.protocol.handles import RecallHandle
-from tests.interop.jvm import Jars, Process, broker, free_port, nameserver, wait_until
+from tests.interop.jvm import Jars, Process, broker, nameserver, wait_until
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

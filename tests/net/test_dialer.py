@@ -12,12 +12,7 @@ from pocketmq.net.address import socket_name
 from pocketmq.testing.proxy import FaultProxy
 from tests.loops import leap, leaping, until
 from tests.net.peers import LOOPBACK, Recorder, ask, dialling, echo, serving
-
-
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+from tests.ports import free_port
 
 
 def gone(owner: Recorder, count: int) -> bool:
