@@ -35,7 +35,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
-        "__weakref__", "_inbox", "_lane_read", "_loop", "_memory", "_outbox", "_owner",
+        "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox", "_owner",
         "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport",
         "_watch", "accepted", "context", "lane", "limits", "local_address", "received",
         "remote_address", "requests",
@@ -62,6 +62,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         self._loop = loop
         self._read_buffer = shared.read_buffer
         self._lane_read = LANE_READ
+        self._lane_buffer = shared.lane_buffer
         self._reader = CommandReader(limits.frame)
         self._outbox = outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._requests = OpenRequests(
@@ -125,7 +126,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         """Return the buffer to read into: a part for a lane, all for the rest of a large frame."""
         reader = self._reader
         if self.lane is not None and (not reader.wanted or reader.missing <= self._lane_read):
-            return self._read_buffer[: self._lane_read]
+            return self._lane_buffer
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -139,14 +140,14 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         self._watch.last_read = self._loop.time()
         self.received += nbytes
         lane, reader, memory, start = self.lane, self._reader, self._memory, 0
-        data, lane_read = bytes(self._read_buffer[:nbytes]), self._lane_read
+        data, lane_read = self._read_buffer[:nbytes].tobytes(), self._lane_read
         if lane is None:
             if not reader.unfinished:
                 start = self._requests.answer_drafts(data, 0, self.limits.frame)
         elif nbytes >= LANE_READ or reader.unfinished:
             data = reader.joined(data)
             if len(data) >= LANE_READ and not reader.unfinished:
-                self._lane_read = min(next_read(data), len(self._read_buffer))
+                self._read_next(min(next_read(data), len(self._read_buffer)))
             start = self._through_lane(lane, data)
         elif data.startswith(lane.starts, PREFIX_SIZE):
             start = self._inbox.pass_by(self, lane, data, 0)
@@ -159,6 +160,12 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
             memory.update(finished=start > 0)
         if self._reads_on and nbytes in (lane_read, len(self._read_buffer)):
             self._let_others_read()
+
+    def _read_next(self, size: int) -> None:
+        """Set how much the next reads of a lane may bring."""
+        if size != self._lane_read:
+            self._lane_read, usual = size, self._shared.lane_buffer
+            self._lane_buffer = usual if size == len(usual) else self._read_buffer[:size]
 
     def _hand_over(self, data: bytes, start: int, lane: Lane | None) -> int:
         """Read the commands that a lane left; return more than 0 if a frame was completed."""
