@@ -135,13 +135,14 @@ async def test_what_is_written_through_leaves_at_once_and_after_what_is_queued()
     assert outbox.write_through(b"alone") == 5
     assert (wire.writes, outbox.unsent) == ([b"alone"], 5)
     outbox.write(b"piece,")
+    assert outbox.write_through(b"second,") == len("alonepiece,second,")
     outbox.add((1,), lambda _: b"draft,")
-    assert outbox.write_through(b"last") == len("alonepiece,draft,last")
-    assert wire.writes == [b"alone", b"piece,draft,last"]
-    assert outbox.taken + outbox.unsent == len("alonepiece,draft,last")
+    assert outbox.write_through(b"last") == len("alonepiece,second,draft,last")
+    assert wire.writes == [b"alone", b"piece,second,", b"draft,last"]
+    assert outbox.taken + outbox.unsent == len("alonepiece,second,draft,last")
     outbox.end()
     outbox.write_through(b"late")
-    assert len(wire.writes) == 2
+    assert len(wire.writes) == 3
 
 
 async def test_nothing_overtakes_a_draft() -> None:

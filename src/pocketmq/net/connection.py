@@ -35,10 +35,10 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
-        "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox", "_owner",
-        "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport",
-        "_watch", "accepted", "context", "lane", "limits", "local_address", "received",
-        "remote_address", "requests",
+        "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox",
+        "_owner", "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared",
+        "_transport", "_watch", "accepted", "context", "lane", "limits", "local_address",
+        "received", "remote_address", "requests",
     )  # fmt: skip
 
     def __init__(

@@ -90,7 +90,8 @@ class CommitLog:
         try:
             if len(pieces) == 1 and current is not None and not self._soiled:
                 try:
-                    current.file.write(self.written - current.start, pieces[0])
+                    file = current.opened or current.file
+                    file.write(self.written - current.start, pieces[0])
                 except OSError as error:
                     raise self._torn(error, len(pieces[0])) from error
             else:
