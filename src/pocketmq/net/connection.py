@@ -2,10 +2,10 @@
 
 Owns the socket's life and the order in which its parts act on a read, a write and the end:
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
-it must, `open_requests` matches answers to callers, `connection_calls` sends requests, `held_memory` reports to the server's memory
-budget, `watch` ends what is idle or stuck, `connection_load` tells the owner how much there is of
-all that, `connection_end` closes. Belongs to one event loop; no method may be called from another
-thread. Independent of what a request means.
+it must, `connection_calls` sends requests to the peer, whose answers `open_requests` matches to
+callers, `held_memory` reports to the server's memory budget, `watch` ends what is idle or stuck,
+`connection_load` tells the owner how much there is of all that, `connection_end` closes. Belongs to
+one event loop; no method may be called from another thread. Independent of what a request means.
 """
 
 import asyncio

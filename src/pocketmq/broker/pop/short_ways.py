@@ -20,7 +20,6 @@ from pocketmq.protocol.header import Int32
 from pocketmq.protocol.header_json import REFUSALS
 from pocketmq.protocol.requests import pop as rows
 
-
 _JOINED = 32 * 1024
 """Bytes of messages that are copied into one piece; larger ones leave as they lie in the log."""
 
