@@ -202,26 +202,37 @@ pub enum Way {
 pub fn look_at(text: &[u8]) -> Option<Asked> {
     let (mut key, mut tags, mut delay, mut half) = (None, None, None, None);
     let mut special = false; // for half messages
-    for (at, byte) in text.iter().enumerate() {
+    for at in memchr::memchr_iter(b'D', text) {
         let rest = &text[at..];
-        match byte {
-            b'D' if rest.starts_with(b"DELAY\x01") && delay.is_none() => {
-                delay = Some((at, at + 6));
+        if rest.starts_with(b"DELAY\x01") && delay.is_none() {
+            delay = Some((at, at + 6));
+        } else if rest.starts_with(b"DEL") {
+            return None;
+        }
+    }
+    // A name ends before each of these bytes; whether it also begins there is for `value_at`.
+    for end in memchr::memchr_iter(1, text) {
+        let (name, value) = (&text[..end], &text[end + 1..]);
+        match name.last() {
+            Some(b'Y') if name.ends_with(b"UNIQ_KEY") => key = Some((end - 8, end + 1)),
+            Some(b'S') if name.ends_with(b"TAGS") => tags = Some((end - 4, end + 1)),
+            Some(b'S') => {
+                special |= name.ends_with(b"CHECK_IMMUNITY_TIME_IN_SECONDS")
+                    || name.ends_with(b"TRANSACTION_CHECK_TIMES");
             }
-            b'D' if rest.starts_with(b"DEL") => return None,
-            b'I' if rest.starts_with(b"INNER_NUM\x01") => return None,
-            b'P' if rest.starts_with(b"POP_CK\x01") => return None,
-            b'_' if rest.starts_with(b"_SYS_MSG_PRIORITY_\x01") => return None,
-            b'_' if rest.starts_with(b"__LITE_TOPIC\x01") => return None,
-            b'C' if rest.starts_with(b"CHECK_IMMUNITY_TIME_IN_SECONDS\x01") => special = true,
-            b'T' if rest.starts_with(b"TRANSACTION_CHECK_TIMES\x01") => special = true,
-            b'T' if rest.starts_with(b"TRAN_PREPARED_QUEUE_OFFSET\x01") => special = true,
-            b'T' if rest.starts_with(b"TRAN_MSG\x01true\x02") && half.is_none() => half = Some(at),
-            b'T' if rest.starts_with(b"TRAN_MSG\x01") => return None,
-            b'T' if rest.starts_with(b"TRACE_ON\x01") => return None,
-            b'W' if rest.starts_with(b"WAIT\x01false") => return None,
-            b'T' if rest.starts_with(b"TAGS\x01") => tags = Some((at, at + 5)),
-            b'U' if rest.starts_with(b"UNIQ_KEY\x01") => key = Some((at, at + 9)),
+            Some(b'T') if name.ends_with(b"WAIT") && value.starts_with(b"false") => return None,
+            Some(b'T') => special |= name.ends_with(b"TRAN_PREPARED_QUEUE_OFFSET"),
+            Some(b'G') if name.ends_with(b"TRAN_MSG") => {
+                if half.is_some() || !value.starts_with(b"true\x02") {
+                    return None;
+                }
+                half = Some(end - 8);
+            }
+            Some(b'M') if name.ends_with(b"INNER_NUM") => return None,
+            Some(b'K') if name.ends_with(b"POP_CK") => return None,
+            Some(b'_') if name.ends_with(b"_SYS_MSG_PRIORITY_") => return None,
+            Some(b'C') if name.ends_with(b"__LITE_TOPIC") => return None,
+            Some(b'N') if name.ends_with(b"TRACE_ON") => return None,
             _ => {}
         }
     }

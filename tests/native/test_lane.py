@@ -239,9 +239,9 @@ async def test_a_burst_that_cannot_be_written_is_refused(alone: list[int], flag:
             await half.read(send_request(queue))
         segment = half.state.store.log._current
         assert segment is not None
-        segment._file, sound = Full(), segment._file  # type: ignore[assignment]
+        segment.opened, sound = Full(), segment.opened  # type: ignore[assignment]
         await half.read(send_request(0, 7, flag=flag) + send_request(1, 8, flag=flag))
-        segment._file = sound
+        segment.opened = sound
         await half.read(send_request(0, 9))
         outcomes.append(half.outcome())
         half.close()

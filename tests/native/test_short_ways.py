@@ -307,12 +307,12 @@ async def test_acks_that_cannot_be_written_are_refused_and_pops_answered() -> No
         half.wire.written.clear()
         segment = half.state.store.log._current
         assert segment is not None
-        segment._file, sound = NoSpace(segment.file), segment._file  # type: ignore[assignment]
+        segment.opened, sound = NoSpace(segment.file), segment.opened  # type: ignore[assignment]
         await half.read(pop_request(3, maxMsgNums=1))
         for queue in range(4):
             await half.read(acks_request(queue, [0, 1, 2, 3, 4, 5], queue))
             await half.read(end_request(HALVES[queue], 10 + queue, 2 if queue else 0))
-        segment._file = sound
+        segment.opened = sound
         await half.read(pop_request(4, maxMsgNums=1))
         outcomes.append(state_of(half))
         half.close()

@@ -108,7 +108,7 @@ async def test_drafts_become_frames_together_and_keep_their_order() -> None:
 
     outbox.add((1,), make)
     outbox.add((2,), make)
-    assert (outbox.queued, made) == (True, [])
+    assert (len(outbox.drafts), made) == (2, [])
     outbox.write(b"a")
     outbox.add((3,), make)
     outbox.write_now(b"b")
@@ -119,14 +119,30 @@ async def test_drafts_become_frames_together_and_keep_their_order() -> None:
     for number in range(PORTION):
         outbox.add((number,), make)
     assert len(wire.writes) == 2, "a portion leaves at once"
-    assert (outbox.queued, len(made)) == (False, 4)
+    assert (outbox.pieces, outbox.drafts, len(made)) == ([], [], 4)
     assert outbox.taken + outbox.unsent == sum(map(len, wire.writes))
     outbox.add((5,), make)
     outbox.end()
     outbox.add((6,), make)
-    assert (outbox.queued, len(made)) == (False, 4)
+    assert (outbox.pieces, outbox.drafts, len(made)) == ([], [], 4)
     await asyncio.sleep(0)
     assert len(wire.writes) == 2
+
+
+async def test_what_is_written_through_leaves_at_once_and_after_what_is_queued() -> None:
+    outbox, wire = opened()
+    outbox.corked = True
+    assert outbox.write_through(b"alone") == 5
+    assert (wire.writes, outbox.unsent) == ([b"alone"], 5)
+    outbox.write(b"piece,")
+    assert outbox.write_through(b"second,") == len("alonepiece,second,")
+    outbox.add((1,), lambda _: b"draft,")
+    assert outbox.write_through(b"last") == len("alonepiece,second,draft,last")
+    assert wire.writes == [b"alone", b"piece,second,", b"draft,last"]
+    assert outbox.taken + outbox.unsent == len("alonepiece,second,draft,last")
+    outbox.end()
+    outbox.write_through(b"late")
+    assert len(wire.writes) == 3
 
 
 async def test_nothing_overtakes_a_draft() -> None:

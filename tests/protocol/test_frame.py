@@ -205,7 +205,7 @@ def test_hostile_bytes_raise_only_protocol_errors_and_are_never_hoarded(
 
 def declared(reader: FrameReader, limit: int) -> int:
     """Give the size of the frame being held, or the prefix's while that is incomplete."""
-    held = bytes(reader._unfinished)
+    held = bytes(reader.unfinished)
     if len(held) < 8:
         return 8
     size = struct.unpack_from(">I", held)[0] + 4

@@ -2,45 +2,43 @@
 
 Owns the socket's life and the order in which its parts act on a read, a write and the end:
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
-it must, `open_requests` matches answers to callers, `held_memory` reports to the server's memory
-budget, `watch` ends what is idle or stuck, `connection_load` tells the owner how much there is of
-all that, `connection_end` closes. Belongs to one event loop; no method may be called from another
-thread. Independent of what a request means.
+it must, `connection_calls` sends requests to the peer, whose answers `open_requests` matches to
+callers, `held_memory` reports to the server's memory budget, `watch` ends what is idle or stuck,
+`connection_load` tells the owner how much there is of all that, `connection_end` closes. Belongs to
+one event loop; no method may be called from another thread. Independent of what a request means.
 """
 
 import asyncio
 import logging
 from typing import Any, cast
 
-import msgspec
-
 from pocketmq.net.address import socket_name
-from pocketmq.net.connection_end import ConnectionEnd
+from pocketmq.net.connection_calls import ConnectionCalls
 from pocketmq.net.connection_load import ConnectionLoad
 from pocketmq.net.held_memory import HeldMemory
 from pocketmq.net.inbox import Inbox, Lane, Owner
 from pocketmq.net.lane_reads import LANE_READ, next_read
-from pocketmq.net.open_requests import AnswerSink, OpenRequests
+from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
-from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG
+from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.command_reader import CommandReader
 from pocketmq.protocol.frame import PREFIX_SIZE, Buffer
 
 logger = logging.getLogger("pocketmq.net")
 
 
-class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
+class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
     """An open connection to a peer: write to it, send it requests, close it."""
 
     __slots__ = (
-        "__weakref__", "_inbox", "_lane_read", "_loop", "_memory", "_outbox", "_owner",
-        "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared", "_transport",
-        "_watch", "accepted", "context", "lane", "limits", "local_address", "received",
-        "remote_address", "requests",
+        "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox",
+        "_owner", "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared",
+        "_transport", "_watch", "accepted", "context", "lane", "limits", "local_address",
+        "received", "remote_address", "requests",
     )  # fmt: skip
 
     def __init__(
@@ -50,7 +48,7 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         loop: asyncio.AbstractEventLoop,
         dialled: str = "",
     ) -> None:
-        ConnectionEnd.__init__(self)
+        ConnectionCalls.__init__(self)
         self.limits = limits = shared.limits
         self.accepted = not dialled  # the peer connected to us: it is a client, we serve it
         self.remote_address = dialled
@@ -64,6 +62,7 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         self._loop = loop
         self._read_buffer = shared.read_buffer
         self._lane_read = LANE_READ
+        self._lane_buffer = shared.lane_buffer
         self._reader = CommandReader(limits.frame)
         self._outbox = outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._requests = OpenRequests(
@@ -100,67 +99,11 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         if memory is not None and (memory.counted or outbox.unsent):
             memory.update()
 
-    def send_oneway(self, request: Command) -> bool:
-        """Send a request that gets no answer; return False if the connection is closed already.
-
-        There is no back-pressure: a caller that sends many should `await drain()` now and then.
-        """
-        if self.closed:
-            return False
-        flag = request.flag | ONEWAY_FLAG
-        opaque = self._shared.opaque.take()
-        self.write(msgspec.structs.replace(request, opaque=opaque, flag=flag).encode())
-        return True
-
-    async def drain(self) -> None:
-        """Wait until the peer has taken enough of what is unsent; raise `ConnectionLost`."""
-        await self._outbox.drain()
-        if self.closed:
-            raise self._lost("the connection is closed")
-
-    # Requests to the peer
-
-    async def request(self, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - one timer serves all requests
-        """Send a request and return its answer; the request's opaque number is chosen here.
-
-        Raises `RequestTimedOut` or `ConnectionLost`; a late answer is dropped in silence.
-        """
-        opaque, answer = self.expect(request.code, timeout)
-        self.post(opaque, msgspec.structs.replace(request, opaque=opaque).encode())
-        try:
-            return await answer
-        finally:
-            self.forget(opaque)
-            del answer  # it holds the error, which holds this frame: free all three at once
-
-    def expect(self, code: int, timeout: float) -> tuple[int, asyncio.Future[Command]]:
-        """Return a number for a request that the caller writes, and its future answer.
-
-        The future fails with `RequestTimedOut` or `ConnectionLost`. A caller that stops waiting
-        calls `forget`. Raises `ConnectionLost` if the connection is closed already.
-        """
-        if self.closed:
-            raise self._lost("the connection is closed")
-        return self._requests.expect(code, timeout)
-
-    def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
-        """Do the same with a sink, not a future: called at once, while the read is handled."""
-        if self.closed:
-            raise self._lost("the connection is closed")
-        return self._requests.expect_into(sink, code, timeout)
-
-    def forget(self, opaque: int) -> None:
-        """Drop the answer to a request when it comes."""
-        self._requests.forget(opaque)
-
-    def post(self, opaque: int, frame: Buffer) -> None:
-        """Write a request whose number `expect` returned.
-
-        Alone it leaves at once, which saves an event-loop iteration; with others open they leave
-        together at its end. A client whose peer takes too little holds the request back: if it is
-        forgotten or times out meanwhile, it is not sent at all.
-        """
-        self._requests.post(opaque, frame)
+    def write_now(self, frames: bytes) -> None:
+        """Hand whole frames to the socket now, after what is queued: `write` and `flush` in one."""
+        memory = self._memory
+        if self._outbox.write_through(frames) or (memory is not None and memory.counted):
+            self.flush()
 
     # What asyncio calls
 
@@ -181,41 +124,57 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         """Return the buffer to read into: a part for a lane, all for the rest of a large frame."""
-        if self.lane is not None and self._reader.missing <= self._lane_read:
-            return self._read_buffer[: self._lane_read]
+        reader = self._reader
+        if self.lane is not None and (not reader.wanted or reader.missing <= self._lane_read):
+            return self._lane_buffer
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Handle one read: answers go to their callers, requests to the owner in one batch."""
+        """Handle one read: answers go to their callers, requests to the owner in one batch.
+
+        A read that a lane takes whole, such as a single send, passes few functions: a process that
+        slept before it runs each of them several times slower than in a burst.
+        """
         if self.closed:  # bytes after our own end of file are dropped
             return
         self._watch.last_read = self._loop.time()
         self.received += nbytes
-        reader, data, start = self._reader, bytes(self._read_buffer[:nbytes]), 0
-        lane = self.lane
-        lane_read = self._lane_read
-        if lane is not None:
+        lane, reader, memory, start = self.lane, self._reader, self._memory, 0
+        data, lane_read = self._read_buffer[:nbytes].tobytes(), self._lane_read
+        if lane is None:
+            if not reader.unfinished:
+                start = self._requests.answer_drafts(data, 0, self.limits.frame)
+        elif nbytes >= LANE_READ or reader.unfinished:
             data = reader.joined(data)
-            if len(data) >= LANE_READ and not reader.buffered:
-                self._lane_read = min(next_read(data), len(self._read_buffer))
+            if len(data) >= LANE_READ and not reader.unfinished:
+                self._read_next(min(next_read(data), len(self._read_buffer)))
             start = self._through_lane(lane, data)
-        elif not reader.buffered:
-            start = self._requests.answer_drafts(data, 0, self.limits.frame)
+        elif data.startswith(lane.starts, PREFIX_SIZE):
+            start = self._inbox.pass_by(self, lane, data, 0)
         if start < len(data):
-            commands = reader.read(data, start)
-            if commands:
-                self._take(commands)
-            if lane is not None and start:
-                self._inbox.end_lane(self, lane)
-            start += len(commands)
-        failure, memory = reader.failure, self._memory
-        if failure is not None:
-            logger.info("%s: %s; closing the connection", self.remote_address, failure)
-            self.abort(untraced(failure))
-        elif memory is not None and (memory.counted or reader.buffered or self._inbox.size):
+            start = self._hand_over(data, start, lane)
+        if reader.failure is not None:
+            logger.info("%s: %s; closing the connection", self.remote_address, reader.failure)
+            self.abort(untraced(reader.failure))
+        elif memory is not None and (memory.counted or reader.unfinished or self._inbox.size):
             memory.update(finished=start > 0)
         if self._reads_on and nbytes in (lane_read, len(self._read_buffer)):
             self._let_others_read()
+
+    def _read_next(self, size: int) -> None:
+        """Set how much the next reads of a lane may bring."""
+        if size != self._lane_read:
+            self._lane_read, usual = size, self._shared.lane_buffer
+            self._lane_buffer = usual if size == len(usual) else self._read_buffer[:size]
+
+    def _hand_over(self, data: bytes, start: int, lane: Lane | None) -> int:
+        """Read the commands that a lane left; return more than 0 if a frame was completed."""
+        commands = self._reader.read(data, start)
+        if commands:
+            self._take(commands)
+        if lane is not None and start:
+            self._inbox.end_lane(self, lane)
+        return start + len(commands)
 
     def _let_others_read(self) -> None:
         """Read on in the next event-loop iteration: more is there, but other connections wait."""
@@ -227,14 +186,14 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
             self.listen(True)
 
     def _through_lane(self, lane: Lane, data: bytes) -> int:
-        """Let the lane have what it takes of a read; return where that ends."""
+        """Let the lane have what it takes of a large or joined read; return where that ends."""
         reader, inbox, start = self._reader, self._inbox, 0
-        if reader.buffered and inbox.is_free:
+        if reader.unfinished and inbox.is_free:
             commands, start = reader.finish(data)
             if commands:
                 self._take(commands)
         known = data.startswith(lane.starts, start + PREFIX_SIZE)
-        if known and not reader.buffered and inbox.is_free and not self.closed:
+        if known and not reader.unfinished and not self.closed:
             return inbox.pass_by(self, lane, data, start)
         return start
 
@@ -254,7 +213,7 @@ class Connection(ConnectionLoad, ConnectionEnd, asyncio.BufferedProtocol):
         """Let what is queued leave, then close: the peer has closed its end."""
         if not self.closed:
             self._outbox.flush()
-            inside = " in the middle of a frame" if self._reader.buffered else ""
+            inside = " in the middle of a frame" if self._reader.unfinished else ""
             self._shut(self._lost(f"closed by the peer{inside}"))
             self._watch.expect_progress(closing=True)
 

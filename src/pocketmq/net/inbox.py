@@ -49,7 +49,8 @@ class Lane(Protocol):
         """Carry out requests that stand in a read from a position on; return where they end.
 
         It may stop before any of them, for example before the first that is unusual: what it
-        leaves is handed over as `Owner.requests_received` has it.
+        leaves is handed over as `Owner.requests_received` has it. If it leaves nothing, it also
+        does what `end` does.
         """
 
     def end(self, connection: "Connection") -> None:
@@ -108,21 +109,23 @@ class Inbox:
         return not (self._held or self._deferred or self._outbox.paused)
 
     def pass_by(self, connection: "Connection", lane: Lane, data: bytes, start: int) -> int:
-        """Let a lane have a read from a position on; return where it stopped."""
+        """Let a lane have a read from a position on; return where it stopped.
+
+        That is where it starts while other requests wait.
+        """
         outbox = self._outbox
+        if self._held or self._deferred or outbox.paused:
+            return start
         outbox.corked = True
         try:
-            stop = lane.take(connection, data, start)
-            if stop == len(data):
-                lane.end(connection)
+            return lane.take(connection, data, start)
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only
             connection.blame_owner(error)
             return len(data)
         finally:
             outbox.corked = False
-            if outbox.queued:  # what the lane wrote is on its way already, nearly always
+            if outbox.pieces or outbox.drafts:  # what the lane wrote left already, nearly always
                 connection.flush()
-        return stop
 
     def end_lane(self, connection: "Connection", lane: Lane) -> None:
         """Let a lane finish after the rest of a read was handed over."""

@@ -28,8 +28,8 @@ class Outbox:
 
     __slots__ = (
         "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_make",
-        "_open", "_pieces", "_queued", "_transport", "corked", "drafts", "last_write",
-        "paused",
+        "_open", "_queued", "_transport", "corked", "drafts", "last_write", "paused",
+        "pieces",
     )  # fmt: skip
 
     def __init__(
@@ -44,8 +44,9 @@ class Outbox:
         self._low = limits.request_low if requesting else limits.write_low
         self._open = False
         self._transport: asyncio.Transport | None = None
-        self._pieces: list[Buffer] = []
-        self._queued = 0  # bytes in `_pieces`
+        self.pieces: list[Buffer] = []
+        """What waits for `flush`, before all drafts."""
+        self._queued = 0  # bytes in `pieces`
         self.drafts: list[Draft] = []
         """Frames of this iteration that are not made yet, after all pieces; always this list."""
         self._make: MakeFrames = _no_frames
@@ -65,11 +66,11 @@ class Outbox:
             return
         if self.drafts:
             self._make_frames()
-        self._pieces.extend(pieces)
+        self.pieces.extend(pieces)
         self._queued += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self.corked:
             return
-        if len(self._pieces) >= PORTION:
+        if len(self.pieces) >= PORTION:
             self.flush()
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
@@ -94,12 +95,12 @@ class Outbox:
     def _make_frames(self) -> None:
         frames = self._make(self.drafts)
         self.drafts.clear()
-        self._pieces.append(frames)
+        self.pieces.append(frames)
         self._queued += len(frames)
 
     def write_now(self, piece: Buffer) -> None:
         """Hand a piece to the socket at once, unless others are queued before it."""
-        waiting = self._pieces or self.drafts
+        waiting = self.pieces or self.drafts
         if not self._open or waiting or self.corked or self._transport is None:
             self.write(piece)
             return
@@ -107,15 +108,27 @@ class Outbox:
         self._handed += len(piece)
         self._transport.write(piece)
 
+    def write_through(self, piece: Buffer) -> int:
+        """Hand a piece to the socket at once, after what is queued; return the bytes unsent."""
+        transport = self._transport
+        if self.pieces or self.drafts or not self._open or transport is None:
+            self.write(piece)
+            self.flush()
+            return self.unsent
+        self.last_write = self._loop.time()
+        self._handed += len(piece)
+        transport.write(piece)
+        return transport.get_write_buffer_size()
+
     def flush(self) -> None:
         """Hand what is queued to the socket."""
         if self.drafts:
             self._make_frames()
-        pieces = self._pieces
+        pieces = self.pieces
         transport = self._transport
         if not pieces or transport is None:
             return
-        self._pieces = []
+        self.pieces = []
         size, self._queued = self._queued, 0
         self._handed += size
         self.last_write = self._loop.time()
@@ -134,11 +147,6 @@ class Outbox:
             # CPython 3.12.0-3.12.8 and 3.13.0-3.13.1 forget to look at the limits there
             # (CVE-2024-12254); setting them again looks.
             transport.set_write_buffer_limits(self._high, self._low)
-
-    @property
-    def queued(self) -> bool:
-        """Whether anything waits for `flush`."""
-        return bool(self._pieces or self.drafts)
 
     @property
     def unsent(self) -> int:
@@ -186,7 +194,7 @@ class Outbox:
     def end(self) -> None:
         """Take nothing more and drop what is queued; the socket keeps what it has."""
         self._open = False
-        self._pieces = []
+        self.pieces = []
         self.drafts.clear()
         self._queued = 0
         if self._flushing is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pocketmq.net.budget import MemoryBudget
+from pocketmq.net.lane_reads import LANE_READ
 from pocketmq.net.limited_logs import CutOffLog
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
@@ -39,6 +40,12 @@ class Shared:
     read_buffer: memoryview = field(default_factory=_read_buffer)
     """Where every read goes first. One is enough, as a read is handled before the next is made;
     letting asyncio allocate as much for each small read costs it more than all the rest."""
+
+    lane_buffer: memoryview = field(init=False)
+    """The start of it, for a usual read of a lane: a new view for each would cost."""
+
+    def __post_init__(self) -> None:
+        self.lane_buffer = self.read_buffer[:LANE_READ]
 
     def close(self) -> None:
         """Stop all timers."""

@@ -59,12 +59,12 @@ class CommandReader(FrameReader):
         nothing more can be read.
         """
         commands: list[Command] = []
-        if self._unfinished:
+        if self.unfinished:
             commands, start = self.finish(data, start)
-        if self._failure is None and start < len(data):
-            more, position, self._failure = cut_commands(data, start, self._limit)
+        if self.failure is None and start < len(data):
+            more, position, self.failure = cut_commands(data, start, self._limit)
             commands = commands + more if commands else more
-            if position < len(data) and self._failure is None:
+            if position < len(data) and self.failure is None:
                 self._keep_rest(data[position:])
         return commands
 
@@ -74,7 +74,7 @@ class CommandReader(FrameReader):
         Then nothing is unfinished any more: the bytes are those of a read. A frame that is very
         large, or not complete, is left as it is.
         """
-        unfinished, wanted = self._unfinished, self._wanted
+        unfinished, wanted = self.unfinished, self.wanted
         if not wanted or wanted > _LARGEST_JOINED or len(unfinished) + len(data) < wanted:
             return data
         self.clear()
@@ -83,14 +83,14 @@ class CommandReader(FrameReader):
     def finish(self, data: bytes, start: int = 0) -> tuple[list[Command], int]:
         """Complete the unfinished frame; return its command, if it is whole, and where it ends."""
         stop = len(data)
-        if self._wanted:
-            stop = min(stop, start + self._wanted - len(self._unfinished))
+        if self.wanted:
+            stop = min(stop, start + self.wanted - len(self.unfinished))
         else:  # part of a prefix
             stop = min(stop, start + self.missing_prefix)
         try:
             commands = [read_command(frame) for frame in self.feed(data[start:stop])]
         except ProtocolError as error:
-            self._failure = error.with_traceback(None)
+            self.failure = error.with_traceback(None)
             return [], len(data)
         if commands or stop == len(data):
             return commands, stop

@@ -57,38 +57,37 @@ class FrameReader:
     is ever buffered than the frame in progress declares.
     """
 
-    __slots__ = ("_failure", "_limit", "_unfinished", "_wanted")
+    __slots__ = ("_limit", "failure", "unfinished", "wanted")
 
     def __init__(self, limit: int = FRAME_LIMIT) -> None:
         self._limit = limit
-        self._unfinished = bytearray()
-        self._wanted = 0  # size of the frame in `_unfinished`, once its prefix has been checked
-        self._failure: ProtocolError | None = None
+        # Attributes, not properties: a connection reads them with every read.
+        self.unfinished = bytearray()
+        """The bytes of an unfinished frame."""
+        self.wanted = 0
+        """The size of the unfinished frame in bytes, once its prefix has been checked; 0 before."""
+        self.failure: ProtocolError | None = None
+        """The error that broke the stream, if any: nothing more can be read from it."""
 
     @property
     def buffered(self) -> int:
         """The number of buffered bytes of an unfinished frame."""
-        return len(self._unfinished)
+        return len(self.unfinished)
 
     @property
     def missing(self) -> int:
         """The number of bytes missing from the unfinished frame; 0 if unknown."""
-        return self._wanted - len(self._unfinished) if self._wanted else 0
-
-    @property
-    def wanted(self) -> int:
-        """The size of the unfinished frame in bytes; 0 if unknown."""
-        return self._wanted
+        return self.wanted - len(self.unfinished) if self.wanted else 0
 
     def clear(self) -> None:
         """Forget the unfinished frame: the stream has ended."""
-        self._unfinished = bytearray()
-        self._wanted = 0
+        self.unfinished = bytearray()
+        self.wanted = 0
 
     @property
     def missing_prefix(self) -> int:
         """The number of bytes missing until the lengths of the unfinished frame are known."""
-        return max(0, PREFIX_SIZE - len(self._unfinished))
+        return max(0, PREFIX_SIZE - len(self.unfinished))
 
     @property
     def missing_head(self) -> int:
@@ -96,15 +95,10 @@ class FrameReader:
 
         A body that is fed alone, and whole, is returned as it is, without a copy.
         """
-        if not self._wanted:
+        if not self.wanted:
             return 0
-        header: int = unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
-        return max(0, PREFIX_SIZE + header - len(self._unfinished))
-
-    @property
-    def failure(self) -> ProtocolError | None:
-        """The error that broke the stream, if any: nothing more can be read from it."""
-        return self._failure
+        header: int = unpack_prefix(self.unfinished)[1] & HEADER_LIMIT
+        return max(0, PREFIX_SIZE + header - len(self.unfinished))
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes of the stream and return the frames they complete.
@@ -115,15 +109,15 @@ class FrameReader:
         Raises `FrameTooLarge` for a frame over the limit and `FrameMalformed` for a prefix that
         contradicts itself.
         """
-        if self._failure is not None:
-            raise self._failure.with_traceback(None)
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
         frames: list[Frame] = []
         position = 0
-        if self._wanted:
+        if self.wanted:
             position = self._resume(data, frames)
-        elif self._unfinished:  # part of a prefix: too little for a path of its own
-            data = bytes(self._unfinished) + data
-            self._unfinished.clear()
+        elif self.unfinished:  # part of a prefix: too little for a path of its own
+            data = bytes(self.unfinished) + data
+            self.unfinished.clear()
         size = len(data)
         limit = self._limit
         while size - position >= PREFIX_SIZE:
@@ -134,7 +128,7 @@ class FrameReader:
             if body_start > end or length > limit - 4 or word > WORD_LIMIT:
                 return self._fail(_prefix_error(length, word, limit), frames)
             if end > size:
-                self._wanted = length + 4
+                self.wanted = length + 4
                 break
             frames.append(Frame(word >> 24, data[start:body_start], data[body_start:end]))
             position = end
@@ -148,21 +142,21 @@ class FrameReader:
             length = int.from_bytes(rest[:4], "big")
             if length < 4 or length + 4 > self._limit:
                 return self._fail(_prefix_error(length, 0, self._limit), frames)
-        self._unfinished += rest
+        self.unfinished += rest
         return frames
 
     def _fail(self, failure: ProtocolError, frames: list[Frame]) -> list[Frame]:
         """Remember what broke the stream; raise it unless there are frames to return first."""
-        self._failure = failure
-        self._unfinished.clear()
+        self.failure = failure
+        self.unfinished.clear()
         if not frames:
             raise failure
         return frames
 
     def _resume(self, data: bytes, frames: list[Frame]) -> int:
         """Add the missing bytes of the buffered frame; return how many of `data` that took."""
-        unfinished = self._unfinished
-        missing = self._wanted - len(unfinished)
+        unfinished = self.unfinished
+        missing = self.wanted - len(unfinished)
         if missing > len(data):
             unfinished += data
             return len(data)
@@ -177,8 +171,8 @@ class FrameReader:
             header = bytes(view[PREFIX_SIZE:body_start])
             body = b"".join((view[body_start:], rest)) if len(unfinished) > body_start else rest
         frames.append(Frame(word >> 24, header, body))
-        self._unfinished = bytearray()
-        self._wanted = 0
+        self.unfinished = bytearray()
+        self.wanted = 0
         return missing
 
 

@@ -171,7 +171,8 @@ class Appender:
 
     def append_packed(self, data: bytes, runs: Sequence[Run]) -> None:
         """Add records that are packed for the log's end; see `MessageStore.append_packed`."""
-        log, done = self._log, list[tuple[QueueIndex, int]]()
+        log = self._log
+        done: list[tuple[QueueIndex, int]] = []
         try:
             for queue, offset, count, _, positions, tags, sizes in runs:
                 done.append((queue, offset))

@@ -86,8 +86,16 @@ class CommitLog:
         if not self.pending:
             return
         pieces, self.pending = self.pending, []
+        current = self._current
         try:
-            self._put(*(pieces if len(pieces) == 1 else _grouped(pieces)))
+            if len(pieces) == 1 and current is not None and not self._soiled:
+                try:
+                    file = current.opened or current.file
+                    file.write(self.written - current.start, pieces[0])
+                except OSError as error:
+                    raise self._torn(error, len(pieces[0])) from error
+            else:
+                self._put(*_grouped(pieces))
         except StoreError:
             self.tail = self.written
             raise
@@ -156,8 +164,12 @@ class CommitLog:
                 self._current.file.write(at, piece)
                 at += len(piece)
         except OSError as error:
-            self._soiled = max(self._soiled, size)
-            raise store_error(error, size) from error
+            raise self._torn(error, size) from error
+
+    def _torn(self, error: OSError, size: int) -> StoreError:
+        """Note what a failed write may have left behind; return the error for its caller."""
+        self._soiled = max(self._soiled, size)
+        return store_error(error, size)
 
 
 def _grouped(pieces: list[bytes]) -> list[bytes]:

@@ -75,13 +75,15 @@ class KeyRun:
 
     def pack(self) -> None:
         """Hold words that are in a list as tightly as a file does, and know their checksum."""
-        packed = array("d", self.words)
-        self.words, self.crc = memoryview(packed), crc32(packed)
+        packed = self.packed
+        self.words, self.crc = _words_in(memoryview(packed)), crc32(packed)
 
     @property
     def packed(self) -> bytes:
         """The words as a file holds them."""
-        return array("d", self.words).tobytes()
+        words = self.words
+        # An array of a list or a view would read each of its words by itself.
+        return words.tobytes() if isinstance(words, memoryview) else _pack(words)
 
     def settle(self, file: StoredFile) -> None:
         """Use the words of a file from now on, instead of those in memory."""
@@ -137,8 +139,15 @@ class KeyRun:
 
 def words_of(file: StoredFile) -> "memoryview[float]":
     """Return the words of a run's file."""
-    raw = file.view[HEAD_BYTES:].toreadonly()
+    return _words_in(file.view[HEAD_BYTES:].toreadonly())
+
+
+def _words_in(raw: memoryview) -> "memoryview[float]":
     return raw.cast("d") if raw else memoryview(array("d"))  # nothing cannot be cast
+
+
+def _pack(words: list[float]) -> bytes:
+    return struct.pack(f"={len(words)}d", *words)
 
 
 def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:

@@ -180,7 +180,8 @@ def _words_of_texts(
     if not even or (b" " in joined and b" " in b"".join(values)):
         return _uneven_words(places, seeds, _find_pairs(joined), modulus)
     # The usual case: every record has as many keys as the others.
-    from_bytes, words = int.from_bytes, list[float]()
+    from_bytes = int.from_bytes
+    words: list[float] = []
     for column in range(width - 1):
         hashes = [
             from_bytes(value, "big") % modulus ^ seed

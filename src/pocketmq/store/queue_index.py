@@ -36,7 +36,7 @@ class QueueIndex:
     """One queue's entries. Belongs to the writer's thread."""
 
     __slots__ = (
-        "_checked", "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes",
+        "_bytes", "_checked", "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes",
         "_sizes_at", "_tags", "_tags_at", "_trimmed", "extents", "next_offset", "number",
         "queue_id", "topic", "waiting",
     )  # fmt: skip
@@ -110,12 +110,13 @@ class QueueIndex:
             )
             return
         after = before + count
-        at = self._positions_at
-        self._positions[at + before : at + after] = memoryview(positions).cast("Q")
-        at = self._tags_at
-        self._tags[at + before : at + after] = memoryview(tags).cast("q")
-        at = self._sizes_at
-        self._sizes[at + before : at + after] = memoryview(sizes).cast("I")
+        place, count8 = self._bytes, 8 * count
+        at = 8 * (self._positions_at + before)
+        place[at : at + count8] = positions
+        at = 8 * (self._tags_at + before)
+        place[at : at + count8] = tags
+        at = 4 * (self._sizes_at + before)
+        place[at : at + 4 * count] = sizes
         self.next_offset = after
 
     def place(self, offset: int, position: int, size: int, tag: int, *, losses: int) -> bool:
@@ -313,6 +314,7 @@ class QueueIndex:
     def _use(self, extent: Extent) -> None:
         file = self._index.files.file(extent.file)
         self._limit = extent.end
+        self._bytes = file.file.view
         self._positions, self._tags, self._sizes = file.positions, file.tags, file.sizes
         self._positions_at = extent.place // 8 - extent.first
         self._tags_at = self._positions_at + extent.entries
@@ -320,7 +322,7 @@ class QueueIndex:
 
     def _rest_on_nothing(self) -> None:
         self._limit = 0
-        self._positions = self._tags = self._sizes = _NONE
+        self._bytes = self._positions = self._tags = self._sizes = _NONE
         self._positions_at = self._tags_at = self._sizes_at = 0
 
 

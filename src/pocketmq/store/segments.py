@@ -18,7 +18,7 @@ from pocketmq.store.options import SMALLEST_SEGMENT
 class Segment:
     """One file of the run."""
 
-    __slots__ = ("_disk", "_file", "_opened", "_view", "end", "name", "start")
+    __slots__ = ("_disk", "_view", "_was_opened", "end", "name", "opened", "start")
 
     def __init__(
         self,
@@ -26,27 +26,28 @@ class Segment:
         name: str,
         start: int,
         end: int,
-        opened: "Callable[[Segment], None] | None" = None,
+        was_opened: "Callable[[Segment], None] | None" = None,
     ) -> None:
-        """Name a file; `opened` is called whenever it was opened to be read."""
+        """Name a file; `was_opened` is called whenever it was opened to be read."""
         self.name = name
         self.start = start
         self.end = end
         self._disk = disk
-        self._opened = opened
-        self._file: StoredFile | None = None
+        self._was_opened = was_opened
+        self.opened: StoredFile | None = None
+        """The file if it is open; the writer asks with every write."""
         self._view: memoryview | None = None
 
     @property
     def file(self) -> StoredFile:
         """The file, opened if it is not yet."""
-        if self._file is None:
+        if self.opened is None:
             file = self._disk.open(self.name)
             self.use(file)
-            if self._opened is not None:
-                self._opened(self)
+            if self._was_opened is not None:
+                self._was_opened(self)
             return file
-        return self._file
+        return self.opened
 
     @property
     def view(self) -> memoryview:
@@ -55,20 +56,20 @@ class Segment:
 
     def use(self, file: StoredFile) -> None:
         """Take a file that is open already."""
-        self._file = file
+        self.opened = file
         self._view = file.view.toreadonly()
 
     def forget(self) -> None:
         """Close the file until it is needed again; slices still being read keep it open."""
-        if self._file is not None:
-            self._file.rest()
-            self._file = self._view = None
+        if self.opened is not None:
+            self.opened.rest()
+            self.opened = self._view = None
 
     def close(self) -> None:
         """Close the file; slices of its view stay valid as long as they are referenced."""
-        if self._file is not None:
+        if self.opened is not None:
             self._view = None
-            self._file.close()
+            self.opened.close()
 
 
 def never_used(disk: FileSystem, name: str, size: int) -> bool:
@@ -112,7 +113,7 @@ class Segments:
             if never_used(self._disk, path, size):
                 self._disk.remove(path)
                 continue
-            self._add(Segment(self._disk, path, start, start + size, self._opened))
+            self._add(Segment(self._disk, path, start, start + size, self._was_opened))
         if self._list:
             self.first = self._list[0].start
 
@@ -158,7 +159,7 @@ class Segments:
             segment = self._create(max(self._size, wanted))
         self._spare = None
         self._add(segment)
-        self._opened(segment)
+        self._was_opened(segment)
         return segment
 
     def drop_first(self) -> None:
@@ -198,11 +199,11 @@ class Segments:
     def _create(self, size: int) -> Segment:
         start = self.end
         name = f"{self._folder}/{start:020d}"
-        segment = Segment(self._disk, name, start, start + size, self._opened)
+        segment = Segment(self._disk, name, start, start + size, self._was_opened)
         segment.use(self._disk.create(name, size))
         return segment
 
-    def _opened(self, segment: Segment) -> None:
+    def _was_opened(self, segment: Segment) -> None:
         """Close the file that was opened first, if many are open: each one costs a descriptor.
 
         The newest two stay, which are written to.

@@ -28,6 +28,39 @@ def test_the_first_offset_not_done_with_is_the_lowest_that_is_out() -> None:
     assert (in_flight.low, in_flight.held) == (13, {})
 
 
+@given(
+    st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(1, 3), st.lists(st.integers(0, 6), unique=True)), max_size=4),
+)
+def test_messages_that_are_settled_together_are_settled_as_one_by_one(
+    pops: list[set[int]], acks: list[tuple[int, list[int]]]
+) -> None:
+    together, singly = QueueInFlight("T", "G", 0), QueueInFlight("T", "G", 0)
+    whole = [(time_ms, sorted(popped)) for time_ms, popped in enumerate(pops, 1)]
+    for time_ms, offsets in whole:
+        for in_flight in (together, singly):
+            in_flight.take(offsets, 7, (time_ms, 60_000))
+    for time_ms, offsets in [*acks, *whole]:
+        settled, done = together.settle(offsets, time_ms)
+        each = [singly.settle([offset], time_ms) for offset in offsets]
+        assert settled == [offset for found, _ in each for offset in found]
+        assert [(taken.offsets, taken.left) for taken in done] == [
+            (taken.offsets, taken.left) for _, ended in each for taken in ended
+        ]
+        assert [(at, taken.left) for at, taken in together.held.items()] == [
+            (at, taken.left) for at, taken in singly.held.items()
+        ]
+        assert together.low == singly.low
+    assert together.low == 7
+
+
+def test_an_acknowledgement_of_as_many_other_messages_settles_none_of_them() -> None:
+    in_flight = QueueInFlight("T", "G", 0)
+    taken = in_flight.take([1, 2], 3, (1, 100))
+    assert in_flight.settle([1, 3], 1) == ([1], [])
+    assert (in_flight.held, taken.left, in_flight.low) == ({2: taken}, 1, 2)
+
+
 def test_a_changed_message_belongs_to_a_pop_of_its_own() -> None:
     in_flight = QueueInFlight("T", "G", 0)
     first = in_flight.take([0, 1], 2, (1, 100))

@@ -5,7 +5,7 @@ The changes themselves, for requests and for recovery alike; writing them to the
 group may pull. Belongs to the broker's loop.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
@@ -60,7 +60,7 @@ class AllInFlight:
     def take(self, popped: MessagesPopped) -> None:
         """Add what was popped."""
         topic, group, queue_id = popped.topic, popped.group, popped.queue_id
-        in_flight = self.find(topic, group, queue_id) or self.make(topic, group, queue_id)
+        in_flight = self.make(topic, group, queue_id)
         times = popped.pop_time_ms, popped.until_ms
         taken = in_flight.take(popped.all_offsets(), popped.following, times)
         self.deadlines.add(taken, popped.until_ms)
@@ -74,7 +74,7 @@ class AllInFlight:
         self,
         in_flight: QueueInFlight,
         pop_time_ms: int,
-        offsets: Iterable[int],
+        offsets: Sequence[int],
         *,
         later: bool = False,
     ) -> list[int]:

@@ -8,7 +8,7 @@ Independent of store and journal. Belongs to the broker's loop.
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 STEP_MS = 100
@@ -112,6 +112,8 @@ class QueueInFlight:
     def low(self) -> int:
         """The first offset that is not done with."""
         order, held = self._order, self.held
+        if not held:
+            order.clear()
         while order and order[0] not in held:
             order.popleft()
         return order[0] if order else self.next
@@ -135,7 +137,7 @@ class QueueInFlight:
         """Bring what was taken over from elsewhere into order."""
         self._order = deque(sorted(self.held))
 
-    def settle(self, offsets: Iterable[int], pop_time_ms: int) -> tuple[list[int], list[Taken]]:
+    def settle(self, offsets: Sequence[int], pop_time_ms: int) -> tuple[list[int], list[Taken]]:
         """Note that messages are done with; return them, and the pops of which none is left.
 
         Without those that another pop has by now.
@@ -143,6 +145,17 @@ class QueueInFlight:
         settled: list[int] = []
         done: list[Taken] = []
         held = self.held
+        if len(held) == len(offsets) > 1:  # all of a pop, and there is no other, as most often
+            taken = held.get(offsets[0])
+            if (
+                taken is not None
+                and taken.pop_time_ms == pop_time_ms
+                and taken.left == len(offsets)
+                and taken.offsets == tuple(offsets)
+            ):
+                held.clear()
+                taken.left = 0
+                return [*offsets], [taken]
         for offset in offsets:
             taken = held.get(offset)
             if taken is not None and taken.pop_time_ms == pop_time_ms:

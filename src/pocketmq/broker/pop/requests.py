@@ -112,6 +112,9 @@ def acknowledge_several(state: BrokerState, connection: Connection, request: Com
     return _answered_later(state, connection, request)
 
 
+_NORMAL = TopicMark.NORMAL.value
+
+
 def settle_several(
     state: BrokerState, connection: Connection, acks: Iterable[rows.BatchAck]
 ) -> None:
@@ -127,15 +130,12 @@ def settle_several(
 
 
 def _acknowledge_batch(state: BrokerState, connection: Connection, ack: rows.BatchAck) -> None:
-    try:
-        mark = TopicMark(ack.retry or TopicMark.NORMAL.value)
-    except ValueError:
-        raise HeaderMalformed(f"{ack.retry!r} is not the mark of a topic") from None
-    topic, group, queue_id = (
-        mark.real_topic(ack.topic, ack.consumer_group),
-        ack.consumer_group,
-        ack.queue_id,
-    )
+    topic, group, queue_id = ack.topic, ack.consumer_group, ack.queue_id
+    if ack.retry and ack.retry != _NORMAL:
+        try:
+            topic = TopicMark(ack.retry).real_topic(topic, group)
+        except ValueError:
+            raise HeaderMalformed(f"{ack.retry!r} is not the mark of a topic") from None
     offsets = ack.acked_offsets()
     if ack.revive_queue_id == ORDERED_REVIVE_QUEUE:
         for offset in offsets:

@@ -20,6 +20,9 @@ from pocketmq.protocol.header import Int32
 from pocketmq.protocol.header_json import REFUSALS
 from pocketmq.protocol.requests import pop as rows
 
+_JOINED = 32 * 1024
+"""Bytes of messages that are copied into one piece; larger ones leave as they lie in the log."""
+
 
 class _Request(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The fields of any header."""
@@ -65,8 +68,12 @@ def pop(state: BrokerState, connection: Connection, header: bytes, _: bytes) -> 
     taking, batch = pops.find(source, wanted, EVERYTHING)
     if not batch.count:
         return False
-    connection.write(*pop_answer(request.opaque, wanted, now_ms, batch))
-    connection.flush()  # first: the client continues while the rest is done here
+    pieces = pop_answer(request.opaque, wanted, now_ms, batch)
+    if batch.size < _JOINED:  # first: the client continues while the rest is done here
+        connection.write_now(b"".join(pieces))
+    else:
+        connection.write(*pieces)
+        connection.flush()
     pops.note(taking, batch)
     state.writer.seal_alone()  # if that fails the messages are delivered again
     return True
@@ -118,8 +125,7 @@ def _fits(ack: rows.BatchAck) -> bool:
 def _answer(state: BrokerState, connection: Connection, request: _Request) -> None:
     """Write what was settled, then answer; the client continues while the rest is done here."""
     if not state.batch.notes or state.writer.seal_alone():
-        connection.write(done(request.opaque))
-        connection.flush()
+        connection.write_now(done(request.opaque))
     else:
         refused = Command.request(request.code, request.opaque)
         state.writer.refuse_alone(connection, refused)

@@ -4,7 +4,7 @@ Each change is made in `all_in_flight` and noted in the journal, from which `rec
 after a crash. Times are the caller's. Belongs to the broker's loop.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -108,7 +108,7 @@ class PopTable:
         group: str,
         queue_id: int,
         pop_time_ms: int,
-        offsets: Iterable[int],
+        offsets: Sequence[int],
         *,
         later: bool = False,
     ) -> int:

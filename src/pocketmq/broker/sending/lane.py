@@ -17,7 +17,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.write_batch import SendBurst
 from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.writing.drafts import SendTarget, born_host
+from pocketmq.broker.writing.drafts import BORN_HOST, SendTarget, born_host
 from pocketmq.errors import StoreError
 from pocketmq.model import DataVersion
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
@@ -74,23 +74,12 @@ class PlainSends:
         return native.core is not None and len(self._state.send_answers.store_host) == V4_SIZE
 
     def take(self, connection: Connection, data: bytes, start: int) -> int:
-        """Carry out the plain sends and batches at a position of a read; return where they end."""
-        end = self._take_burst(connection, data, start)
-        while end > start and (  # each batch is a burst of its own
-            data.startswith(_BATCH, start + PREFIX_SIZE)
-            or data.startswith(_BATCH, end + PREFIX_SIZE)
-        ):
-            start, end = end, self._take_burst(connection, data, end)
-        return end
-
-    def _take_burst(self, connection: Connection, data: bytes, start: int) -> int:
-        """Carry out plain sends, or a batch."""
-        if not data.startswith(_PLAIN, start + PREFIX_SIZE):
-            return start
+        """Carry out plain sends, or a batch, at a position of a read; return where they end."""
         state = self._state
-        batch, log = state.batch, state.store.log
-        host = born_host(connection)
-        if log.failed is not None or state.writer.overloaded or len(host) != V4_SIZE:
+        writer, log = state.writer, state.store.log
+        host = connection.context.get(BORN_HOST) or born_host(connection)
+        alone = writer.takes_alone(connection)
+        if log.failed is not None or len(host) != V4_SIZE or (not alone and writer.overloaded):
             return start
         version = state.topics.version
         if self._version is not version or self._config is not state.config:
@@ -106,9 +95,8 @@ class PlainSends:
                 taken = self._lane.take(data[:stop], start, *more)
         if taken is None:
             return start
-        end, records, answers, runs, old, new, due_ms = taken
-        alone = end == len(data) and state.writer.takes_alone(connection)
-        batch.now_ms = now_ms
+        end, records, answers, runs, _, _, due_ms = taken
+        state.batch.now_ms = now_ms
         try:
             state.store.append_packed(records, runs)
         except StoreError:
@@ -116,9 +104,16 @@ class PlainSends:
         if due_ms and state.delayed is not None:
             state.delayed.wake_at(due_ms, now_ms)
         times = 1 if data.startswith(_BATCH, start + PREFIX_SIZE) else None
-        if alone:
-            state.writer.write_alone(connection, runs, answers, now_ms, times)
-            return end
+        if alone and end == len(data):
+            writer.write_alone(connection, runs, answers, now_ms, times)
+        else:
+            self._collect(connection, taken, times)
+        return end
+
+    def _collect(self, connection: Connection, taken: Taken, times: int | None) -> None:
+        """Add what was appended to the batch of this event-loop iteration."""
+        state, batch = self._state, self._state.batch
+        _, _, answers, runs, old, new, _ = taken
         for queue, _, count, size, *_ in runs:
             batch.appended(queue, count, size, times=times or count)
         if state.measures is not None:
@@ -127,12 +122,6 @@ class PlainSends:
             by_code = {_SEND: old, _SEND_V2: new} if times is None else {_SEND_BATCH: 1}
             asked = {code: count for code, count in by_code.items() if count}
             batch.answer_stored(connection, SendBurst(asked), answers)
-        return end
-
-    def end(self, connection: Connection) -> None:
-        """Write what was taken; what followed it in the read belongs to the same batch."""
-        if self._state.batch.messages:
-            self._state.writer.schedule(connection)
 
     def _make(self) -> _NativeLane:
         state, store = self._state, self._state.store

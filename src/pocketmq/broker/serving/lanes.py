@@ -37,21 +37,27 @@ class Lanes:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         sends = PlainSends(state)
-        self._sends = sends if sends.available else None
-        self.starts = (*_ALONE, _END, *(sends.starts if sends.available else ()))
+        self._take_sends = sends.take
+        self._plain = sends.starts if sends.available else ()
+        self.starts = (*self._plain, *_ALONE, _END)
 
     def take(self, connection: Connection, data: bytes, start: int) -> int:
         """Carry out requests at a position of a read; return where they end."""
         if data.startswith(_ALONE, start + PREFIX_SIZE):
             return len(data) if self._take_alone(connection, data, start) else start
+        plain, size = self._plain, len(data)
         while True:
-            if data.startswith(_END, start + PREFIX_SIZE):
+            if data.startswith(plain, start + PREFIX_SIZE):
+                end = self._take_sends(connection, data, start)
+            elif data.startswith(_END, start + PREFIX_SIZE):
                 end = self._take_end(connection, data, start)
-            elif self._sends is not None:
-                end = self._sends.take(connection, data, start)
             else:
                 return start
-            if end in (start, len(data)):
+            if end == size:
+                if self._state.batch.messages:
+                    self._state.writer.schedule(connection)
+                return end
+            if end == start:
                 return end
             start = end
 

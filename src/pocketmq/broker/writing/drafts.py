@@ -75,7 +75,8 @@ class SendTarget(msgspec.Struct, frozen=True, gc=False):
     batches: bool = False  # whether a batch is stored as one record
 
 
-_KEY = "born_host"
+BORN_HOST = "born_host"
+"""Where a connection keeps its address as records have it, once `born_host` was asked for it."""
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _UNKNOWN = bytes(V4_SIZE)
 
@@ -83,9 +84,9 @@ _UNKNOWN = bytes(V4_SIZE)
 def born_host(connection: Connection) -> bytes:
     """Return a connection's address, 8 bytes for IPv4, 20 for IPv6."""
     try:
-        host: bytes = connection.context[_KEY]
+        host: bytes = connection.context[BORN_HOST]
     except KeyError:
-        host = connection.context[_KEY] = encode_peer(connection.remote_address)
+        host = connection.context[BORN_HOST] = encode_peer(connection.remote_address)
     return host
 
 

@@ -62,7 +62,6 @@ class CommitLogWriter:
     ) -> None:
         self.batch = batch
         self.config = config
-        """Says whether answers wait for a sync; replaced when the settings change."""
         self.before_write: list[Callable[[], None]] = []
         self.arrived: list[Callable[[Arrivals], None]] = []
         self._store = store
@@ -73,6 +72,16 @@ class CommitLogWriter:
         self._synced = SyncedAnswers(store, self._send)
         self._ending: asyncio.Handle | None = None
         self._latest: Connection | None = None  # the client that sent messages last
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings, of which one decides whether answers wait for a sync."""
+        return self._config
+
+    @config.setter
+    def config(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._syncs = config.sync_flush  # each send asks
 
     @property
     def overloaded(self) -> bool:
@@ -108,7 +117,8 @@ class CommitLogWriter:
             or batch.held
             or batch.ready
             or batch.failed
-            or self.config.sync_flush
+            or self._synced.messages
+            or self._syncs
             or self._counters.measures is not None
         )
 
@@ -134,16 +144,25 @@ class CommitLogWriter:
             self._refuse({connection: [(SendBurst({}), answers)]})
             return
         if answers:  # first: the client goes on while the rest is done here
-            connection.write(answers)
-            connection.flush()
-        counters, arrivals = self._counters, dict[QueueIndex, int]()
+            connection.write_now(answers)
         elapsed_ms = self._clock.now_ms() - now_ms
-        for queue, _, count, size, *_ in runs:
-            counters.traffic.took(count, size, elapsed_ms)
-            counters.stats.was_stored(queue.topic, count, size, times or count)
+        stored = messages = size = whole = 0
+        arrivals: dict[QueueIndex, int] | None = None
+        topic, stats = runs[0][0].topic, self._counters.stats
+        for run in runs:
+            queue, count = run[0], run[2]
+            if queue.topic != topic:
+                stats.was_stored(topic, messages, size, times or messages)
+                stored, whole = stored + messages, whole + size
+                topic, messages, size = queue.topic, 0, 0
+            messages += count
+            size += run[3]
             if queue.waiting:
+                arrivals = arrivals or {}
                 arrivals[queue] = queue.next_offset - count
-        if arrivals:
+        stats.was_stored(topic, messages, size, times or messages)
+        self._counters.traffic.took(stored + messages, whole + size, elapsed_ms)
+        if arrivals is not None:
             self._wake(arrivals)
 
     def seal_alone(self) -> bool:

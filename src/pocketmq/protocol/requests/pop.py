@@ -1,6 +1,7 @@
 """Popping (5.x): taking messages, acknowledging them, changing how long they stay hidden."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Iterable
 
 import msgspec
@@ -36,7 +37,7 @@ class BatchAck(WireValue, frozen=True, kw_only=True):
         if len(self.bits) > _LARGEST_BITS:
             raise BodyMalformed("BatchAck", f"b has more than {_LARGEST_BITS} characters")
         try:
-            number = int.from_bytes(b64decode(self.bits, validate=True), "little")
+            number = int.from_bytes(a2b_base64(self.bits, strict_mode=True), "little")
         except ValueError as error:
             raise BodyMalformed("BatchAck", "b is not base64") from error
         start, count = self.start_offset, number.bit_length()
