@@ -1,8 +1,8 @@
 //! The compiled core of PocketMQ.
 //!
 //! Each function replaces a pure-Python function of `pocketmq` that has the same name: the same
-//! results, the same errors. It is called per burst or per batch; only the classes of `shared` and
-//! `receipts` are used per message. Bytes come from peers, so everything is read through checked
+//! results, the same errors. It is called per burst or per batch; only the classes of `shared`,
+//! `submits` and `receipts` are used per message. Bytes come from peers, so everything is read through checked
 //! slices and no `unsafe` is allowed.
 
 pub mod answers;
@@ -34,6 +34,7 @@ pub mod receipts;
 pub mod sends;
 pub mod shared;
 pub mod stored;
+pub mod submits;
 pub mod tags;
 pub mod wire;
 
@@ -67,6 +68,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<receipts::BatchReceipts>()?;
     module.add_class::<shared::Place>()?;
     module.add_class::<shared::OpenPlaces>()?;
+    module.add_class::<submits::PlainSubmits>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
     module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;

@@ -39,9 +39,10 @@ impl Place {
 #[pymethods]
 impl Place {
     #[new]
-    fn new(batch: Py<PyAny>, at: usize) -> Self {
+    #[pyo3(signature = (batch=None, at=0))]
+    fn new(batch: Option<Py<PyAny>>, at: usize) -> Self {
         Place {
-            batch: Mutex::new(Some(batch)),
+            batch: Mutex::new(batch),
             at: AtomicUsize::new(at),
             receipt: PyOnceLock::new(),
         }
@@ -139,15 +140,19 @@ fn broken<E>(_: E) -> PyErr {
     PyRuntimeError::new_err("an earlier error broke this batch")
 }
 
+/// Return the fields of a message; `None` for anything else, a kind of message, too.
+pub(crate) fn fields_of<'py>(message: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
+    let py = message.py();
+    if !message.get_type().is(MESSAGE.get(py).ok()?) {
+        return None;
+    }
+    let fields = AS_TUPLE.get(py).ok()?.call1((message,)).ok()?;
+    fields.cast_into::<PyTuple>().ok()
+}
+
 impl OpenPlaces {
-    /// Return the body of a message with nothing else; `None` for any other message.
-    fn plain_body<'py>(&self, message: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
-        let py = message.py();
-        if !message.get_type().is(MESSAGE.get(py).ok()?) {
-            return None;
-        }
-        let fields = AS_TUPLE.get(py).ok()?.call1((message,)).ok()?;
-        let fields = fields.cast::<PyTuple>().ok()?;
+    /// Return the body among the fields of a message with nothing else; `None` for any other.
+    fn plain_body<'py>(&self, fields: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyBytes>> {
         let field = |at| fields.get_borrowed_item(at).ok();
         let body = fields.get_item(1).ok()?.cast_into::<PyBytes>().ok()?;
         for at in 2..6 {
@@ -158,6 +163,39 @@ impl OpenPlaces {
         let size = body.as_bytes().len();
         let fits = field(6)?.is_none() && size > 0 && size < self.alone_from;
         fits.then_some(body)
+    }
+
+    /// Do as `add` does, with the fields of the message.
+    pub(crate) fn take<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        fields: &Bound<'py, PyTuple>,
+        timeout: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = message.py();
+        let free = self.written.lock().map_err(broken)?.places;
+        if free == 0 || !timeout.is(&self.timeout) {
+            return Ok(None);
+        }
+        let Some(body) = self.plain_body(fields) else {
+            return Ok(None);
+        };
+        // Made before the place is taken: making things may run other threads.
+        let future = self.futures.bind(py).call0()?;
+        let place = future.cast::<Place>()?.get();
+        *place.batch.lock().map_err(broken)? = Some(self.batch.clone_ref(py));
+        let messages = self.messages.bind(py);
+        let mut written = self.written.lock().map_err(broken)?;
+        let size = plain_size(body.as_bytes(), &self.blank);
+        let free = written.places > 0 && written.bytes >= size;
+        if !free || written.push_plain(body.as_bytes(), &self.blank).is_none() {
+            return Ok(None);
+        }
+        written.places -= 1;
+        written.bytes -= size;
+        place.at.store(messages.len(), Relaxed);
+        messages.append(message)?;
+        Ok(Some(future))
     }
 }
 
@@ -198,29 +236,10 @@ impl OpenPlaces {
         message: &Bound<'py, PyAny>,
         timeout: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = message.py();
-        let free = self.written.lock().map_err(broken)?.places;
-        if free == 0 || !timeout.is(&self.timeout) {
-            return Ok(None);
+        match fields_of(message) {
+            None => Ok(None),
+            Some(fields) => self.take(message, &fields, timeout),
         }
-        let Some(body) = self.plain_body(message) else {
-            return Ok(None);
-        };
-        // Made before the place is taken: making things may run other threads.
-        let future = self.futures.bind(py).call1((&self.batch, 0))?;
-        let place = future.cast::<Place>()?.get();
-        let messages = self.messages.bind(py);
-        let mut written = self.written.lock().map_err(broken)?;
-        let size = plain_size(body.as_bytes(), &self.blank);
-        let free = written.places > 0 && written.bytes >= size;
-        if !free || written.push_plain(body.as_bytes(), &self.blank).is_none() {
-            return Ok(None);
-        }
-        written.places -= 1;
-        written.bytes -= size;
-        place.at.store(messages.len(), Relaxed);
-        messages.append(message)?;
-        Ok(Some(future))
     }
 
     /// Give a message a place that was not granted; return its position.

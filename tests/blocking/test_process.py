@@ -70,6 +70,30 @@ def test_a_fork_is_refused_the_parents_client_and_can_make_its_own(
     assert drained(cluster, "after-fork", topic, 4) == [b"child", b"child", b"parent", b"parent"]
 
 
+def test_a_fork_cannot_join_the_parents_open_batch(cluster: Cluster, topic: str) -> None:
+    text = """
+        import os, sys, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import pocketmq as mq
+        address, topic = sys.argv[1:]
+        with mq.Producer(address, group="shop", linger=0.9) as old:
+            old.submit(mq.Message(topic, b"first")).result(30)  # queues and connection are there
+            old.submit(mq.Message(topic, b"opens a batch"))
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    old.submit(mq.Message(topic, b"wrong"))
+                except mq.MQError as error:
+                    print(type(error).__name__, flush=True)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            old.submit(mq.Message(topic, b"joins"))
+    """
+    code, out, err = finish(program(text, cluster.address, topic))
+    assert (code, err, out) == (0, "", "ClientForked\n")
+    assert drained(cluster, "after-batch", topic, 3) == [b"first", b"joins", b"opens a batch"]
+
+
 def test_a_program_that_closes_nothing_ends_and_what_it_promised_is_sent(
     cluster: Cluster, topic: str
 ) -> None:

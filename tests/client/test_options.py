@@ -73,7 +73,7 @@ def test_a_producers_defaults_are_javas() -> None:
 
 def test_a_producer_shares_batches_of_submitted_messages_unless_told_otherwise() -> None:
     options = ProducerOptions(group="shop")
-    assert (options.linger, options.batch_bytes) == (None, 65536)
+    assert (options.linger, options.batch_bytes) == (None, 131072)
     assert ProducerOptions(group="shop", linger=0).linger == 0
     assert ProducerOptions(group="shop", batch_bytes=0).batch_bytes == 0
 

@@ -1,14 +1,18 @@
 """The core's places and receipts of batches that threads fill do as the pure ones do."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq import native
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.blocking.shared_futures import ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
+from pocketmq.client.producer.lanes import Lane
+from pocketmq.client.producer.shared_batches import LoopBatch
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from tests.native.both import core, outcome
@@ -110,6 +114,68 @@ def test_only_messages_with_nothing_but_a_body_of_the_right_size_take_granted_pl
         assert [places.add(each, None) for each in odd] == [None] * len(odd)
         assert places.add(Message("t", b"x"), 3.0) is None
         assert places.add(Message("t", b"x" * 9), None) is not None
+
+
+def on_a_thread(call: Callable[[], Any]) -> Any:
+    """Call a function where messages may be submitted: not where the submits were made."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+    thread.join()
+    (result,) = results
+    return result
+
+
+class Submits(Story):
+    """One kind of submits, to a topic with an open batch and to one without."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__(
+            core.OpenPlaces if kind is core.PlainSubmits else native.pure["OpenPlaces"]
+        )
+        self.lanes = {topic: Lane(topic, SendMode.ASYNC, LoopBatch) for topic in ("t", "closed")}
+        self.lanes["t"].places = self.places
+        self.submits = kind(self.lanes)
+
+    def add(self, *args: Any) -> Any:
+        future = on_a_thread(lambda: self.submits.add(*args))
+        return None if future is None else future._leave_place()[1:]
+
+
+KINDS = (core.PlainSubmits, native.pure["PlainSubmits"])
+
+
+@given(st.lists(messages, max_size=6), st.sampled_from([None, 3.0]), st.integers(0, 4))
+def test_any_submits(given: Sequence[Any], timeout: float | None, places: int) -> None:
+    def each(kind: Any) -> Any:
+        story = Submits(kind)
+        story.places.grant(places, 1000)
+        return [outcome(story.add, message, timeout) for message in given], story.all(0)
+
+    mine, pure = map(each, KINDS)
+    assert mine == pure
+
+
+def test_a_message_is_submitted_into_the_open_batch_of_its_topic() -> None:
+    for kind in KINDS:
+        story = Submits(kind)
+        story.places.grant(9, 1000)
+        for topic in ("closed", "unknown", ["unhashable"]):
+            odd: Any = topic
+            assert story.add(Message(odd, b"x"), None) is None
+        assert story.add(Message("t", b"x"), None) == (0, None)
+        assert story.add(Message("t", b"y"), None) == (1, None)
+        assert [each.body for each in story.batch.messages] == [b"x", b"y"]
+
+
+def test_nothing_is_submitted_on_the_loop_or_after_a_stop() -> None:
+    for kind in KINDS:
+        story = Submits(kind)
+        story.places.grant(9, 1000)
+        assert story.submits.add(Message("t", b"x"), None) is None
+        assert story.add(Message("t", b"x"), None) is not None
+        story.submits.stop()
+        assert story.add(Message("t", b"x"), None) is None
 
 
 def whole(places: str | None) -> SendReceipt:

@@ -1,7 +1,7 @@
 """Places of messages in a batch that threads fill: what `submit` does for each message.
 
-The compiled core replaces both classes. A batch is granted places by the window in advance, so that
-taking one needs neither the window nor its lock.
+The compiled core replaces these classes. A batch is granted places by the window in advance, so
+that taking one needs neither the window nor its lock.
 """
 
 import threading
@@ -14,6 +14,7 @@ from pocketmq.protocol.message_ids import numbered_ids
 
 if TYPE_CHECKING:
     from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
+    from pocketmq.client.producer.lanes import Lane
 
 
 @in_core
@@ -26,8 +27,8 @@ class Place:
 
     _receipt: SendReceipt | None = None
 
-    def __init__(self, batch: "ThreadBatch", at: int) -> None:
-        self._batch: ThreadBatch | None = batch
+    def __init__(self, batch: "ThreadBatch | None" = None, at: int = 0) -> None:
+        self._batch = batch
         self._at = at
 
     def done(self) -> bool:
@@ -159,3 +160,32 @@ class OpenPlaces:
             made = zip(encode_messages(plain, own), own, strict=True)
             parts = [entry or next(made) for entry in entries]
             return b"".join([part[0] for part in parts]), ",".join([part[1] for part in parts])
+
+
+@in_core
+class PlainSubmits:
+    """What `submit` tries first: a place in the open batch of the message's topic.
+
+    Made on the loop's thread, which may not submit: it would wait for itself.
+    """
+
+    def __init__(self, lanes: "dict[str, Lane]") -> None:
+        self._lanes = lanes
+        self._made_on = threading.get_ident()
+        self._stopped = False
+
+    def add(self, message: Message, timeout: float | None) -> "SharedSend | None":
+        """Do as `OpenPlaces.add` does; None also if there is no open batch, or on the loop."""
+        if self._stopped or threading.get_ident() == self._made_on:
+            return None
+        try:
+            places = self._lanes[message.topic].places
+        except (AttributeError, TypeError, KeyError):
+            return None
+        if places is None:
+            return None
+        return places.add(message, timeout)  # type: ignore[return-value] # see `ThreadSharing`
+
+    def stop(self) -> None:
+        """Add nothing from now on."""
+        self._stopped = True

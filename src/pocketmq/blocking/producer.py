@@ -231,9 +231,12 @@ class Producer(Facade[AsyncProducer]):
             and delay is None
             and delay_level is None
             and deliver_at is None
-            and get_ident() != self._loop_thread
         ):
-            return sharing.submit(message, timeout)
+            future = sharing.plain.add(message, timeout)
+            if future is not None:
+                return future
+            if get_ident() != self._loop_thread:
+                return sharing.submit(message, timeout)
         parts = self._running()
         sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)

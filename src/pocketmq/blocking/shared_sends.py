@@ -5,9 +5,12 @@ place (see `shared_futures`). The loop hears of a batch once, and takes its rece
 batch leaves is decided by `client.producer.sharing`.
 """
 
+import os
 import time
+from weakref import WeakSet
 
 from pocketmq.balance.producer.plan import SendMode
+from pocketmq.blocking.batch_places import PlainSubmits
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.shared_futures import SharedSend, ThreadBatch
 from pocketmq.blocking.submitting import SubmitWindow
@@ -25,6 +28,16 @@ _PRESSED_HOLD = 0.001
 """Seconds that a batch waits for company while threads submit more than there is capacity for."""
 _USUAL_SIZE = 256
 """Bytes that are granted for each place."""
+_running: "WeakSet[ThreadSharing]" = WeakSet()
+
+
+def _forked() -> None:
+    for sharing in list(_running):
+        sharing.plain.stop()  # so that every submit comes to the check for forks
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class ThreadSharing:
@@ -45,6 +58,9 @@ class ThreadSharing:
         sharing.clock = time.monotonic
         sharing.make_plain = self._make
         window.on_full = self._leave_open
+        self.plain = PlainSubmits(self._async_lanes)
+        """Those messages that find a granted place; comes before `submit`."""
+        _running.add(self)
 
     def _make(
         self, topic: str, timeout: float | None, opened: float, deadline: float
@@ -59,13 +75,14 @@ class ThreadSharing:
         Waits while the window is full. Raises `SendFailed` if there is no capacity within the
         message's time, and what `Preparing.prepare` and `Session.check` do.
         """
-        # For each message: no call that can be left out, no look at a clock.
+        # For many messages: no call that can be left out, no look at a clock.
         if fork_count() != self._generation:
             self._check()
         try:
             lanes = self._async_lanes if mode is _ASYNC else self._sync_lanes
             lane = lanes[message.topic]
-            future = lane.add(message, timeout)
+            places = lane.places
+            future = None if places is None else places.add(message, timeout)
         except (AttributeError, TypeError, KeyError):
             return self._submit_prepared(message, timeout, mode)
         if future is not None:
@@ -133,7 +150,7 @@ class ThreadSharing:
         assert isinstance(batch, ThreadBatch)
         if self._window.pressed:
             batch.hold = _PRESSED_HOLD
-        lane.add = batch.open_places(self._sharing.alone_from, self._sharing.id_size).add
+        lane.places = batch.open_places(self._sharing.alone_from, self._sharing.id_size)
         return batch
 
     def _grant(self, batch: ThreadBatch) -> None:

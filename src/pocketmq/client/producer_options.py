@@ -15,9 +15,9 @@ from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
 from pocketmq.protocol.compression import DEFAULT_LEVEL, Codec
 
 MAX_MESSAGE = 4 * 1024 * 1024
-WINDOW = 1024
+WINDOW = 4096
 WINDOW_BYTES = 100 * 1024 * 1024
-BATCH_BYTES = 64 * 1024
+BATCH_BYTES = 128 * 1024
 _LONGEST_LINGER = 1.0
 """A larger number of seconds is most likely milliseconds."""
 

@@ -1,6 +1,7 @@
 """A bound on what is under way."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -152,3 +153,25 @@ async def test_an_answer_frees_its_place_and_adapts_the_limit_in_one_step() -> N
         one.answered(size, 1.0, 1.0 + took)
         assert (len(one), one.bytes, one.budget.limit) == (0, 0, both.budget.limit)
         assert (one.budget.limit == START) is ((took, size) in ((0.1, 10), (1.5, 3 * MB)))
+
+
+async def test_the_cost_of_those_in_line_does_not_grow_with_their_number() -> None:
+    async def cost(number: int) -> float:
+        """CPU seconds of each, if all but one wait."""
+        window = SendWindow(1, ByteBudget(1000, 3.0))
+
+        async def send() -> None:
+            assert await window.enter(1, 300.0)
+            window.leave(1)
+
+        assert window.try_enter(1)
+        tasks = [asyncio.create_task(send()) for _ in range(number)]
+        await settle()
+        assert window.waiting == number
+        started = time.thread_time()
+        window.leave(1)
+        await asyncio.gather(*tasks)
+        return (time.thread_time() - started) / number
+
+    few = min([await cost(1000) for _ in range(3)])
+    assert await cost(16_000) < 4 * few

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import pinned
@@ -29,19 +29,19 @@ _LONGEST_TOPIC = 127  # bytes, in a batch
 
 MakeBatch: TypeAlias = Callable[[str, float | None, float, float], SharedBatch]
 
-AddPlain: TypeAlias = Callable[[Message, float | None], object | None]
-"""Adds a message with nothing but a body; returns its future, None if it has to wait."""
 
+class Places(Protocol):
+    """Places of an open batch that were granted in advance."""
 
-def no_place(_: Message, __: float | None) -> None:
-    """Add nothing: no places are granted in advance."""
+    def add(self, message: Message, timeout: float | None, /) -> object | None:
+        """Add a message with nothing but a body; return its future, None if it has to wait."""
 
 
 class Lane:
     """Messages that may share batches, of one topic. `queue` is the one chosen, if one was."""
 
     __slots__ = (
-        "add", "alone", "in_flight", "make", "mode", "open", "queue", "queues", "timer", "topic",
+        "alone", "in_flight", "make", "mode", "open", "places", "queue", "queues", "timer", "topic",
         "waiting",
     )  # fmt: skip
 
@@ -57,8 +57,8 @@ class Lane:
         self.alone = is_retry_topic(topic) or len(topic.encode()) > _LONGEST_TOPIC
         """Whether its messages cannot share batches."""
         self.open: SharedBatch | None = None
-        self.add: AddPlain = no_place
-        """Adds a message to the open batch in a place that it was granted, if there is one."""
+        self.places: Places | None = None
+        """Those of the open batch, if places are granted in advance."""
         self.waiting: dict[SharedBatch, asyncio.TimerHandle] = {}
         """Full batches that follow one in flight, of a chosen queue; with timers of their ends."""
         self.in_flight = 0
@@ -170,7 +170,7 @@ class SharedLanes:
             self._close(lane)
 
     def _close(self, lane: Lane) -> None:
-        batch, lane.open, lane.add = lane.open, None, no_place
+        batch, lane.open, lane.places = lane.open, None, None
         del self._open[lane]
         if batch is not None:
             batch.closed()

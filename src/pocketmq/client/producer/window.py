@@ -7,8 +7,7 @@ or in the network, while their deadline runs.
 """
 
 import asyncio
-from collections import deque
-from contextlib import suppress
+from collections import OrderedDict
 
 START = 4 * 1024 * 1024
 """Bytes of the first limit."""
@@ -68,7 +67,8 @@ class SendWindow:
         self._count = 0
         self.bytes = 0
         """Bytes in flight."""
-        self._line: deque[tuple[int, int, asyncio.Future[bool]]] = deque()
+        # Sends that wait, with their bytes and messages. Of many thousands, any can be removed.
+        self._line: OrderedDict[asyncio.Future[bool], tuple[int, int]] = OrderedDict()
         self._empty: list[asyncio.Future[None]] = []  # waiters for nothing in flight
         self._vacant: list[asyncio.Future[None]] = []  # waiters for free capacity
 
@@ -94,8 +94,7 @@ class SendWindow:
             return True
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
-        place = (size, amount, turn)
-        self._line.append(place)
+        self._line[turn] = (size, amount)
         timer = loop.call_later(timeout, _time_out, turn)
         try:
             return await turn
@@ -106,8 +105,7 @@ class SendWindow:
             raise
         finally:
             timer.cancel()
-            with suppress(ValueError):
-                self._line.remove(place)
+            self._line.pop(turn, None)
             self._admit()  # a smaller send may have waited behind this one
 
     def leave(self, size: int, amount: int = 1) -> None:
@@ -152,7 +150,7 @@ class SendWindow:
     def _admit(self) -> None:
         """Admit waiting sends in their order, as far as there is capacity, and wake waiters."""
         while self._line:
-            size, amount, turn = self._line[0]
+            turn, (size, amount) = next(iter(self._line.items()))
             if not turn.done():
                 if not self._has_room(size, amount):
                     return
@@ -160,7 +158,7 @@ class SendWindow:
                 self._count += amount
                 self.bytes += size
                 turn.set_result(True)
-            self._line.popleft()
+            del self._line[turn]
         self._vacant = _wake(self._vacant)
         if not self._count:
             self._empty = _wake(self._empty)
