@@ -33,9 +33,9 @@ def tree_cpu(root: int) -> float:
     alive, waiting, total = set(), [root], 0.0
     while waiting:
         number = waiting.pop()
-        process = found.get(number)
-        if process is None:
+        if number not in found:
             continue
+        process = found[number]
         total += process.own + process.reaped
         waiting += children.get(number, [])
         if number != root and process.parent != root:

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks._spark_cpu import tree_cpu
+
 from tests.server_process import children_of, wait_for
 
 DAEMON = """
