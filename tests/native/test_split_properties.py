@@ -16,10 +16,17 @@ LEFT_OUT = (b"KEYS", b"TAGS", b"WAIT")
 
 words = st.sampled_from(["KEYS", "TAGS", "WAIT", "k", "n", "\x01", "\x02", "a", "", "ä"])
 texts = st.lists(words, max_size=12).map(lambda found: "".join(found).encode())
-usual = st.dictionaries(
-    st.sampled_from(["KEYS", "TAGS", "WAIT", "k", "n", *(f"n{at}" for at in range(30))]),
-    st.text("abc", min_size=1, max_size=3),
-).map(lambda found: "".join(f"{name}\x01{value}\x02" for name, value in found.items()).encode())
+names = st.sampled_from(["KEYS", "TAGS", "WAIT", "k", "n", *(f"n{at}" for at in range(20))])
+values = st.text("abc", min_size=1, max_size=3)
+
+
+def written(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(f"{name}\x01{value}\x02" for name, value in pairs).encode()
+
+
+usual = st.dictionaries(names, values).map(lambda found: written(list(found.items())))
+repeated = st.lists(st.tuples(st.sampled_from("kn"), values), max_size=5).map(written)
+many = st.lists(st.tuples(names, values), min_size=17, max_size=30).map(written)
 
 
 def raw(numbers: list[int]) -> bytes:
@@ -38,7 +45,7 @@ def arguments(found: list[bytes]) -> tuple[bytes, bytes, bytes]:
 
 
 @settings(max_examples=300)
-@given(st.lists(texts | usual, max_size=9), st.sampled_from([None, (), LEFT_OUT]))
+@given(st.lists(texts | usual | repeated | many, max_size=9), st.sampled_from([None, (), LEFT_OUT]))
 def test_any_texts(found: list[bytes], left_out: tuple[bytes, ...] | None) -> None:
     same("split_properties", *arguments(found), WANTED, left_out)
     same("split_properties", *arguments([*found, *found]), (), left_out)
