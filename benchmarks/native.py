@@ -4,6 +4,7 @@ Rounds of both alternate; the least of the rounds counts.
 """
 
 import time
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from pocketmq.client.pop import usual
 from pocketmq.client.producer import plain_frames
 from pocketmq.client.producer.requests import Template
 from pocketmq.model import Message, MessageQueue
-from pocketmq.protocol import Command, DeliveryContext, command_reader, pulled
+from pocketmq.protocol import Command, DeliveryContext, command_reader, pulled, split_properties
 from pocketmq.protocol.batch import encode_numbered
 from pocketmq.protocol.batch_records import pack_batch
 from pocketmq.protocol.message_ids import UniqueIds
@@ -22,7 +23,7 @@ from pocketmq.protocol.records import Record, encode_record
 ROUNDS = 9
 SECONDS = 0.05
 BODY = bytes(100)
-IMPORTED = (command_reader, plain_frames, pulled, usual, usual_commits)
+IMPORTED = (command_reader, plain_frames, pulled, split_properties, usual, usual_commits)
 """Importing a module fills `native.pure` with its functions."""
 NOW_MS = 1_790_000_000_000
 Function = Callable[..., object]
@@ -140,6 +141,17 @@ def rows() -> list[Row]:
     )
     made.append(
         ("commands of a read of 64", "cut_commands", 64, lambda f: f(sends, 0, len(sends) + 1))
+    )
+    text = b"TAGS\1paid\2KEYS\1A17\2WAIT\1true\2UNIQ_KEY\1%032d\2region\1eu\2" % 7
+    bounds = [array("q", [n * len(text) for n in range(at, at + 256)]).tobytes() for at in (0, 1)]
+    names = (b"TAGS", b"KEYS", b"UNIQ_KEY")
+    made.append(
+        (
+            "properties of 256 records",
+            "split_properties",
+            256,
+            lambda f: f(256 * text, *bounds, names, (*names, b"WAIT")),
+        )
     )
     made += send_rows(16)
     return made + send_rows(64)

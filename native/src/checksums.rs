@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 use crate::python::pure;
 
 /// Return 64-bit numbers of this machine.
-fn numbers(raw: &[u8]) -> Option<impl ExactSizeIterator<Item = i64> + '_> {
+pub(crate) fn numbers(raw: &[u8]) -> Option<impl ExactSizeIterator<Item = i64> + '_> {
     (raw.len() % 8 == 0).then(|| {
         raw.chunks_exact(8)
             .map(|each| i64::from_ne_bytes(each.try_into().unwrap_or_default()))

@@ -33,6 +33,7 @@ pub mod python;
 pub mod receipts;
 pub mod sends;
 pub mod shared;
+pub mod split_properties;
 pub mod stored;
 pub mod submits;
 pub mod tags;
@@ -72,5 +73,9 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;
     module.add_function(wrap_pyfunction!(checksums::wrong_body, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        split_properties::split_properties,
+        module
+    )?)?;
     Ok(())
 }

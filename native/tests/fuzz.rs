@@ -15,6 +15,7 @@ use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
 use pocketmq_core::popped::{popped, records};
 use pocketmq_core::pulled::plain_record;
+use pocketmq_core::split_properties::split;
 use pocketmq_core::tags::{looks_torn, tags_code};
 use pocketmq_core::wire::{be32, be64, checksum, java_hash, MAGIC_V1};
 
@@ -403,6 +404,39 @@ fn bodies_are_checked_or_left() {
         let [starts, ends, stored] = &columns;
         let found = first_wrong(&data, starts, ends, stored);
         assert!(found.is_none_or(|number| (-1..3).contains(&number)));
+    });
+}
+
+#[test]
+fn properties_are_split_into_values_of_every_row_or_left() {
+    repeatedly(|random| {
+        let (mut data, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let rows = random.below(5);
+        for _ in 0..rows {
+            starts.extend((data.len() as i64).to_ne_bytes());
+            data.extend(random.text().into_iter().filter(u8::is_ascii));
+            ends.extend((data.len() as i64).to_ne_bytes());
+        }
+        if random.below(4) == 0 {
+            random.damage(&mut starts);
+            random.damage(&mut data);
+        }
+        let Some((columns, pairs)) = split(&data, &starts, &ends, &[b"TAGS", b"k"], Some(&[b"k"]))
+        else {
+            return;
+        };
+        let rows = starts.len() / 8;
+        for column in columns {
+            assert_eq!(column.offsets.len(), 4 * (rows + 1));
+            assert_eq!(column.present.len(), rows.div_ceil(8));
+        }
+        let pairs = pairs.expect("pairs were asked for");
+        assert_eq!(pairs.firsts.len(), 4 * (rows + 1));
+        assert_eq!(pairs.names.offsets.len(), pairs.values.offsets.len());
+        assert_eq!(
+            pairs.firsts[4 * rows..],
+            ((pairs.names.offsets.len() / 4 - 1) as i32).to_ne_bytes()
+        );
     });
 }
 

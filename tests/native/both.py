@@ -14,7 +14,14 @@ from pocketmq.blocking import batch_places
 from pocketmq.broker.transactions import usual_commits
 from pocketmq.client.pop import usual
 from pocketmq.client.producer import plain_batches, plain_frames, shared_batches
-from pocketmq.protocol import batch, batch_records, body_checksums, command_reader, pulled
+from pocketmq.protocol import (
+    batch,
+    batch_records,
+    body_checksums,
+    command_reader,
+    pulled,
+    split_properties,
+)
 from pocketmq.store import key_index_words
 
 PURE = (
@@ -29,6 +36,7 @@ PURE = (
     plain_frames,
     pulled,
     shared_batches,
+    split_properties,
     usual,
     usual_commits,
 )

@@ -153,6 +153,19 @@ def wrong_body(random: Random) -> Call:
     ), {}
 
 
+def split_properties(random: Random) -> Call:
+    texts = [_text(random).replace(b"\xff", b"") for _ in range(random.randrange(5))]
+    if random.random() < 0.7:
+        texts = [text.replace("ä".encode(), b"") for text in texts]
+    bounds = [sum(map(len, texts[:at])) for at in range(len(texts) + 1)]
+    starts, ends = (array("q", column).tobytes() for column in (bounds[:-1], bounds[1:]))
+    if random.random() < 0.2:
+        starts, ends = damaged(random, starts), damaged(random, ends)
+    wanted = tuple(random.choices([b"KEYS", b"TAGS", b"k", b"a"], k=random.randrange(4)))
+    left_out = random.choice([None, (), (b"KEYS", b"k")])
+    return (b"".join(texts), starts, ends, wanted, left_out), {}
+
+
 def plain_frame(random: Random) -> Call:
     head, middle, tail = (damaged(random, b'{"code":310,"extFields":{"f":"') for _ in range(3))
     prefix = random.choice(["7F000001004D000000050001ABCD", ""])
@@ -279,6 +292,7 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "plain_frame": plain_frame,
     "plain_frames": plain_frames,
     "plain_messages": plain_messages,
+    "split_properties": split_properties,
     "read_usual_pop": read_usual_pop,
     "stored_answer": stored_answer,
     "stored_answers": stored_answers,

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import pocketmq as mq
 from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.pipelines.copy import CopySettings, copy_topics
-from pocketmq.pipelines.queries import reason_of
+from pocketmq.pipelines.queries import begun, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,3 +70,12 @@ def test_a_checkpoint_that_cannot_be_used_is_named(
         PipelineFailed, match=r"^pipeline copy failed: the checkpoint is of another"
     ):
         copied(tmp_path / "rate")
+
+
+def test_a_query_that_cannot_start_for_another_reason_does_not_blame_its_checkpoint(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count()
+    writer = counts.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "new"))
+    with pytest.raises(AnalysisException, match="Invalid streaming output mode"):
+        begun(writer.outputMode("append").start, tmp_path / "new")

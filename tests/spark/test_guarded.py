@@ -7,11 +7,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructType
 
-from pocketmq import Cluster
+from pocketmq import Admin, Cluster
+from pocketmq.admin.access import rules_for
 from pocketmq.embedded.settings import Setting
-from pocketmq.errors import DataLost, MQError
+from pocketmq.errors import DataLost, MQError, RowsNotSent
+from pocketmq.protocol.requests.access import User
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.connections import forget_senders
+from pocketmq.spark.options import client_of
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.sink import batch_writer
 from tests.net.certificates import make_certificates
@@ -71,3 +74,18 @@ def test_who_may_not_read_is_told_so(
     with pytest.raises(MQError, match=f"(?i){told}") as refused:
         reader.partitions()
     assert not isinstance(refused.value, DataLost)  # it is there, and forbidden
+
+
+def test_a_user_who_may_not_send_is_refused_without_waiting(guarded: dict[str, str]) -> None:
+    """A permission that is missing now is missing in 10 minutes, too."""
+    options = client_of("", guarded | USER)
+    with Admin(options.name_servers, credentials=options.credentials, tls=options.tls) as admin:
+        reader = User(username="reader", password="secret-12", user_type="Normal")
+        admin.access.create_user(reader, "DefaultCluster").all()
+        rules = rules_for("User:reader", ["Topic:orders"], ["Sub", "Get"], "Allow")
+        admin.access.create_rules(rules, "DefaultCluster").all()
+    to = guarded | {"accessKey": "reader", "secretKey": "secret-12", "topic": "orders"}
+    schema = StructType().add("body", BinaryType())
+    writer = batch_writer(to | {"retryTimeout": "10m"}, schema, overwrite=False)
+    with pytest.raises(RowsNotSent, match=r"^row 0 .* has no permission to access Topic:orders"):
+        writer.write(iter([pa.RecordBatch.from_pydict({"body": [b"x"]})]))

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pocketmq import Admin, Cluster, Message, MessageQueue, Producer
+from pocketmq.model import TopicConfig
 from pocketmq.spark.lag_listener import LagListener, StreamSummary
+from tests.server_process import ServerProcess
 from tests.spark.test_source import PATIENCE, Collected, frame, run_to_end, stream
 from tests.spark.topics import send
 
@@ -74,6 +77,31 @@ def test_a_stream_waits_for_a_broker_and_ends_with_its_name_if_it_stays_away(
     run_to_end(lenient, got, checkpoint)
     assert got.rows[-1] == "meanwhile"
     assert "later" in got.rows
+
+
+def test_a_stream_waits_for_a_broker_that_is_shut_down_gracefully_and_back_after_4_s(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Such a broker takes its routes with it: only the checkpoint has its queue then."""
+    got, checkpoint = Collected(), tmp_path / "checkpoint"
+    place = MessageQueue("orders", "broker-1", 0)
+    options = {"startingOffsets": "earliest", "retryTimeout": "60s"}
+    with Cluster() as one, ExitStack() as back:
+        words = ["-n", one.address, "--name", "broker-1", "--port", "0", "--data", f"{tmp_path}/1"]
+        with ServerProcess("broker", *words) as broker:
+            with Admin(one.address) as admin, Producer(one.address, group="tests") as producer:
+                config = TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1)
+                admin.topics.create(config, cluster="DefaultCluster").all()
+                producer.send(Message("orders", b"read"), queue=place)
+                run_to_end(stream(spark, one, "orders", **options), got, checkpoint)
+                producer.send(Message("orders", b"unread"), queue=place)
+            assert broker.stop() == 0
+        send(one, "orders", ["meanwhile"])
+        timer = threading.Timer(4.0, lambda: back.enter_context(ServerProcess("broker", *words)))
+        timer.start()
+        run_to_end(stream(spark, one, "orders", **options), got, checkpoint)
+        timer.join()
+    assert got.rows == ["meanwhile", "read", "unread"]
 
 
 def test_a_recreated_topic_is_not_taken_for_the_old_one(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
+from pocketmq import native
 from pocketmq.errors import MessageMalformed, MQError
 from pocketmq.model import MessageQueue, SysFlag, property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage
@@ -16,6 +17,8 @@ from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.split_properties import split_properties
+from pocketmq.spark import split_columns
 from pocketmq.spark.layout import QueueRecords
 from pocketmq.spark.property_columns import ELSEWHERE
 from pocketmq.spark.records import RowSelection, decode
@@ -81,15 +84,19 @@ def expected(message: ReceivedMessage) -> dict[str, Any]:
 
 
 def check(records: bytes) -> None:
+    """Read records with the native core, if there is one, and without."""
     want = [
         expected(message)
         for message in decode_pulled(records, DeliveryContext(broker_name="broker-a"))
     ]
-    got = rows_of(records)
-    for row in got:
-        for column in ("bornTimestamp", "storeTimestamp"):
-            row[column] = round(row[column].timestamp() * 1000)
-    assert got == want
+    for function in {split_properties, native.pure["split_properties"]}:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(split_columns, "split_properties", function)
+            got = rows_of(records)
+        for row in got:
+            for column in ("bornTimestamp", "storeTimestamp"):
+                row[column] = round(row[column].timestamp() * 1000)
+        assert got == want
 
 
 words = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "WAIT", "MSG_REGION", "CLUSTER", "a", "longer-than-eight",

@@ -69,16 +69,38 @@ def behind(query: "StreamingQuery") -> int | None:
 
 
 def begun(start: "Callable[[], StreamingQuery]", checkpoint: object) -> "StreamingQuery":
-    """Start a query; raises `InvalidInput` if Spark cannot use its checkpoint."""
+    """Start a query; raises `InvalidInput` if Spark cannot use its checkpoint.
+
+    Other errors are raised as they are.
+    """
     try:
         return start()
     except (PySparkException, Py4JError) as problem:
-        if _OURS.search(_text(problem)):
+        if not _is_about_checkpoint(problem):
             raise
         reason = f"cannot use checkpoint {checkpoint}: {reason_of(problem)}"
         raise InvalidInput(reason) from problem
 
 
+def _is_about_checkpoint(problem: Exception) -> bool:
+    """Return whether Spark failed while it read or wrote a checkpoint, by where Java raised it.
+
+    Errors of file systems and of JSON do not name the checkpoint. Spark Connect does not report
+    where; there, errors that Spark has a name for are others.
+    """
+    if _OURS.search(_text(problem)):
+        return False
+    java = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    if java is None:
+        return isinstance(problem, PySparkException) and problem.getCondition() is None
+    while java is not None:
+        if any(_OF_CHECKPOINTS.search(str(frame)) for frame in java.getStackTrace()):
+            return True
+        java = java.getCause()
+    return False
+
+
+_OF_CHECKPOINTS = re.compile(r"[cC]heckpoint|StreamMetadata|MetadataLog")
 _OURS = re.compile(r"pocketmq\.errors\.[\w.]+: (.+)")
 _NO_CLASS = re.compile(r"ClassNotFoundException: (?:Class )?([\w.$]+)")
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception)(?:: .*)?$", re.MULTILINE)

@@ -24,6 +24,7 @@ from pocketmq.spark.attendance import (
     unknown_queue,
     unknown_topic,
 )
+from pocketmq.spark.connections import may_pass
 from pocketmq.spark.offsets import Offsets, OffsetSpec
 from pocketmq.spark.planning import data_lost, fail_or_warn
 from pocketmq.spark.source_options import SourceOptions
@@ -100,7 +101,7 @@ class ClusterView:
         for queue, answer in answers.items():
             if not isinstance(answer, errors.MQError):
                 found[queue] = answer
-            elif answer.retryable and not isinstance(answer, errors.NoPermission):
+            elif may_pass(answer):
                 answers_not = isinstance(answer, errors.TransportError | errors.BrokerNotFound)
                 verb = "does not respond" if answers_not else "does not serve it"
                 absent[queue] = f"its broker {verb} ({answer})"

@@ -15,7 +15,7 @@ import msgspec
 
 from pocketmq.balance.profile import COMPRESS_FROM
 from pocketmq.blocking.record_reader import RecordReader
-from pocketmq.errors import MQError
+from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.names import TOOLS_GROUP
 from pocketmq.spark.options import Reach
 
@@ -85,15 +85,24 @@ def forget_senders() -> None:
         _senders.pop(key).close()
 
 
+def may_pass(error: MQError) -> bool:
+    """Return whether waiting may cure an error.
+
+    A missing permission is retryable, as in Java, because another broker may grant it. Clients
+    have tried the others when they raise it, so a task would wait in vain.
+    """
+    return error.retryable and getattr(error, "code", None) != ResponseCode.NO_PERMISSION
+
+
 def patiently(call: Callable[[], T], patience: float) -> T:
-    """Call, and retry for `patience` seconds as long as the error is retryable."""
+    """Call, and retry for `patience` seconds as long as the error may pass."""
     deadline = time.monotonic() + patience
     pause = PAUSE
     while True:
         try:
             return call()
         except MQError as error:
-            if not error.retryable or time.monotonic() + pause > deadline:
+            if not may_pass(error) or time.monotonic() + pause > deadline:
                 raise
         time.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)

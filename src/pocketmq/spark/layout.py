@@ -15,13 +15,16 @@ import pyarrow as pa
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model import MessageQueue, SysFlag
+from pocketmq.model.property_names import KEYS, TAGS, UNIQUE_KEY
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.body_checksums import wrong_body
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
 from pocketmq.spark.gathering import heads_at, numbers_at, pieces
-from pocketmq.spark.property_columns import PropertyColumns
+from pocketmq.spark.property_columns import ELSEWHERE, PropertyColumns
+from pocketmq.spark.split_columns import Asked, SplitColumns, split_columns
 
+EVERYTHING = Asked((TAGS, KEYS, UNIQUE_KEY), others=True)
 _SMALLEST = 91
 _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _BORN_V6 = int(SysFlag.BORN_HOST_V6)
@@ -46,8 +49,10 @@ class QueueRecords(msgspec.Struct, frozen=True):
 class Layout:
     """The records of some parts as rows: arrays of positions, one entry per row."""
 
-    def __init__(self, parts: Sequence[QueueRecords]) -> None:
+    def __init__(self, parts: Sequence[QueueRecords], asked: Asked = EVERYTHING) -> None:
         """Locate all records. Raises `MessageMalformed`."""
+        self.asked = asked
+        """The properties that are needed."""
         self._join(parts)
         if self.count:
             self._measure()
@@ -130,8 +135,11 @@ class Layout:
         return stored
 
     @cached_property
-    def properties(self) -> PropertyColumns:
-        """The properties of all rows, parsed on first use."""
+    def properties(self) -> PropertyColumns | SplitColumns:
+        """The properties of all rows that are needed, parsed on first use."""
+        split = split_columns(self.data, self.text_at, self.ends, self.asked, ELSEWHERE)
+        if split is not None:
+            return split
         return PropertyColumns(pieces(self.buffer, self.text_at, self.ends, pa.binary()))
 
     def each(self, of_parts: list[int]) -> Any:
@@ -161,7 +169,7 @@ def unwrapped(layout: Layout, limit: int) -> Iterator[Layout]:
         return
     for part in layout.parts:
         for piece in _unwrapped(part, limit):
-            yield Layout([piece])
+            yield Layout([piece], layout.asked)
 
 
 def _starts(data: bytes) -> Any:

@@ -24,7 +24,7 @@ from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.batch import decode_batch, encode_batch
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.spark.connections import PAUSE, reader_of
+from pocketmq.spark.connections import PAUSE, may_pass, reader_of
 from pocketmq.spark.ledger import BatchDecision, Chunk
 from pocketmq.spark.options import Reach
 from pocketmq.spark.staging import read_chunk
@@ -65,7 +65,7 @@ class Move:
                 now = time.monotonic()
                 if len(self._moved) > before:
                     deadline = now + patience
-                if not error.retryable or now + PAUSE > deadline:
+                if not may_pass(error) or now + PAUSE > deadline:
                     raise
             else:
                 return

@@ -22,6 +22,7 @@ from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.spark.codecs import use_arrow_codecs
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, repeated, valid_text
 from pocketmq.spark.layout import Layout, QueueRecords, unwrapped
+from pocketmq.spark.split_columns import Asked
 
 logger = logging.getLogger("pocketmq.spark")
 
@@ -31,6 +32,12 @@ BATCH_BYTES = 32 * 1024 * 1024
 """Inflated bytes per batch, unless one body alone has more. Spark holds a few batches."""
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _LONG = struct.Struct(">q")
+_PROPERTIES = {
+    "tags": property_names.TAGS,
+    "keys": property_names.KEYS,
+    "messageId": property_names.UNIQUE_KEY,
+}
+"""Columns that are one property."""
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
 
 
@@ -54,11 +61,19 @@ def decode(parts: Sequence[QueueRecords], wanted: RowSelection) -> Iterator[pa.R
     Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The
     iterator raises it for a body that cannot be inflated, and `CodecMissing`.
     """
-    layout = Layout(parts)
+    layout = Layout(parts, _asked(wanted))
     if layout.count and "body" in wanted.columns:
         layout.check_bodies()
     pieces_of_it = unwrapped(layout, wanted.largest)
     return (batch for piece in pieces_of_it for batch in _batches(piece, wanted))
+
+
+def _asked(wanted: RowSelection) -> Asked:
+    """Return the properties that the columns and the selection of rows need."""
+    needed = {_PROPERTIES[name] for name in wanted.columns if name in _PROPERTIES}
+    if wanted.tags:
+        needed.add(property_names.TAGS)
+    return Asked(tuple(sorted(needed)), others="properties" in wanted.columns)
 
 
 def _batches(layout: Layout, wanted: RowSelection) -> Iterator[pa.RecordBatch]:
