@@ -87,7 +87,7 @@ def test_a_closed_loop_refuses_work_and_keeps_no_file_or_thread() -> None:
     thread.close()
     with pytest.raises(ClientClosed, match="short"):
         thread.call(name_of_thread())
-    assert open_files() == files
+    assert open_files() <= files  # those of tests before may be closed meanwhile
     assert "short" not in {each.name for each in threading.enumerate()}
 
 

@@ -209,9 +209,9 @@ def test_a_message_with_many_properties_is_left_to_python_at_once() -> None:
     framed = message(raw)
     parts = [framed[at : at + 16384] for at in range(0, len(framed), 16384)]
     data = headers(1, **{":path": SEND}) + b"".join(frame(DATA, 0, 1, each) for each in parts)
-    begun = time.process_time()
+    begun = time.thread_time()
     _, ((kind, *_, found, _),), _, taken = client.own.feed(data + frame(DATA, END_STREAM, 1))
-    assert time.process_time() - begun < 0.1
+    assert time.thread_time() - begun < 0.1
     assert (kind, found, taken) == (CALLED, raw, [])
 
 
