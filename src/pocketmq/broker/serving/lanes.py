@@ -43,23 +43,24 @@ class Lanes:
 
     def take(self, connection: Connection, data: bytes, start: int) -> int:
         """Carry out requests at a position of a read; return where they end."""
+        plain, batch, size = self._plain, self._state.batch, len(data)
         if data.startswith(_ALONE, start + PREFIX_SIZE):
-            return len(data) if self._take_alone(connection, data, start) else start
-        plain, size = self._plain, len(data)
-        while True:
+            if not self._take_alone(connection, data, start):
+                return start
+            start = size
+        while start < size:
             if data.startswith(plain, start + PREFIX_SIZE):
                 end = self._take_sends(connection, data, start)
             elif data.startswith(_END, start + PREFIX_SIZE):
                 end = self._take_end(connection, data, start)
             else:
                 return start
-            if end == size:
-                if self._state.batch.messages:
-                    self._state.writer.schedule(connection)
-                return end
             if end == start:
-                return end
+                return start
             start = end
+        if batch.messages:
+            self.end(connection)
+        return size
 
     def end(self, connection: Connection) -> None:
         """Write what was taken; what followed it in the read belongs to the same batch."""
