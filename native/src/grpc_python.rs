@@ -126,6 +126,7 @@ impl GrpcConnection {
 
     /// End a call with a status of gRPC.
     fn end(&mut self, stream: u32, code: u32, text: &str) {
+        self.posted.remove(&stream);
         self.server.end(stream, None, code, text);
     }
 
