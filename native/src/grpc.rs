@@ -14,9 +14,10 @@ use bytes::Bytes;
 use h2::server::{Builder, Connection, Handshake, SendResponse};
 use h2::{Reason, RecvStream};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 
 use crate::grpc_call::{Call, Sent, RESOURCE_EXHAUSTED};
+use crate::grpc_head::{self, Head, Names};
 use crate::grpc_pipe::{Nudge, Pipe, Ready};
 
 const STREAM_WINDOW: u32 = 1024 * 1024;
@@ -35,21 +36,10 @@ pub struct Limits {
     pub message: usize,
 }
 
-/// How a call begins.
-#[derive(Clone)]
-pub struct Head {
-    /// The path: service and method.
-    pub path: String,
-    /// The values of the headers asked for.
-    pub fields: Vec<Option<String>>,
-    /// Seconds until the client's deadline.
-    pub timeout: Option<f64>,
-}
-
 /// What came from the client.
 pub enum Event {
     /// A new call, with its first message if it is there.
-    Called(u32, Head, Option<Bytes>, bool),
+    Called(u32, Box<Head>, Option<Bytes>, bool),
     /// A message that was wanted, or the end of the client's messages.
     Received(u32, Option<Bytes>, bool),
     /// What was written has left.
@@ -70,7 +60,7 @@ pub struct Server {
     pipe: Pipe,
     ready: Ready,
     calls: HashMap<u32, Call>,
-    names: Vec<String>,
+    names: Names,
     limits: Limits,
     events: Vec<Event>,
     held: usize,
@@ -78,7 +68,7 @@ pub struct Server {
 
 impl Server {
     /// Begin one. `names` are the headers of calls that are handed over.
-    pub fn new(names: Vec<String>, limits: Limits) -> Self {
+    pub fn new(names: &[String], limits: Limits) -> Self {
         let pipe = Pipe::default();
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW)
@@ -92,7 +82,7 @@ impl Server {
             pipe,
             ready: Ready::default(),
             calls: HashMap::new(),
-            names,
+            names: grpc_head::names(names),
             limits,
             events: Vec::new(),
             held: 0,
@@ -179,6 +169,18 @@ impl Server {
         }
     }
 
+    /// Send all messages of a call, framed, and its end; false if the client does not take all now.
+    pub fn answer_framed(&mut self, stream: u32, framed: &[u8]) -> bool {
+        let fits = match self.calls.get_mut(&stream) {
+            Some(call) => call.answer_framed(framed),
+            None => false,
+        };
+        if fits {
+            self.transmit(stream);
+        }
+        fits
+    }
+
     /// End all calls with a status.
     pub fn end_all(&mut self, code: u32, text: &str) {
         let streams: Vec<u32> = self.calls.keys().copied().collect();
@@ -251,16 +253,7 @@ impl Server {
         let ready = self.ready.clone();
         let waker = Waker::from(Arc::new(Nudge { stream, ready }));
         self.calls.insert(stream, Call::new(recv, respond, waker));
-        let head = Head {
-            path: head.uri.path().to_owned(),
-            fields: self
-                .names
-                .iter()
-                .map(|name| text(&head.headers, name))
-                .collect(),
-            timeout: text(&head.headers, "grpc-timeout").and_then(|text| seconds(&text)),
-        };
-        self.receive(stream, Some(head));
+        self.receive(stream, Some(Head::new(head, self.names.clone())));
     }
 
     fn receive(&mut self, stream: u32, head: Option<Head>) {
@@ -276,7 +269,8 @@ impl Server {
         match outcome {
             Ok(arrived) => match head {
                 Some(head) => {
-                    let event = Event::Called(stream, head, arrived.message, arrived.ended);
+                    let event =
+                        Event::Called(stream, Box::new(head), arrived.message, arrived.ended);
                     self.events.push(event);
                 }
                 None if arrived.message.is_some() || arrived.ended => {
@@ -318,29 +312,5 @@ impl Server {
         if let Some(call) = self.calls.remove(&stream) {
             self.held -= call.held();
         }
-    }
-}
-
-/// Return a header as text; None if it is not there, or is not text.
-fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    let value = headers.get(name)?.as_bytes();
-    std::str::from_utf8(value).ok().map(str::to_owned)
-}
-
-/// Read gRPC's form of a time: up to eight digits and a unit.
-fn seconds(text: &str) -> Option<f64> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let count: f64 = digits.parse().ok()?;
-    match unit {
-        "H" => Some(count * 3600.0),
-        "M" => Some(count * 60.0),
-        "S" => Some(count),
-        "m" => Some(count / 1e3),
-        "u" => Some(count / 1e6),
-        "n" => Some(count / 1e9),
-        _ => None,
     }
 }

@@ -5,7 +5,7 @@
 
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::header::{HeaderMap, HeaderName, HeaderValue, CONTENT_TYPE};
@@ -156,12 +156,32 @@ impl Call {
 
     /// Add a message to what is to be sent.
     pub(crate) fn add(&mut self, message: &[u8]) {
-        let mut framed = BytesMut::with_capacity(self.unsent.len() + PREFIX + message.len());
+        let mut framed = Vec::with_capacity(self.unsent.len() + PREFIX + message.len());
         framed.extend_from_slice(&self.unsent);
-        framed.put_u8(0);
-        framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-        framed.extend_from_slice(message);
-        self.unsent = framed.freeze();
+        push_framed(&mut framed, message);
+        self.unsent = framed.into();
+    }
+
+    /// Send messages that are framed already and a status, if the client takes all of it now.
+    pub(crate) fn answer_framed(&mut self, framed: &[u8]) -> bool {
+        self.fits(framed.len()).unwrap_or(false) && {
+            self.unsent = Bytes::copy_from_slice(framed);
+            self.finish(0, "");
+            true
+        }
+    }
+
+    fn fits(&mut self, size: usize) -> Result<bool, h2::Error> {
+        let idle = self.unsent.is_empty() && self.status.is_none();
+        let send = match &mut self.send {
+            Some(send) => send,
+            None => {
+                let made = self.respond.send_response(head(), false)?;
+                self.send.insert(made)
+            }
+        };
+        send.reserve_capacity(size);
+        Ok(idle && send.capacity() >= size)
     }
 
     /// Let the call end with a status, after what is to be sent.
@@ -179,9 +199,7 @@ impl Call {
             return Ok(Sent::All);
         }
         if self.send.is_none() {
-            let mut response = Response::new(());
-            *response.status_mut() = StatusCode::OK;
-            response.headers_mut().insert(CONTENT_TYPE, GRPC);
+            let mut response = head();
             if let (true, Some((code, text))) = (self.unsent.is_empty(), &self.status) {
                 add_status(response.headers_mut(), *code, text);
                 self.respond.send_response(response, true)?;
@@ -214,6 +232,22 @@ impl Call {
         send.send_trailers(trailers)?;
         Ok(Sent::Over)
     }
+}
+
+/// Append a message as it travels.
+pub(crate) fn push_framed(out: &mut Vec<u8>, message: &[u8]) {
+    out.push(0);
+    let size = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&size.to_be_bytes());
+    out.extend_from_slice(message);
+}
+
+/// Return how each response begins.
+fn head() -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
 }
 
 fn add_status(headers: &mut HeaderMap, code: u32, text: &str) {

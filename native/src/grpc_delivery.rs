@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::frames::decimal;
-use crate::grpc_proto::{push_message, push_number, push_optional, push_text};
+use crate::grpc_pop::{Origin, Wanted};
+use crate::grpc_proto::{duration, push_message, push_number, push_optional, push_text, time};
 use crate::md5::digest;
-use crate::pulled::plain_record;
+use crate::pulled::{plain_record, Plain};
 use crate::wire::{be32s, be64s, bytes_at, push_hex, slice_at};
 
 const COMPRESSED: u32 = 1;
-const LATEST_MS: i64 = 253_402_300_799_999;
 /// Numbers of protobuf: MD5, no encoding, a normal message.
 const MD5: i64 = 2;
 const IDENTITY: i64 = 1;
@@ -33,12 +33,13 @@ pub struct GrpcDeliveries {
 }
 
 /// What else a message says of itself.
-struct Around {
-    topic: Option<String>,
-    queue_id: Option<i32>,
-    queue_offset: i64,
-    reconsume_times: Option<i32>,
-    added: Vec<(String, String)>,
+#[derive(Default)]
+pub(crate) struct Around {
+    pub(crate) topic: Option<String>,
+    pub(crate) queue_id: Option<i32>,
+    pub(crate) queue_offset: i64,
+    pub(crate) reconsume_times: Option<i32>,
+    pub(crate) added: Vec<(String, String)>,
 }
 
 #[pymethods]
@@ -68,6 +69,23 @@ impl GrpcDeliveries {
             made.append(found.map(|found| PyBytes::new(py, &found)))?;
         }
         Ok(made)
+    }
+
+    /// Return all responses to a call that received these messages, each framed as gRPC does; None
+    /// if the pop or one of them is unusual.
+    ///
+    /// `origin` is what the broker says of the messages, `wanted` whom they are for, `first` the first
+    /// response.
+    fn popped<'py>(
+        &self,
+        body: &Bound<'py, PyBytes>,
+        origin: Origin,
+        wanted: Wanted,
+        first: &[u8],
+        now_ms: i64,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let made = self.framed_pop(body.as_bytes(), &origin, wanted, first, now_ms)?;
+        Some(PyBytes::new(body.py(), &made))
     }
 }
 
@@ -131,6 +149,19 @@ impl GrpcDeliveries {
         hidden_ms: i64,
     ) -> Option<Vec<u8>> {
         let record = plain_record(data, position)?;
+        let (response, _) = self.of_record(data, position, &record, around, hidden_ms)?;
+        Some(response)
+    }
+
+    /// Return the response with a record, and its tag.
+    pub(crate) fn of_record<'a>(
+        &self,
+        data: &'a [u8],
+        position: usize,
+        record: &Plain<'a>,
+        around: &'a Around,
+        hidden_ms: i64,
+    ) -> Option<(Vec<u8>, Option<&'a str>)> {
         if record.sys_flag & COMPRESSED != 0 {
             return None;
         }
@@ -159,7 +190,7 @@ impl GrpcDeliveries {
         push_text(&mut message, 4, record.body);
         let mut response = Vec::with_capacity(message.len() + 8);
         push_message(&mut response, 2, &message);
-        Some(response)
+        Some((response, properties.tag))
     }
 
     fn properties<'a>(
@@ -273,17 +304,6 @@ fn host(record: &[u8], at: usize) -> Option<(String, i32)> {
     let [a, b, c, d] = bytes_at(record, at)?;
     let port = be32s(record, at + 4).filter(|port| (0..=0xFFFF).contains(port))?;
     Some((format!("{a}.{b}.{c}.{d}"), port))
-}
-
-fn time(milliseconds: i64) -> Vec<u8> {
-    duration(milliseconds.clamp(0, LATEST_MS))
-}
-
-fn duration(milliseconds: i64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(12);
-    push_number(&mut out, 1, milliseconds / 1000);
-    push_number(&mut out, 2, milliseconds % 1000 * 1_000_000);
-    out
 }
 
 /// Return a pop handle that is written as it would be again.

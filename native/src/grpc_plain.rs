@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::frames::read_head;
-use crate::grpc::Head;
 use crate::grpc_ack::acknowledged;
+use crate::grpc_head::Head;
 use crate::grpc_python::{called, GrpcConnection};
 use crate::grpc_send::sent;
 use crate::stored::answer;
@@ -34,7 +34,7 @@ pub(crate) struct Begun {
 pub struct GrpcCall {
     connection: Py<GrpcConnection>,
     stream: u32,
-    head: Head,
+    head: Box<Head>,
     request: Bytes,
     begun: Begun,
     owner: Option<Py<PyAny>>,
@@ -44,7 +44,7 @@ impl GrpcCall {
     pub(crate) fn new(
         connection: Py<GrpcConnection>,
         stream: u32,
-        head: Head,
+        head: Box<Head>,
         request: Bytes,
         begun: Begun,
     ) -> Self {
@@ -86,23 +86,20 @@ impl GrpcCall {
 
     /// The call as the event that it is without a short way.
     fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        called(
-            py,
-            self.stream,
-            self.head.clone(),
-            Some(&self.request),
-            true,
-        )
+        called(py, self.stream, &self.head, Some(&self.request), true)
     }
 
-    /// Return the request with its number; the owner gets what is unusual or fails.
-    fn frame<'py>(
-        &mut self,
-        owner: Py<PyAny>,
-        py: Python<'py>,
-        opaque: i64,
-    ) -> Bound<'py, PyBytes> {
+    /// What sends the response, and gets what is unusual or fails.
+    #[setter]
+    fn set_owner(&mut self, owner: Py<PyAny>) {
         self.owner = Some(owner);
+    }
+
+    /// Return the request with its number, which is open from now on.
+    fn frame<'py>(&self, py: Python<'py>, opaque: i64) -> Bound<'py, PyBytes> {
+        let place = self.begun.place.clone_ref(py);
+        let mut connection = self.connection.borrow_mut(py);
+        connection.post(self.stream, place, opaque);
         let begun = &self.begun;
         let mut made = Vec::with_capacity(32 + begun.header.len() + begun.body.len());
         made.extend_from_slice(&[0; 8]);
@@ -122,19 +119,9 @@ impl GrpcCall {
         !self.connection.borrow(py).has(self.stream)
     }
 
-    /// Take what `short_answers` made of a response, or a response that is unusual.
+    /// Take a response that is unusual.
     fn set_result(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some(owner) = &self.owner else {
-            return Ok(());
-        };
-        let Ok(response) = answer.cast::<PyBytes>() else {
-            return self.unusual(py, answer);
-        };
-        self.connection
-            .borrow_mut(py)
-            .finish(self.stream, response.as_bytes());
-        owner.call_method0(py, intern!(py, "changed"))?;
-        Ok(())
+        self.unusual(py, answer)
     }
 
     /// Take the reason why no response comes.
@@ -144,6 +131,17 @@ impl GrpcCall {
 }
 
 impl GrpcCall {
+    /// Send the response; return who has to send more, if the client has not ended the call.
+    pub(crate) fn answer(&self, py: Python<'_>, response: &[u8]) -> Option<Py<PyAny>> {
+        let owner = self.owner.as_ref()?;
+        let mut connection = self.connection.borrow_mut(py);
+        if !connection.has(self.stream) {
+            return None;
+        }
+        connection.finish(self.stream, response);
+        Some(owner.clone_ref(py))
+    }
+
     fn unusual(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(owner) = &self.owner else {
             return Ok(());

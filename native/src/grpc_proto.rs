@@ -5,6 +5,8 @@
 /// Bytes of a number at most: of a field's number or its length, as in protobuf, and of a value.
 const SHORT: usize = 5;
 const LONG: usize = 9;
+/// The last time that protobuf can write.
+const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// A field's value; groups and fixed-size numbers, which no plain call has, are not read.
 pub(crate) enum Value<'a> {
@@ -115,6 +117,19 @@ pub(crate) fn push_message(out: &mut Vec<u8>, field: u8, value: &[u8]) {
     push_varint(out, u64::from(field) << 3 | 2);
     push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
+}
+
+/// Return a time since 1970 as protobuf writes it, the nearest one that it can write.
+pub(crate) fn time(milliseconds: i64) -> Vec<u8> {
+    duration(milliseconds.clamp(0, LATEST_MS))
+}
+
+/// Return a duration as protobuf writes it.
+pub(crate) fn duration(milliseconds: i64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(12);
+    push_number(&mut out, 1, milliseconds / 1000);
+    push_number(&mut out, 2, milliseconds % 1000 * 1_000_000);
+    out
 }
 
 #[cfg(test)]

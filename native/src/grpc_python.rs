@@ -1,5 +1,6 @@
 //! `GrpcConnection`: a gRPC connection as Python uses it, one call into the core per read.
 
+use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use bytes::Bytes;
@@ -7,7 +8,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::grpc::{Event, Head, Limits, Server};
+use crate::grpc::{Event, Limits, Server};
+use crate::grpc_head::Head;
 use crate::grpc_plain::GrpcCall;
 use crate::grpc_proto::ascii;
 use crate::grpc_short::GrpcShortcuts;
@@ -17,19 +19,16 @@ const RECEIVED: u8 = 1;
 const WRITABLE: u8 = 2;
 const RESET: u8 = 3;
 
-/// The bytes for the client, what came from it, whether there is more to send than fitted, and what
-/// came and is plain.
-type Outcome<'py> = (
-    Bound<'py, PyBytes>,
-    Bound<'py, PyList>,
-    bool,
-    Bound<'py, PyList>,
-);
+/// The bytes for the client alone; or the plain calls alone; or all of it: the bytes, what came,
+/// whether there is more to send than fitted, and the plain calls.
+type Outcome<'py> = Bound<'py, PyAny>;
 
 /// A gRPC server's side of one HTTP/2 connection, without a socket.
 #[pyclass(module = "pocketmq_core")]
 pub struct GrpcConnection {
     server: Server,
+    /// Requests of plain calls that brokers have not answered yet: where they went, and their numbers.
+    posted: HashMap<u32, (Py<PyAny>, i64)>,
     shortcuts: Option<Py<GrpcShortcuts>>,
     client: Option<Client>,
 }
@@ -51,7 +50,8 @@ impl GrpcConnection {
             message,
         };
         GrpcConnection {
-            server: Server::new(names, limits),
+            server: Server::new(&names, limits),
+            posted: HashMap::new(),
             shortcuts: None,
             client: None,
         }
@@ -85,15 +85,23 @@ impl GrpcConnection {
         }));
         let (output, events, more) =
             done.map_err(|_| PyRuntimeError::new_err("HTTP/2 failed in the native core"))?;
+        let closed = server.is_closed();
+        let output = PyBytes::new(py, &output);
+        if events.is_empty() && !more && !closed {
+            return Ok(output.into_any());
+        }
         let (found, plain) = (PyList::empty(py), PyList::empty(py));
         for event in events {
             let taken = catch_unwind(AssertUnwindSafe(|| this.plain_call(slf, event)));
             match taken.map_err(|_| PyRuntimeError::new_err("a call failed in the native core"))? {
                 Ok(call) => plain.append(Bound::new(py, call)?)?,
-                Err(event) => found.append(as_tuple(py, event)?)?,
+                Err(event) => found.append(this.as_tuple(py, event)?)?,
             }
         }
-        Ok((PyBytes::new(py, &output), found, more, plain))
+        if found.is_empty() && output.as_bytes().is_empty() && !more && !closed {
+            return Ok(plain.into_any());
+        }
+        Ok((output, found, more, plain).into_pyobject(py)?.into_any())
     }
 
     /// Ask for the next message of a call.
@@ -111,14 +119,26 @@ impl GrpcConnection {
         self.finish(stream, message);
     }
 
+    /// Send all messages of a call, framed, and its end; false if the client does not take all now.
+    fn answer_framed(&mut self, stream: u32, framed: &[u8]) -> bool {
+        self.server.answer_framed(stream, framed)
+    }
+
     /// End a call with a status of gRPC.
     fn end(&mut self, stream: u32, code: u32, text: &str) {
+        self.posted.remove(&stream);
         self.server.end(stream, None, code, text);
     }
 
     /// End all calls that are open with a status of gRPC.
     fn end_all(&mut self, code: u32, text: &str) {
         self.server.end_all(code, text);
+    }
+
+    /// Take all requests of plain calls that brokers have not answered: where they went, and their
+    /// numbers. For a connection that is gone.
+    fn take_posted(&mut self) -> Vec<(Py<PyAny>, i64)> {
+        self.posted.drain().map(|(_, request)| request).collect()
     }
 
     /// Accept no more calls.
@@ -160,14 +180,11 @@ impl GrpcConnection {
             return Err(event);
         };
         let py = slf.py();
-        let known = head
-            .fields
-            .first()
-            .is_some_and(|id| id.as_ref() == Some(&client.id));
+        let known = head.first() == Some(&client.id);
         let begun = known
             .then(|| {
                 let mut shortcuts = shortcuts.borrow_mut(py);
-                shortcuts.begin(py, &head.path, &request, &client.address)
+                shortcuts.begin(py, head.path(), &request, &client.address)
             })
             .flatten();
         match begun {
@@ -182,6 +199,30 @@ impl GrpcConnection {
         }
     }
 
+    fn as_tuple<'py>(&mut self, py: Python<'py>, event: Event) -> PyResult<Bound<'py, PyTuple>> {
+        match event {
+            Event::Called(stream, head, message, ended) => {
+                called(py, stream, &head, message.as_ref(), ended)
+            }
+            Event::Received(stream, message, ended) => {
+                let message = message.map(|raw| PyBytes::new(py, &raw));
+                (RECEIVED, stream, message, ended).into_pyobject(py)
+            }
+            Event::Writable(stream) => (WRITABLE, stream).into_pyobject(py),
+            Event::Reset(stream) => {
+                let posted = self.posted.remove(&stream);
+                (RESET, stream, posted).into_pyobject(py)
+            }
+        }
+    }
+
+    /// Note the request of a plain call, until it is answered or its client ends the call.
+    pub(crate) fn post(&mut self, stream: u32, place: Py<PyAny>, opaque: i64) {
+        if self.server.has(stream) {
+            self.posted.insert(stream, (place, opaque));
+        }
+    }
+
     /// Whether a call is not over.
     pub(crate) fn has(&self, stream: u32) -> bool {
         self.server.has(stream)
@@ -189,21 +230,8 @@ impl GrpcConnection {
 
     /// Send the only message of a call, and its end.
     pub(crate) fn finish(&mut self, stream: u32, message: &[u8]) {
+        self.posted.remove(&stream);
         self.server.end(stream, Some(message), 0, "");
-    }
-}
-
-fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
-    match event {
-        Event::Called(stream, head, message, ended) => {
-            called(py, stream, head, message.as_ref(), ended)
-        }
-        Event::Received(stream, message, ended) => {
-            let message = message.map(|raw| PyBytes::new(py, &raw));
-            (RECEIVED, stream, message, ended).into_pyobject(py)
-        }
-        Event::Writable(stream) => (WRITABLE, stream).into_pyobject(py),
-        Event::Reset(stream) => (RESET, stream).into_pyobject(py),
     }
 }
 
@@ -211,18 +239,18 @@ fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
 pub(crate) fn called<'py>(
     py: Python<'py>,
     stream: u32,
-    head: Head,
+    head: &Head,
     message: Option<&Bytes>,
     ended: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let fields = PyTuple::new(py, head.fields)?;
+    let fields = PyTuple::new(py, head.fields())?;
     let message = message.map(|raw| PyBytes::new(py, raw));
     (
         CALLED,
         stream,
-        head.path,
+        head.path(),
         fields,
-        head.timeout,
+        head.timeout(),
         message,
         ended,
     )

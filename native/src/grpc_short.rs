@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 
@@ -119,7 +120,8 @@ impl GrpcShortcuts {
         (left == 0 || window.until < Instant::now()).then_some(left)
     }
 
-    /// Return the responses of plain calls at a position of a read, by their numbers; and their end.
+    /// Answer plain calls by the responses at a position of a read, and let their connections send
+    /// that; return where they end, behind an empty list: nothing is left to do for Python.
     #[staticmethod]
     fn read_answers<'py>(
         data: &Bound<'py, PyBytes>,
@@ -128,7 +130,7 @@ impl GrpcShortcuts {
         waiting: &Bound<'py, PyDict>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
         let py = data.py();
-        let found = PyList::empty(py);
+        let mut owners: Vec<Py<PyAny>> = Vec::new();
         let limit = u64::try_from(limit).unwrap_or(0);
         let mut at = start;
         while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
@@ -147,13 +149,24 @@ impl GrpcShortcuts {
             let Ok(call) = sink.cast::<GrpcCall>() else {
                 break;
             };
-            let Some(response) = call.borrow().response(cut.header) else {
+            let call = call.borrow();
+            let Some(response) = call.response(cut.header) else {
                 break;
             };
-            found.append((opaque, PyBytes::new(py, &response)))?;
+            waiting.del_item(&opaque)?;
             at = cut.end;
+            if let Some(owner) = call.answer(py, &response) {
+                if !owners.iter().any(|known| known.is(&owner)) {
+                    owners.push(owner);
+                }
+            }
         }
-        Ok((found, at))
+        for owner in owners {
+            if let Err(error) = owner.call_method0(py, intern!(py, "flush")) {
+                error.write_unraisable(py, None); // it must not cost the broker's connection
+            }
+        }
+        Ok((PyList::empty(py), at))
     }
 }
 

@@ -14,8 +14,10 @@ pub mod grpc;
 pub mod grpc_ack;
 pub mod grpc_call;
 pub mod grpc_delivery;
+pub mod grpc_head;
 pub mod grpc_pipe;
 pub mod grpc_plain;
+pub mod grpc_pop;
 pub mod grpc_proto;
 pub mod grpc_python;
 pub mod grpc_send;
@@ -42,7 +44,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 5;
+const API: u32 = 6;
 
 /// The module `pocketmq_core`.
 #[pymodule]

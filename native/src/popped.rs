@@ -16,7 +16,7 @@ static DELIVERY: Imported = Imported::new("pocketmq.protocol.received", "Deliver
 static INFLATE_LIMIT: Imported = Imported::new("pocketmq.protocol.compression", "INFLATE_LIMIT");
 
 /// Digits of an offset, and of a queue's id, at most.
-const OFFSET_DIGITS: usize = 18;
+pub(crate) const OFFSET_DIGITS: usize = 18;
 const QUEUE_DIGITS: usize = 9;
 const RETRY: &[u8] = b"%RETRY%";
 
@@ -29,6 +29,21 @@ pub struct Fields<'a> {
     rest: Option<i64>,
     starts: Option<&'a str>,
     offsets: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Fields that were read before: the times of a pop and its revive queue, and where its messages
+    /// were taken from.
+    pub fn of(numbers: (i64, i64, i64), starts: &'a str, offsets: &'a str) -> Self {
+        Fields {
+            pop_time: Some(numbers.0),
+            invisible_time: Some(numbers.1),
+            revive_queue: Some(numbers.2),
+            rest: None,
+            starts: Some(starts),
+            offsets: Some(offsets),
+        }
+    }
 }
 
 /// Messages of one queue: what their handles have in common, and their offsets as they are written.
@@ -45,8 +60,18 @@ pub struct Popped<'a> {
     pub offsets: &'a str,
 }
 
+impl Popped<'_> {
+    /// Complete what handles have in common: all up to an offset.
+    pub fn name_queue(&mut self, broker: &str) {
+        self.before.extend_from_slice(broker.as_bytes());
+        self.before.push(b' ');
+        push_decimal(&mut self.before, self.queue_id);
+        self.before.push(b' ');
+    }
+}
+
 /// Read a number of decimal digits alone, leading zeros among them.
-fn digits(text: &str, most: usize) -> Option<i64> {
+pub(crate) fn digits(text: &str, most: usize) -> Option<i64> {
     let usual = !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit());
     usual.then(|| text.parse().ok()).flatten()
 }
@@ -119,6 +144,11 @@ pub fn popped(data: &[u8], opaque: i64) -> Option<(Popped<'_>, &[u8])> {
     let (header, body) = parts(data)?;
     let found = done(header, opaque)??;
     found.rest?;
+    Some((one_queue(&found)?, body))
+}
+
+/// Return what the fields of a response say of messages of one queue.
+pub fn one_queue<'a>(found: &Fields<'a>) -> Option<Popped<'a>> {
     let start = found.starts?;
     let (mark, rest) = start.split_once(' ')?;
     let (queue, first) = rest.split_once(' ')?;
@@ -140,14 +170,13 @@ pub fn popped(data: &[u8], opaque: i64) -> Option<(Popped<'_>, &[u8])> {
         before.push(b' ');
     }
     before.extend_from_slice(&[mark, b' ']);
-    let popped = Popped {
+    Some(Popped {
         pop_time,
         before,
         queue_id,
         mark,
         offsets: offsets.get(where_to..)?,
-    };
-    Some((popped, body))
+    })
 }
 
 /// Return the records of a body with their positions and offsets; `None` unless all are usual ones
@@ -197,10 +226,7 @@ pub fn read_usual_pop<'py>(
         let made = pure(py, "read_usual_pop")?.call1((broker, topic, data, opaque))?;
         return Ok((!made.is_none()).then_some(made));
     };
-    popped.before.extend_from_slice(broker.to_cow()?.as_bytes());
-    popped.before.push(b' ');
-    push_decimal(&mut popped.before, popped.queue_id);
-    popped.before.push(b' ');
+    popped.name_queue(&broker.to_cow()?);
     let (class, delivery) = (RECEIVED_MESSAGE.get(py)?, DELIVERY.get(py)?);
     let (limit, none) = (INFLATE_LIMIT.get(py)?, py.None());
     let popped_at = PyString::new(py, &popped.pop_time.to_string());

@@ -23,8 +23,34 @@ LARGEST = 100_000
 ENHANCE_YOUR_CALM = 11
 
 
-def connection(streams: int = 100) -> Any:
-    return core.GrpcConnection(["x-id", "x-none"], streams, 16384, LARGEST)
+class Connection:
+    """A connection of the core whose steps return all that they can, also if most of it is empty."""
+
+    def __init__(self, names: list[str], streams: int, largest: int) -> None:
+        self.own = core.GrpcConnection(names, streams, 16384, largest)
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Any], bool, list[Any]]:
+        return whole(self.own.feed(data))
+
+    def flush(self) -> tuple[bytes, list[Any], bool, list[Any]]:
+        return whole(self.own.flush())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+
+def whole(came: Any) -> tuple[bytes, list[Any], bool, list[Any]]:
+    """Return what a step brings: bytes alone, plain calls alone, or more than that."""
+    if type(came) is bytes:
+        return came, [], False, []
+    if type(came) is list:
+        return b"", [], False, came
+    output, events, more, plain = came
+    return output, events, more, plain
+
+
+def connection(streams: int = 100) -> Connection:
+    return Connection(["x-id", "x-none"], streams, LARGEST)
 
 
 def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.errors import ConnectionLost, RequestTimedOut
+from pocketmq.errors import ConnectionLost, RequestNotSent, RequestTimedOut
 from pocketmq.net import Limits
 from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
@@ -240,6 +240,35 @@ async def test_drafts_time_out_and_fail_as_other_requests_do() -> None:
     table.fail(ConnectionLost("peer:1", "gone"))
     with pytest.raises(ConnectionLost, match="gone"):
         lost[0].result()
+
+
+class Framed(Ending):
+    """A sink that has its request."""
+
+    def frame(self, opaque: int) -> bytes:
+        return b"<%d>" % opaque
+
+
+@leaping
+async def test_a_sink_with_its_request_is_asked_as_others_are() -> None:
+    """Alone it leaves at once, else together; numbers in use are left out; none is sent too late."""
+    loop = asyncio.get_running_loop()
+    outbox, wire = opened()
+    table = OpenRequests(loop, outbox, OpaqueCounter(), "peer:1")
+    first, second, third = (Framed(table) for _ in range(3))
+    table.ask_into(first, 10, 5.0)
+    assert wire.writes == [b"<0>"]
+    table.open[1] = (Framed(table), loop.time() + 9.0, 10, 9.0)
+    table.ask_into(second, 10, 2.0)
+    assert wire.writes == [b"<0>"]
+    await asyncio.sleep(0)
+    assert wire.writes == [b"<0>", b"<2>"]
+    outbox.paused = True
+    table.ask_into(third, 10, 1.0)
+    await leap(1.1)
+    assert third.told == [RequestNotSent]
+    assert first.told == second.told == [ConnectionLost]  # by what the third one did
+    assert wire.writes == [b"<0>", b"<2>"]
 
 
 @leaping

@@ -138,12 +138,12 @@ def message(topic: str, body: bytes, **system: Any) -> d.Message:
 
 def receive_request(topic: str, group: str, *, wait: float, hidden: int = 30, **fields: Any) -> Any:
     """A request to receive."""
-    request = s.ReceiveMessageRequest(
-        group=d.Resource(name=group),
-        message_queue=d.MessageQueue(topic=d.Resource(name=topic)),
-        filter_expression=d.FilterExpression(type=d.FilterType.TAG, expression="*"),
-        **{"batch_size": 32} | fields,
-    )
+    usual: dict[str, Any] = {
+        "message_queue": d.MessageQueue(topic=d.Resource(name=topic)),
+        "filter_expression": d.FilterExpression(type=d.FilterType.TAG, expression="*"),
+        "batch_size": 32,
+    }
+    request = s.ReceiveMessageRequest(group=d.Resource(name=group), **usual | fields)
     request.long_polling_timeout.FromMilliseconds(round(wait * 1000))
     if not request.HasField("invisible_duration"):
         request.invisible_duration.FromSeconds(hidden)

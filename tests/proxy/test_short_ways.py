@@ -1,7 +1,8 @@
 """Plain sends and acks on the native core: without a task, and with the results of the general way."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import gc
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +22,6 @@ from pocketmq.errors import (
 )
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.command_reader import cut_commands
 from pocketmq.proxy.calls import sending, shortcuts
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, broker_at_hand
@@ -179,11 +179,33 @@ async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None
         await link.gone
         await asyncio.wait([sent])
         assert isinstance(sent.exception(), grpc.aio.AioRpcError)
-        (opaque,) = requests.open
-        busy = Command(code=ResponseCode.SYSTEM_BUSY, opaque=opaque, flag=RESPONSE_FLAG)
-        requests.answer(busy)
+        assert not requests.open
         assert not sends.resumed
         await served.cluster.heal("broker-0")
+
+
+@pytest.mark.parametrize("fresh_for", [60.0, 0.0])
+async def test_a_client_that_sends_and_resets_leaves_nothing_open_at_a_broker(
+    monkeypatch: pytest.MonkeyPatch, fresh_for: float
+) -> None:
+    """Both in the core, and in Python where the core has no places."""
+    monkeypatch.setattr(shortcuts, "_FRESH_FOR", fresh_for)
+    async with known_topic(faults=True) as served:
+        sends, plain = watched(served, "SendMessage"), short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        await served.cluster.partition("broker-0")
+        requests = broker.connection.requests
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        await until(lambda: requests.open, "the request", PATIENCE)
+        sent.cancel()
+        await until(lambda: not requests.open, "the end of the request", 2.0)
+        assert sends.begun == [True] * (fresh_for == 0.0)
+        await asyncio.wait([sent])
+        await served.cluster.heal("broker-0")
+    del sent
+    gc.collect()  # a call that was cancelled refers to its channel
 
 
 @pytest.mark.usefixtures("patient")
@@ -304,6 +326,7 @@ class Begun:
     """A call that was begun."""
 
     work: Coroutine[Any, Any, bytes]
+    release: Callable[[], None] | None = None
 
     def __init__(self) -> None:
         self.replies: list[bytes] = []

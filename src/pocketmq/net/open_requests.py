@@ -36,11 +36,19 @@ class AnswerSink(Protocol):
         """Take the reason why none comes."""
 
 
+class FramedSink(AnswerSink, Protocol):
+    """Where an answer goes, with the request itself."""
+
+    def frame(self, opaque: int) -> Buffer:
+        """Return the request with its number."""
+
+
 ReadAnswers: TypeAlias = Callable[
     [bytes, int, int, dict[int, Any]], tuple[list[tuple[int, Any]], int]
 ]
 """Reads answers to drafts: gets a read, a position in it, the largest size of a frame, and the open
-requests. Returns numbers and answers, and where they end: before anything else."""
+requests. Returns numbers and answers, and where they end: before anything else. It may hand some
+over itself; those are no longer open."""
 
 
 class OpenRequests:
@@ -113,6 +121,21 @@ class OpenRequests:
             outbox.write(frame)
             if len(frame) >= _LARGE and not outbox.corked:
                 outbox.flush()  # and see whether the socket has space for another one
+
+    def ask_into(self, sink: FramedSink, code: int, timeout: float) -> None:
+        """Do what `expect_into` and `post` do for a sink that has its request, in fewer steps."""
+        by_opaque, outbox = self.open, self._outbox
+        opaque = self.take()
+        if opaque in by_opaque:
+            opaque = self.number()
+        deadline = self._time() + timeout
+        by_opaque[opaque] = (sink, deadline, code, timeout)
+        if self._timer is None or deadline < self._sweep_at:
+            self._set_timer(deadline)
+        if len(by_opaque) == 1 and not outbox.paused:
+            outbox.write_now(sink.frame(opaque))
+        else:
+            self.post(opaque, sink.frame(opaque))
 
     def number(self) -> int:
         """Return a number that no open request has, for `ask`."""

@@ -80,6 +80,10 @@ class CachedCluster:
         """
         return await self._groups.get(group)
 
+    def known_group(self, group: str) -> GroupConfig | None:
+        """Return the set-up of a group if it was read lately."""
+        return self._groups.known(group)
+
     async def reach(self, broker: str, topic: str) -> None:
         """Find a broker's address by the route of a topic, unless it is there already.
 

@@ -4,7 +4,7 @@ Two shells carry calls out: `native_link` on the native core, and `grpc_port` on
 """
 
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -47,6 +47,9 @@ class Call(Protocol):
 class BegunCall(Call, Protocol):
     """A call whose response comes later."""
 
+    release: Callable[[], None] | None
+    """What is called if the client ends the call before that."""
+
     def is_over(self) -> bool:
         """Return whether the client has ended it."""
 
@@ -55,6 +58,16 @@ class BegunCall(Call, Protocol):
 
     def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
         """Let a coroutine make the response."""
+
+
+class BegunStream(BegunCall, Protocol):
+    """A call whose responses come later, many of them."""
+
+    def reply_all(self, responses: bytes) -> bool:
+        """Send all responses, framed as gRPC does; False if the client does not take them now."""
+
+    def continue_stream(self, responses: AsyncGenerator[bytes, None]) -> None:
+        """Send responses that take their time."""
 
 
 class Exchange(Call, Protocol):
@@ -68,7 +81,7 @@ class Exchange(Call, Protocol):
 
 
 Unary: TypeAlias = Callable[[bytes, Call], Awaitable[bytes]]
-Streaming: TypeAlias = Callable[[bytes, Call], AsyncIterator[bytes]]
+Streaming: TypeAlias = Callable[[bytes, Call], AsyncGenerator[bytes, None]]
 Exchanging: TypeAlias = Callable[[Exchange], Awaitable[None]]
 
 
@@ -97,6 +110,8 @@ class Method(msgspec.Struct, frozen=True):
     serve: Callable[..., Any]
     short: ShortWay | None = None
     """Of a method with one response."""
+    begin: Callable[[bytes, BegunStream], bool] | None = None
+    """Of a method with many responses: how plain calls begin without a task, as in `short`."""
 
 
 Methods: TypeAlias = Mapping[str, Method]

@@ -6,12 +6,12 @@ keep: it resets a call that is late, as all gRPC clients do.
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, TypeAlias
 
 from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
 from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.native_call import Fields, NativeCall, done
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
 
@@ -19,99 +19,14 @@ logger = logging.getLogger("pocketmq.proxy")
 
 NewCore: TypeAlias = Callable[[list[str], int, int, int], Any]
 """`pocketmq_core.GrpcConnection`."""
-Fields: TypeAlias = tuple[str | None, ...]
 _LEAVING = "the proxy is shutting down"
 _CALLED, _RECEIVED, _WRITABLE, _RESET = range(4)  # as in native/src/grpc_python.rs
-
-
-class NativeCall:
-    """One call; see `methods`."""
-
-    __slots__ = (
-        "_arrived", "_calls", "_deadline", "_ended", "_fields", "_waiting", "_writable", "method",
-        "request", "stream", "task",
-    )  # fmt: skip
-
-    def __init__(
-        self, calls: "NativeCalls", stream: int, method: Method, fields: Fields, deadline: float
-    ) -> None:
-        self._calls = calls
-        self.stream = stream
-        self.method = method
-        self._fields = fields
-        self._deadline = deadline
-        self.request: bytes | None = None
-        self.task: asyncio.Task[None] | None = None
-        # Of exchanges alone:
-        self._arrived: deque[bytes] = deque()
-        self._ended = False
-        self._waiting: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
-
-    def caller(self) -> Caller:
-        """Return the client; raises `CallRefused` if it does not name itself."""
-        return self._calls.caller(self._fields)
-
-    def time_left(self) -> float | None:
-        """Return the seconds until the client's deadline; None if it has none."""
-        if not self._deadline:
-            return None
-        return max(0.0, self._deadline - self._calls.loop.time())
-
-    async def messages(self) -> AsyncIterator[bytes]:
-        """Yield the client's messages until it ends them."""
-        while True:
-            while self._arrived:
-                yield self._arrived.popleft()
-                self._calls.core.want(self.stream)
-                self._calls.changed()
-            if self._ended:
-                return
-            self._waiting = self._calls.loop.create_future()
-            await self._waiting
-
-    async def write(self, message: bytes) -> None:
-        """Send a message, and wait while the client reads too slowly."""
-        calls = self._calls
-        left = calls.core.write(self.stream, message)
-        calls.changed()
-        if not left:
-            self._writable = calls.loop.create_future()
-            await self._writable
-
-    def is_over(self) -> bool:
-        """Return whether the client has ended it."""
-        return not self._calls.has(self.stream)
-
-    def reply(self, response: bytes) -> None:
-        """Send the response of a call that was begun."""
-        self._calls.finish(self, response)
-
-    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
-        """Let a coroutine make the response of a call that was begun."""
-        self._calls.continue_with(self, work)
-
-    def arrive(self, message: bytes | None, *, ended: bool) -> None:
-        """Hand a message of an exchange over, or its end."""
-        if message is not None:
-            self._arrived.append(message)
-        self._ended = self._ended or ended
-        _done(self._waiting)
-
-    def resume(self) -> None:
-        """Let the sender continue."""
-        _done(self._writable)
-
-
-def _done(future: asyncio.Future[None] | None) -> None:
-    if future is not None and not future.done():
-        future.set_result(None)
 
 
 class NativeCalls:
     """The calls of one connection. Belongs to one event loop.
 
-    `changed` is called when the core has something to send.
+    `changed` is called when the core has something to send; `flush` sends it now.
     """
 
     def __init__(
@@ -123,10 +38,12 @@ class NativeCalls:
         address: str,
         *,
         changed: Callable[[], None],
+        flush: Callable[[], None],
     ) -> None:
         sizes = limits.streams_per_connection, limits.largest_headers, limits.largest_request
         self.core = new_core(list(FIELDS), *sizes)
         self.changed = changed
+        self.flush = flush
         self.loop = asyncio.get_running_loop()
         self._methods = methods
         self.shortcuts = shortcuts
@@ -156,6 +73,8 @@ class NativeCalls:
             return
         call = self._open.get(event[1])
         if call is None:
+            if kind == _RESET and event[2] is not None:
+                _release(*event[2])
             return
         if kind == _RECEIVED:
             self._received(call, event[2], ended=event[3])
@@ -181,6 +100,8 @@ class NativeCalls:
         self._gone = True
         for call in list(self._open.values()):
             self._end(call)
+        for place, opaque in self.core.take_posted():
+            _release(place, opaque)
 
     async def leave(self, grace: float) -> None:
         """End exchanges now, which have no end of their own, and all others soon."""
@@ -202,7 +123,7 @@ class NativeCalls:
     def check_left(self) -> None:
         """Let `leave` go on if no call is open, those of the core included."""
         if self.emptied is not None and not self._open and not self.core.open_calls:
-            _done(self.emptied)
+            done(self.emptied)
 
     def has(self, stream: int) -> bool:
         """Return whether a call is open."""
@@ -213,6 +134,17 @@ class NativeCalls:
         if call.stream in self._open:
             self.core.answer(call.stream, response)
             self._over(call)
+
+    def finish_all(self, call: NativeCall, responses: bytes) -> bool:
+        """Send all responses of a call, framed; False if the client does not take them now."""
+        if call.stream not in self._open or not self.core.answer_framed(call.stream, responses):
+            return False
+        self._over(call)
+        return True
+
+    def continue_stream(self, call: NativeCall, responses: AsyncGenerator[bytes, None]) -> None:
+        """Send responses that take their time."""
+        self._start(call, self._many(call, responses))
 
     def continue_with(self, call: NativeCall, work: Coroutine[Any, Any, bytes]) -> None:
         """Let a coroutine make the response, unless the client has ended the call."""
@@ -256,18 +188,20 @@ class NativeCalls:
             self._end(call)
             self.core.end(call.stream, GrpcCode.INTERNAL, "the call has no request")
             self.changed()
+        elif self._begun(call, request):
+            pass
         elif call.method.kind is Kind.ONE:
-            if not self._begun(call, request):
-                self._start(call, self._one(call, request))
+            self._start(call, self._one(call, request))
         else:
-            self._start(call, self._many(call, request))
+            self.continue_stream(call, call.method.serve(request, call))
 
     def _begun(self, call: NativeCall, request: bytes) -> bool:
-        short = call.method.short
-        if short is None:
+        method = call.method
+        begin = method.begin if method.short is None else method.short.begin
+        if begin is None:
             return False
         try:
-            return short.begin(request, call)
+            return begin(request, call)
         except Exception:
             logger.exception("a call took the long way")
             return False
@@ -279,6 +213,8 @@ class NativeCalls:
         self._open.pop(call.stream, None)
         if call.task is not None:
             call.task.cancel()
+        if call.release is not None:
+            call.release()
 
     async def _one(self, call: NativeCall, request: bytes) -> None:
         try:
@@ -289,10 +225,9 @@ class NativeCalls:
             self.core.answer(call.stream, answer)
             self._over(call)
 
-    async def _many(self, call: NativeCall, request: bytes) -> None:
-        answers = call.method.serve(request, call)
+    async def _many(self, call: NativeCall, responses: AsyncGenerator[bytes, None]) -> None:
         try:
-            async for each in answers:
+            async for each in responses:
                 await call.write(each)
         except Exception as error:  # noqa: BLE001 - the edge
             self._fail(call, error)
@@ -300,7 +235,7 @@ class NativeCalls:
             self.core.end(call.stream, GrpcCode.OK, "")
             self._over(call)
         finally:
-            await answers.aclose()
+            await responses.aclose()
 
     async def _exchange(self, call: NativeCall) -> None:
         try:
@@ -327,3 +262,8 @@ class NativeCalls:
     def _over(self, call: NativeCall) -> None:
         self._open.pop(call.stream, None)
         self.changed()
+
+
+def _release(place: ShortPlace, opaque: int) -> None:
+    """Stop waiting for a broker's response to a plain call of the core, whose client ended it."""
+    place.broker.connection.forget(opaque)

@@ -50,10 +50,11 @@ class NativeInlet:
         """Serve these methods from now on; protobuf's library is loaded."""
         from pocketmq.proxy.native_calls import NativeCalls
 
-        def new_calls(address: str, changed: Callable[[], None]) -> NativeCalls:
-            return NativeCalls(
-                self._core, methods, shortcuts, self._limits, address, changed=changed
-            )
+        def new_calls(
+            address: str, changed: Callable[[], None], flush: Callable[[], None]
+        ) -> NativeCalls:
+            own = self._core, methods, shortcuts, self._limits
+            return NativeCalls(*own, address, changed=changed, flush=flush)
 
         self._new_calls = new_calls
 

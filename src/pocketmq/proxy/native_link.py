@@ -17,10 +17,14 @@ if TYPE_CHECKING:  # it loads protobuf's library, which is done late
 
 logger = logging.getLogger("pocketmq.proxy")
 
-NewCalls: TypeAlias = "Callable[[str, Callable[[], None]], NativeCalls]"
-"""Makes the calls of a client, by its address and what it calls when there is output."""
+NewCalls: TypeAlias = "Callable[[str, Callable[[], None], Callable[[], None]], NativeCalls]"
+"""Makes the calls of a client, by its address and what sends their output: soon, and now."""
 _MOST_UNSENT = 64 * 1024
 """Unsent bytes above which nothing is read or written."""
+
+
+def _nothing(*_: Any) -> None:
+    """Stand for what comes when a client is served."""
 
 
 class NativeLink(asyncio.Protocol):
@@ -35,7 +39,10 @@ class NativeLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._core: Any = None
         self._calls: NativeCalls | None = None
+        self._write: Callable[[bytes], None] = _nothing
+        self._post: Callable[[list[Any], Any], None] = _nothing
         self._flushing = False
+        self._leaving = False
         self._paused = False
         self._stall: StallWatch | None = None
         self._greeting: asyncio.TimerHandle | None = None
@@ -45,8 +52,11 @@ class NativeLink(asyncio.Protocol):
         """Read from now on, and serve calls."""
         if self._transport is None or self.gone.done():
             return
-        self._calls = new_calls(self._address, self._changed)
-        self._core = self._calls.core
+        self._calls = calls = new_calls(self._address, self._changed, self._flush)
+        self._core = calls.core
+        self._write = self._transport.write
+        if calls.shortcuts is not None:
+            self._post = calls.shortcuts.post
         self._greeting = self._loop.call_later(self._limits.handshake, self._check_greeting)
         self._transport.resume_reading()
         early, self._early = self._early, b""
@@ -55,6 +65,7 @@ class NativeLink(asyncio.Protocol):
     async def leave(self, grace: float) -> None:
         """Accept no more calls, end those that are open and close the connection."""
         if self._calls is not None and not self.gone.done():
+            self._leaving = True
             self._core.leave()
             await self._calls.leave(grace)
             self._flush()  # the ends of calls, which a connection that closes would not send
@@ -126,37 +137,51 @@ class NativeLink(asyncio.Protocol):
         """Send what the core has, once for all calls of this event-loop iteration."""
         if not self._flushing:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_soon)
+
+    def _flush_soon(self) -> None:
+        self._flushing = False
+        self._flush()
 
     def _flush(self) -> None:
-        self._flushing = False
-        if not self._paused and not self.gone.done():
+        """Send what the core has."""
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
             self._advance(b"")
 
     def _advance(self, data: bytes) -> None:
+        """Hand bytes to the core, and carry out what comes of it.
+
+        Nearly always that is bytes alone, or plain calls alone. A call that comes alone finds none
+        of this in the processor's caches: what it costs is the number of steps.
+        """
+        try:
+            came = self._core.feed(data) if data else self._core.flush()
+            while type(came) is tuple and self._take(*came):
+                came = self._core.flush()
+        except RuntimeError:
+            logger.exception("connection failed: client=%s", self._address)
+            self.abort()
+            return
+        if type(came) is list:
+            self._post(came, self._calls)
+        elif type(came) is bytes and came:
+            self._write(came)
+        if self._leaving and self._calls is not None:
+            self._calls.check_left()
+
+    def _take(self, output: bytes, events: list[Any], more: bool, plain: list[Any]) -> bool:  # noqa: FBT001 - the core's
+        """Carry out all that came; return whether there is more."""
         assert self._transport is not None
         assert self._calls is not None
-        more = True
-        while more and not self._transport.is_closing():
-            try:
-                came = self._core.feed(data) if data else self._core.flush()
-            except RuntimeError:
-                logger.exception("connection failed: client=%s", self._address)
-                self.abort()
-                return
-            data = b""
-            output, events, more, plain = came
-            if output:
-                self._transport.write(output)
-            if plain and self._calls.shortcuts is not None:
-                self._calls.shortcuts.post(plain, self._calls)
-            for event in events:
-                self._calls.take(event)
-            more = more and not self._paused
+        if output:
+            self._write(output)
+        if plain:
+            self._post(plain, self._calls)
+        for event in events:
+            self._calls.take(event)
         if self._core.closed:
             self.finish()
-        if self._calls.emptied is not None:
-            self._calls.check_left()
+        return more and not self._paused and not self._transport.is_closing()
 
     def _check_greeting(self) -> None:
         if not self._core.greeted:

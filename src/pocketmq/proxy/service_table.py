@@ -1,7 +1,7 @@
 """RocketMQ's methods: which function serves each, and how its errors become responses."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 from google.protobuf import message_factory
@@ -11,6 +11,7 @@ from pocketmq.errors import MQError
 from pocketmq.proxy import methods
 from pocketmq.proxy.calls import clients, offsets, receiving, routing, sending, settling
 from pocketmq.proxy.calls.plain_acks import PlainAcks
+from pocketmq.proxy.calls.plain_receives import PlainReceives
 from pocketmq.proxy.calls.plain_sends import PlainSends
 from pocketmq.proxy.calls.shortcuts import Shortcuts
 from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
@@ -48,8 +49,9 @@ _SHORT: dict[str, type[PlainSends] | type[PlainAcks]] = {
     "SendMessage": PlainSends,
     "AckMessage": PlainAcks,
 }
+_RECEIVE = "ReceiveMessage"
 _ONE_TO_MANY: dict[str, Streaming] = {
-    "ReceiveMessage": receiving.receive_message,
+    _RECEIVE: receiving.receive_message,
     "PullMessage": offsets.pull_message,
 }
 
@@ -70,7 +72,9 @@ def service_methods(
         if name == "Telemetry":
             served = Method(Kind.BOTH, calls.telemetry)
         elif name in _ONE_TO_MANY:
-            served = Method(Kind.MANY, calls.many(_ONE_TO_MANY[name]))
+            plain = PlainReceives(state, calls.respond_many)
+            begin = plain.begin if short_ways and name == _RECEIVE else None
+            served = Method(Kind.MANY, calls.many(_ONE_TO_MANY[name]), begin=begin)
         else:
             short = calls.short_way(name, shortcuts) if short_ways else None
             served = Method(Kind.ONE, calls.one(_ONE_TO_ONE.get(name, _not_served)), short)
@@ -131,17 +135,25 @@ class _Calls:
         return None if short is None else short(self._state, self.respond, shortcuts)
 
     def many(self, serve: Streaming) -> methods.Streaming:
-        async def answer(raw: bytes, call: methods.Call) -> AsyncIterator[bytes]:
-            try:
+        def answer(raw: bytes, call: methods.Call) -> AsyncGenerator[bytes, None]:
+            async def served() -> AsyncIterator[Any]:
                 caller = call.caller()
                 request = self._read(raw)
                 await self._admit(caller, request)
                 async for each in serve(self._state, caller, request, call.time_left()):
-                    yield each if type(each) is bytes else each.SerializeToString()
-            except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
-                yield self._response(status=self._failure(error)).SerializeToString()
+                    yield each
+
+            return self.respond_many(served())
 
         return answer
+
+    async def respond_many(self, responses: AsyncIterator[Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of responses, also of one that an error becomes."""
+        try:
+            async for each in responses:
+                yield each if type(each) is bytes else each.SerializeToString()
+        except Exception as error:  # noqa: BLE001 - the edge: every error becomes a status
+            yield self._response(status=self._failure(error)).SerializeToString()
 
     async def telemetry(self, exchange: Exchange) -> None:
         async def write(command: s.TelemetryCommand) -> None:

@@ -26,12 +26,12 @@ logger = logging.getLogger("pocketmq.client")
 
 ANY_QUEUE = -1
 """The id that stands for all queues of a topic on a broker."""
-_POPPED = SUCCESS | {
+POPPED = SUCCESS | {
     int(ResponseCode.POLLING_FULL),
     int(ResponseCode.POLLING_TIMEOUT),
     int(ResponseCode.PULL_NOT_FOUND),
 }
-"""How far a message may lie behind the first of its pop to be acknowledged together with it."""
+"""The response codes of a pop that are answers."""
 _NO_FIELDS = NoHeader()
 
 Acks = Sequence[tuple[str, PopHandle]]
@@ -82,7 +82,7 @@ class PopQuestions:
             bname=queue.broker_name,
         )
         broker, code = queue.broker_name, RequestCode.POP_MESSAGE
-        answer = yield Ask(queue, code, header, b"", _POPPED, wait + self._grace)
+        answer = yield Ask(queue, code, header, b"", POPPED, wait + self._grace)
         if answer.code != ResponseCode.SUCCESS:
             return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(rows.PopResponse)

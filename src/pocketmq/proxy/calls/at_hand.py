@@ -1,6 +1,7 @@
 """A broker's response on a short way: taken while the read that brings it is handled."""
 
 import asyncio
+from functools import partial
 
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestTimedOut, server_error
@@ -30,19 +31,33 @@ def broker_at_hand(session: Session, name: str) -> BrokerAtHand | None:
 class BrokerAnswer:
     """Where one response goes; a code outside `accept` is an error, as are timeouts and losses."""
 
-    __slots__ = ("_broker", "_call", "_code")
+    __slots__ = ("_broker", "_call", "_code", "_timeout")
 
     accept: frozenset[int]
 
-    def __init__(self, call: BegunCall, broker: BrokerAtHand, code: RequestCode) -> None:
+    def __init__(
+        self,
+        call: BegunCall,
+        broker: BrokerAtHand,
+        code: RequestCode,
+        timeout: float | None = None,
+    ) -> None:
         self._call = call
         self._broker = broker
         self._code = code
+        own = broker.session.options.request_timeout
+        self._timeout = own if timeout is None else timeout
 
     def expect(self) -> int:
-        """Return the number of the request; raises `ConnectionLost`."""
-        timeout = self._broker.session.options.request_timeout
-        return self._broker.connection.expect_into(self, self._code, timeout)
+        """Return the number of the request; raises `ConnectionLost`.
+
+        If the client ends its call the response is not waited for, and neither are requests kept
+        that a broker takes no more of.
+        """
+        connection = self._broker.connection
+        opaque = connection.expect_into(self, self._code, self._timeout)
+        self._call.release = partial(connection.forget, opaque)
+        return opaque
 
     def taken(self, answer: Command) -> None:
         """Reply to the client."""

@@ -49,9 +49,11 @@ class PlainCall(Protocol):
     """The core's `GrpcCall`, where the response to its request goes."""
 
     place: ShortPlace
+    owner: "PlainCalls"
+    """What sends the response, and gets what is unusual."""
 
-    def frame(self, owner: "PlainCalls", opaque: int) -> bytes:
-        """Return the request; the owner hears of what is unusual."""
+    def frame(self, opaque: int) -> bytes:
+        """Return the request."""
 
     def event(self) -> tuple[Any, ...]:
         """Return what the core reports of a call that is not plain."""
@@ -60,7 +62,7 @@ class PlainCall(Protocol):
         """Return whether the client has ended it."""
 
     def set_result(self, answer: Any, /) -> None:
-        """Take a response."""
+        """Take a response that is unusual."""
 
     def set_exception(self, error: Any, /) -> None:
         """Take the reason why none comes."""
@@ -88,7 +90,7 @@ class PlainCalls(Protocol):
     def take(self, event: tuple[Any, ...]) -> None:
         """Handle a call that takes the usual way."""
 
-    def changed(self) -> None:
+    def flush(self) -> None:
         """Send what the core has answered."""
 
     def unusual(self, event: tuple[Any, ...], place: ShortPlace, outcome: Any) -> None:
@@ -159,9 +161,8 @@ class Shortcuts:
             if connection.closed or (place.queue is None and self._renewed):
                 owner.take(call.event())
             else:
-                requests = connection.requests
-                opaque = requests.expect_into(call, place.code, self._timeout)
-                requests.post(opaque, call.frame(owner, opaque))
+                call.owner = owner
+                connection.requests.ask_into(call, place.code, self._timeout)
 
     def _place(
         self, broker: str, code: RequestCode, queue: MessageQueue | None = None

@@ -1,18 +1,21 @@
 """Stored messages as gRPC clients receive them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import md5
+from typing import NamedTuple
 
-from pocketmq.errors import MQError
+from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model import property_names as names
 from pocketmq.model.names import DLQ_PREFIX, RETRY_PREFIX
 from pocketmq.model.topic_kinds import TopicKind, kind_of
 from pocketmq.native import core
-from pocketmq.protocol import ReceivedMessage
+from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.header import read_int64
+from pocketmq.protocol.requests.pop import PopResponse
 from pocketmq.proxy.translation.checks import ProtoTime
 from pocketmq.proxy.translation.receipts import Receipt, receipt_text
+from pocketmq.proxy.translation.refusals import OK
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
@@ -39,6 +42,7 @@ _SPECIAL = {
 _TOGETHER = 256 * 1024
 """Bytes of records after which their responses are sent before more are made."""
 _native = core and core.GrpcDeliveries(_NOT_OF_USERS, _SPECIAL)
+_FOUND = s.ReceiveMessageResponse(status=OK).SerializeToString()
 _LATEST_MS = 253_402_300_799_999
 
 
@@ -74,6 +78,40 @@ def received(messages: list[ReceivedMessage], hidden: float) -> Iterator[bytes]:
                 break
         start += len(together)
         yield from _responses(together, hidden)
+
+
+class PopFor(NamedTuple):
+    """The consumer that a pop is for, as the core reads it."""
+
+    broker: str
+    topic: str
+    """The topic as the client knows it."""
+    hidden_ms: int
+    """For how long the messages are invisible."""
+    most: int
+    """How often a message is delivered at most."""
+    tags: Collection[str]
+    """The tags that the client wants; without one it wants all."""
+
+
+def popped_stream(answer: Command, consumer: PopFor, now_ms: int) -> bytes | None:
+    """Return all responses to a client that receives the messages of a pop, framed as gRPC does.
+
+    None without the core, and for any message that is unusual, is not for the client, or is one of
+    many: those need more than a translation.
+    """
+    if _native is None:
+        return None
+    try:
+        found = answer.header(PopResponse)
+    except HeaderMalformed:
+        return None
+    if found.order_count_info:
+        return None
+    starts, offsets = found.start_offset_info or "", found.msg_offset_info or ""
+    origin = found.pop_time, found.invisible_time, found.revive_qid, starts, offsets
+    stream: bytes | None = _native.popped(answer.body, origin, consumer, _FOUND, now_ms)
+    return stream
 
 
 def _responses(messages: list[ReceivedMessage], hidden: float) -> Iterator[bytes]:
