@@ -10,8 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.ports import free_port
+
 from benchmarks.java.processes import Child, until
-from benchmarks.java.servers import free_port
 
 POM = Path(__file__).parent / "java" / "proxy-pom.xml"
 HEAP = "512m"

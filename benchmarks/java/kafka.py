@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import free_port
+
 from benchmarks.java.kafka_parts import KafkaParts
 from benchmarks.java.pairs import Pair
 from benchmarks.java.processes import Child
 from benchmarks.java.rows import KAFKA
-from benchmarks.java.servers import HEAP, QUEUES, Servers, free_port
+from benchmarks.java.servers import HEAP, QUEUES, Servers
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAQ"
 _ROOT = Path(__file__).parents[2]

@@ -8,9 +8,11 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
+
+from tests.ports import free_port
 
 import pocketmq as mq
 from benchmarks.java.guards import OPEN, Guard
@@ -27,21 +29,6 @@ LARGE_PULLS = {
 HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m", "member": "128m"}
 PURE_PATH = {"POCKETMQ_PURE": "1"}
 _SILENT = "<configuration><root level='OFF'/></configuration>"
-
-
-def free_port() -> int:
-    """Give a free port, with those that a Java broker also takes: two below and one above."""
-    while True:
-        with ExitStack() as probes:
-            first = probes.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                for other in (port - 2, port + 1):
-                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
-            except OSError:
-                continue
-            return port
 
 
 class Java:

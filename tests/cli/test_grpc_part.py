@@ -1,13 +1,14 @@
 """`pocketmq up` and embedded clusters where the packages of the extra `grpc` are missing."""
 
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 from pocketmq import errors
 from pocketmq.embedded import Cluster
 from tests.cli.in_process import command
-from tests.server_process import ServerProcess
+from tests.server_process import POCKETMQ, ServerProcess
 
 WITHOUT = "import sys; sys.modules['grpc'] = None; from pocketmq.cli import main; main()"
 CURE = "pip install 'pocketmq[grpc]'"
@@ -46,3 +47,12 @@ def test_options_that_contradict_each_other_are_refused() -> None:
     done = command("up", "--grpc", "0", "--no-grpc")
     assert done.returncode == 2
     assert b"exclude each other" in done.stderr
+
+
+def test_clusters_that_start_at_once_do_not_fail_for_the_port_of_another() -> None:
+    """Each finds 8081 free, and one of them gets it."""
+    own = (str(POCKETMQ), "up")
+    with ExitStack() as all_:
+        starting = [ServerProcess("--port", "0", command=own) for _ in range(3)]
+        ready = [all_.enter_context(each).ready for each in starting]
+        assert len({line.rpartition("grpc=")[2] for line in ready}) == 3

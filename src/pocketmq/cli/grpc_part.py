@@ -5,7 +5,6 @@ inherit one, and starts with the cluster.
 """
 
 import logging
-import socket
 from functools import partial
 from typing import Self
 
@@ -19,9 +18,10 @@ from pocketmq.embedded.grpc_service import (
     grpc_tls,
     self_signed_file,
 )
+from pocketmq.embedded.listening import is_free
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
-from pocketmq.errors import CannotStart
+from pocketmq.errors import CannotStart, ListenFailed
 from pocketmq.net import TlsMode
 from pocketmq.net.address import Address, parse_address
 
@@ -31,7 +31,7 @@ logger = logging.getLogger("pocketmq.cluster")
 class GrpcPart:
     """A proxy beside a cluster. Belongs to one event loop."""
 
-    def __init__(self, host: str, port: int, settings: ClusterSettings) -> None:
+    def __init__(self, host: str, port: int | None, settings: ClusterSettings) -> None:
         self._host = host
         self._port = port
         self._settings = settings
@@ -49,8 +49,6 @@ class GrpcPart:
             if port is not None:
                 raise CannotStart("the proxy", MISSING)
             return None
-        if port is None:
-            port = PORT if _is_free(host, PORT) else 0
         return cls(host, port, settings)
 
     async def start(self, supervisor: Supervisor) -> str:
@@ -61,7 +59,10 @@ class GrpcPart:
         options = supervisor.own_options
         assert options is not None
         config = BrokerConfig.from_properties(self._settings.config)
-        arguments = ["--host", self._host, "--port", str(self._port)]
+        port = self._port
+        if port is None:
+            port = PORT if is_free(self._host, PORT) else 0
+        arguments = ["--host", self._host, "--port", str(port)]
         arguments += ["--log-level", self._settings.log.level]
         if self._settings.log.as_json:
             arguments.append("--log-json")
@@ -81,9 +82,17 @@ class GrpcPart:
                 "proxy", partial(child.start, options.name_servers)
             )
             child.on_exit = waiting.wait
-            listening = await waiting.open(self._host, self._port)
+            listening = await self._open(waiting, port)
         # What clients can connect to, where it listens on every interface.
         return str(Address(parse_address(supervisor.address).host, listening.port))
+
+    async def _open(self, waiting: WaitingPort, port: int) -> Address:
+        try:
+            return await waiting.open(self._host, port)
+        except ListenFailed:
+            if self._port is not None:
+                raise
+            return await waiting.open(self._host, 0)  # taken since it was looked at
 
     async def stop(self) -> None:
         """Stop it; does nothing before `start` or a second time."""
@@ -101,14 +110,3 @@ class GrpcPart:
 def log_missing() -> None:
     """Log how to get the gRPC service."""
     logger.info("gRPC clients are not served: %s", MISSING)
-
-
-def _is_free(host: str, port: int) -> bool:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
