@@ -12,6 +12,9 @@ from pocketmq.host import raise_open_files_limit
 
 T = TypeVar("T")
 
+_ECHO = 0.5
+"""Seconds in which a loop may report a signal that came before it took over."""
+
 
 class StopRequests:
     """Turns signals into a request to stop; a second signal calls `force`, which must not return.
@@ -22,6 +25,7 @@ class StopRequests:
     def __init__(self, force: Callable[[], None]) -> None:
         self._force = force
         self._asked = asyncio.Event()
+        self._echo_until = 0.0
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -31,7 +35,9 @@ class StopRequests:
             for each in STOP_SIGNALS:
                 loop.add_signal_handler(each, self.ask)
             if was_asked_to_stop():
-                self.ask()
+                self._asked.set()
+                # uvloop hears of signals from the moment it runs, so perhaps of this one, too.
+                self._echo_until = loop.time() + _ECHO
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self
@@ -60,9 +66,17 @@ class StopRequests:
 
     def ask(self) -> None:
         """Ask to stop; asking again forces it."""
-        if self._asked.is_set():
+        if not self._asked.is_set():
+            self._asked.set()
+        elif asyncio.get_running_loop().time() < self._echo_until:
+            self._echo_until = 0.0
+        else:
             self._force()
-        self._asked.set()
+
+    @property
+    def asked(self) -> bool:
+        """Whether a stop is requested."""
+        return self._asked.is_set()
 
     async def wait(self) -> None:
         """Wait until a stop is requested."""
@@ -98,7 +112,7 @@ async def serve_until_asked(
         if lifeline is not None:
             requests.watch(lifeline)
         try:
-            address = await requests.unless_asked(start())
+            address = None if requests.asked else await requests.unless_asked(start())
             if address is not None:
                 announce(address)
                 await requests.wait()
