@@ -60,7 +60,7 @@ class HandoverStory:
         self._loop = loop
         self._changes: dict[str, _Change] = {}
         self._triggers: dict[str, None] = {}
-        self._unfinished: dict[MessageQueue, Handover] = {}  # told before they were drained
+        self._unfinished: dict[MessageQueue, Handover] = {}  # of which not all was known yet
 
     def trigger(self, name: str) -> None:
         """Note what may call for a change."""
@@ -115,6 +115,8 @@ class HandoverStory:
 
     def reported(self, step: Report) -> None:
         """Note a queue's giver and heir."""
+        if step.heir == self._parts.session.client_id:
+            self._unfinished.pop(step.queue, None)  # of when this member had the queue before
         self._note(
             self._change(step.queue),
             step.queue,
@@ -204,8 +206,14 @@ class HandoverStory:
         self._changed(event.revoked, tuple(sort_queues(set(change.assigned))))
 
     def _keep_unfinished(self, change: _Change) -> None:
-        """Complete what is known of queues that are still being drained, and keep it."""
+        """Complete what is known of queues that are still being drained, and keep it.
+
+        A queue may also be drained before its heir is known: its times wait for that.
+        """
         group = self.group
+        for known in change.handovers.values():
+            if known.stopped is not None and not known.kind:
+                self._unfinished[known.queue] = known
         for queue in change.draining:
             known = change.handovers[queue]
             stay = None if group is None else group.stays.get(queue)
