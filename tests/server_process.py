@@ -120,8 +120,13 @@ class ServerProcess(CommandProcess):
 def children_of(pid: int) -> list[int]:
     """Process ids of a process's children, of all its threads."""
     tasks = Path(f"/proc/{pid}/task")
-    texts = [(task / "children").read_text() for task in tasks.iterdir()]
-    return [int(child) for text in texts for child in text.split()]
+    while True:
+        threads = list(tasks.iterdir())  # fails if there is no such process any more
+        try:
+            texts = [(thread / "children").read_text() for thread in threads]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread has ended, and another one has its children
+        return [int(child) for text in texts for child in text.split()]
 
 
 def is_alive(pid: int) -> bool:

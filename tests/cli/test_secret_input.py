@@ -12,7 +12,7 @@ import pytest
 
 from pocketmq import Cluster
 from pocketmq.embedded.settings import Setting
-from tests.server_process import POCKETMQ, ServerProcess
+from tests.server_process import POCKETMQ, ServerProcess, children_of
 
 WARNING = "pocketmq: warning: other users of this machine can see the secret of {} in the list of"
 PASSWORD = "a-long-secret"
@@ -163,9 +163,8 @@ def test_a_secret_setting_among_the_arguments_is_warned_of() -> None:
 def _command_lines(pid: int) -> list[bytes]:
     """Return the command lines of a process and all below it."""
     found = [Path(f"/proc/{pid}/cmdline").read_bytes()]
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
-            found += _command_lines(int(child))
+    for child in children_of(pid):
+        found += _command_lines(child)
     return found
 
 
