@@ -16,6 +16,8 @@ import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
@@ -26,6 +28,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
  * Apache's client under load, told what to do by lines on its input; each ends with a line `done …`.
@@ -42,7 +45,18 @@ public class SideLoad {
     static DefaultMQProducer batching;
     static TransactionMQProducer transactions;
 
-    public static void main(String[] args) throws Exception {
+    /** Ends the process if it fails: threads of a client keep it alive otherwise, and nobody hears of it. */
+    public static void main(String[] args) {
+        try {
+            follow(args);
+            System.exit(0);
+        } catch (Throwable failure) {
+            System.err.println(failure);
+            System.exit(1);
+        }
+    }
+
+    static void follow(String[] args) throws Exception {
         Arrays.fill(BODY, (byte) 'x');
         nameServer = args[0];
         producer = started(new DefaultMQProducer("side-load", hook()), "load");
@@ -73,7 +87,6 @@ public class SideLoad {
                 default: throw new IllegalArgumentException(line);
             }
         }
-        System.exit(0);
     }
 
     static RPCHook hook() {
@@ -115,11 +128,20 @@ public class SideLoad {
     static void one(String topic, long nanos, int level) throws Exception {
         long start = System.nanoTime();
         long count = 0;
-        while (System.nanoTime() - start < nanos) {
-            producer.send(message(topic, level));
-            count++;
+        while (count == 0 || System.nanoTime() - start < nanos) {
+            try {
+                producer.send(message(topic, level));
+                count++;
+            } catch (MQBrokerException | RemotingException | MQClientException error) {
+                refused(error);
+            }
         }
         done(count, System.nanoTime() - start);
+    }
+
+    /** Tells of a send that failed: it does not count, its time does. */
+    static void refused(Throwable error) {
+        System.err.println("a send failed: " + error);
     }
 
     static void flight(String topic, int depth, long nanos, int level) throws Exception {
@@ -149,11 +171,12 @@ public class SideLoad {
 
             @Override
             public void onException(Throwable error) {
+                refused(error);
                 room.release();
             }
         };
         long start = System.nanoTime();
-        while (System.nanoTime() - start < nanos) {
+        while (stored.get() == 0 || System.nanoTime() - start < nanos) {
             room.acquire();
             sender.send(message(topic, level), callback);
         }
@@ -190,9 +213,13 @@ public class SideLoad {
     static void batch(String topic, int size, long nanos) throws Exception {
         long start = System.nanoTime();
         long count = 0;
-        while (System.nanoTime() - start < nanos) {
-            sendBatch(topic, size);
-            count += size;
+        while (count == 0 || System.nanoTime() - start < nanos) {
+            try {
+                sendBatch(topic, size);
+                count += size;
+            } catch (MQBrokerException | RemotingException | MQClientException error) {
+                refused(error);
+            }
         }
         done(count, System.nanoTime() - start);
     }

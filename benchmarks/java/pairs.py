@@ -7,6 +7,7 @@ processes of client and servers together.
 """
 
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ from benchmarks.java.servers import (
 )
 
 TOPICS = ("sends", "batches")
+SEND_FAILED = "a send failed: "
+"""How Java's client begins a line about it. Ours ends instead."""
 
 
 class Pair:
@@ -49,6 +52,10 @@ class Pair:
         return [*self.servers.children, self.load, *self._more]
 
     def stop(self) -> None:
+        """Stop the client; says which of its sends failed."""
+        for line in self.load.complaints():
+            if line.startswith(SEND_FAILED):
+                print(f"bench-java: {self.name}: {line}", file=sys.stderr)
         self.load.stop()
 
     def restart(self) -> None:

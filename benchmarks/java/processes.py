@@ -65,10 +65,10 @@ class Child:
         for line in self.process.stdout:
             self._lines.put(line.strip())
 
-    def _complaint(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").splitlines()
-        return lines[-1] if lines else ""
+    def complaints(self) -> list[str]:
+        """Return the lines it has written to its standard error."""
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), size, 0).decode("utf-8", "replace").splitlines()
 
     @property
     def pid(self) -> int:
@@ -88,9 +88,10 @@ class Child:
             except Empty:
                 if self.process.poll() is None and time.monotonic() < deadline:
                     continue
-                how = f"ended with {self.process.poll()}: {self._complaint()}"
+                how = f"ended with {self.process.poll()}"
                 if self.process.poll() is None:
                     how = f"did not say {word!r} within {patience:g} s"
+                how += f": {(self.complaints() or ['nothing on its standard error'])[-1]}"
                 raise TimeoutError(f"{self.process.args!r} {how}") from None
             words = line.split()
             if words and words[0] == word:

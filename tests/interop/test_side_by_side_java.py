@@ -35,7 +35,9 @@ def measured(jars: Jars, page: Path, options: str, *parts: str) -> list[list[str
         timeout=380,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    failed_sends = [line for line in done.stderr.splitlines() if "a send failed" in line]
+    assert not [line for line in failed_sends if "/ours: " in line], failed_sends
     _, _, *rows = [each for each in page.read_text().splitlines() if each.startswith("| ")]
     return [row.split(" | ") for row in rows]
 
