@@ -101,6 +101,7 @@ public class SideLoad {
         made.setNamesrvAddr(nameServer);
         made.setInstanceName(name + ME);
         made.setSendMsgTimeout(30000);
+        made.setMqClientApiTimeout(30000); // classes are loaded in it, while others start
         made.start();
         return made;
     }

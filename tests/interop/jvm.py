@@ -185,7 +185,11 @@ class Process:
         self.child.stdin.flush()
 
     def wait_for_end(self) -> list[str]:
-        self.child.wait(PATIENCE)
+        """Return what it said; fails with that if it goes on for too long."""
+        try:
+            self.child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("still runs: " + "\n".join(self.lines)) from None
         self._gathering.join(PATIENCE)
         return self.lines
 

@@ -23,13 +23,13 @@ public class Asking {
         Awake.start();
         int status = 1;
         try {
-            producer = new DefaultMQProducer("for-asking");
+            producer = Patient.made(new DefaultMQProducer("for-asking"));
             producer.setNamesrvAddr(args[0]);
             producer.setPollNameServerInterval(1000);
             producer.setHeartbeatBrokerInterval(1000);
             producer.start();
             Compatible.createTopic(producer, "asked", 1);
-            consumer = new DefaultMQPullConsumer("asking");
+            consumer = Patient.made(new DefaultMQPullConsumer("asking"));
             consumer.setNamesrvAddr(args[0]);
             consumer.setPollNameServerInterval(1000);
             consumer.setHeartbeatBrokerInterval(1000);

@@ -3,9 +3,16 @@
  * every three seconds whether it is over, and mqadmin makes and ends a client for each command.
  */
 public class Awake {
-    /** Does so from now on for all clients that the calling thread ends. */
+    /**
+     * Does so from now on for all clients that the calling thread ends. If that thread fails, so does the
+     * process: the threads of a client would keep it alive, and a test would wait for it in vain.
+     */
     public static void start() {
         Thread ending = Thread.currentThread();
+        ending.setUncaughtExceptionHandler((thread, failure) -> {
+            failure.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        });
         Thread waking = new Thread(() -> {
             while (true) {
                 try {

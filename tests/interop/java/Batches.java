@@ -32,7 +32,7 @@ public class Batches {
 
     /** Sends a batch for each word, a message for each letter; a word of one letter goes alone. */
     static void send(String[] args) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("batches");
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("batches"));
         producer.setNamesrvAddr(args[1]);
         producer.start();
         for (int i = 3; i < args.length; i++) {
@@ -52,7 +52,7 @@ public class Batches {
 
     /** Pulls one queue, from an offset on, at most some messages, until there are no more. */
     static void pull(String[] args) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("pulling-batches");
+        DefaultMQPullConsumer consumer = Patient.made(new DefaultMQPullConsumer("pulling-batches"));
         consumer.setNamesrvAddr(args[1]);
         consumer.start();
         MessageQueue queue = consumer.fetchSubscribeMessageQueues(args[2]).iterator().next();
@@ -86,7 +86,7 @@ public class Batches {
         for (int i = 4; i < args.length; i++) {
             failing.add(args[i]);
         }
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("pushed-" + args[2]);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("pushed-" + args[2]));
         consumer.setNamesrvAddr(args[1]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[2], "*");

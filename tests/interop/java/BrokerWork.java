@@ -39,7 +39,7 @@ public class BrokerWork {
     }
 
     static DefaultMQProducer producer(String namesrv) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("java-producers");
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("java-producers"));
         producer.setNamesrvAddr(namesrv);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
@@ -142,7 +142,7 @@ public class BrokerWork {
     }
 
     static DefaultMQPushConsumer consumer(String namesrv, String group) {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer(group));
         consumer.setNamesrvAddr(namesrv);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
@@ -190,7 +190,7 @@ public class BrokerWork {
     }
 
     static void lite(String namesrv, String topic, String group, String expression, int count) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group);
+        DefaultLitePullConsumer consumer = Patient.made(new DefaultLitePullConsumer(group));
         consumer.setNamesrvAddr(namesrv);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);

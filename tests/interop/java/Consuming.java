@@ -33,7 +33,7 @@ public class Consuming {
         servers = args[0];
         int status = 1;
         try {
-            producer = new DefaultMQProducer("for-consuming");
+            producer = Patient.made(new DefaultMQProducer("for-consuming"));
             producer.setNamesrvAddr(servers);
             producer.setHeartbeatBrokerInterval(1000);
             producer.setPollNameServerInterval(500); // for every client here of the same instance
@@ -321,7 +321,7 @@ public class Consuming {
         byte[] big = new byte[3 << 20];
         Arrays.fill(big, (byte) 'x');
         producer.send(new Message("bodies", big));
-        DefaultMQProducer plain = new DefaultMQProducer("plain");
+        DefaultMQProducer plain = Patient.made(new DefaultMQProducer("plain"));
         plain.setNamesrvAddr(servers);
         plain.setPollNameServerInterval(1000);
         plain.setHeartbeatBrokerInterval(1000);
@@ -357,7 +357,7 @@ public class Consuming {
 
     @SuppressWarnings("deprecation")
     static void namespace() throws Exception {
-        DefaultMQProducer tenant = new DefaultMQProducer("tenant");
+        DefaultMQProducer tenant = Patient.made(new DefaultMQProducer("tenant"));
         tenant.setNamesrvAddr(servers);
         tenant.setPollNameServerInterval(1000);
         tenant.setHeartbeatBrokerInterval(1000);
@@ -387,14 +387,14 @@ public class Consuming {
 
     /** Client-made traces of a message's way; needs the broker's trace topic. */
     static void traced() throws Exception {
-        DefaultMQProducer tracing = new DefaultMQProducer("tracing", true, null);
+        DefaultMQProducer tracing = Patient.made(new DefaultMQProducer("tracing", true, null));
         tracing.setNamesrvAddr(servers);
         tracing.setPollNameServerInterval(1000);
         tracing.setHeartbeatBrokerInterval(1000);
         tracing.setInstanceName("tracing");
         tracing.start();
         tracing.send(new Message("traced", bytes("watched")));
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("traced", true, null);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("traced", true, null));
         consumer.setNamesrvAddr(servers);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
@@ -428,7 +428,7 @@ public class Consuming {
     }
 
     static DefaultMQPushConsumer consumer(String group, ConsumeFromWhere where) {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("group-" + group);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("group-" + group));
         if (group.equals("dead") || group.equals("orderly-dead")) {
             consumer.setConsumerGroup(group);
         }

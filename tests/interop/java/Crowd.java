@@ -58,8 +58,8 @@ public class Crowd {
         String servers, String topic, String name, String queues, String group) throws Exception {
         int cut = group.lastIndexOf('-');
         String way = group.substring(cut + 1);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
-            group, null, strategy(group.substring(0, cut), topic, queues));
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer(
+            group, null, strategy(group.substring(0, cut), topic, queues)));
         consumer.setNamesrvAddr(servers);
         consumer.setInstanceName(name);
         consumer.setPollNameServerInterval(1000);

@@ -30,7 +30,7 @@ public class Exchange {
         Awake.start();
         if (args.length > 1) {
             topic = args[3];
-            producer = args[0].equals("transacting") ? transacting(args[2]) : new DefaultMQProducer(args[2]);
+            producer = args[0].equals("transacting") ? transacting(args[2]) : Patient.made(new DefaultMQProducer(args[2]));
             producer.setNamesrvAddr(args[1]);
             producer.setPollNameServerInterval(1000);
             producer.setHeartbeatBrokerInterval(1000);
@@ -78,7 +78,7 @@ public class Exchange {
     }
 
     static DefaultMQProducer transacting(String group) {
-        TransactionMQProducer transacting = new TransactionMQProducer(group);
+        TransactionMQProducer transacting = Patient.made(new TransactionMQProducer(group));
         transacting.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -99,7 +99,7 @@ public class Exchange {
     }
 
     static void replying(String servers, String group) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer(group));
         consumer.setNamesrvAddr(servers);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);

@@ -62,7 +62,7 @@ public class Guarded {
         RPCHook hook = args[1].isEmpty()
             ? null : new AclClientRPCHook(new SessionCredentials(args[1], args[2]));
         int count = Integer.parseInt(args[5]);
-        DefaultMQProducer producer = new DefaultMQProducer("producers", hook);
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("producers", hook));
         producer.setNamesrvAddr(args[0]);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
@@ -87,7 +87,7 @@ public class Guarded {
         Set<String> bodies = ConcurrentHashMap.newKeySet();
         Noting noting = new Noting(hook);
         DefaultMQPushConsumer consumer =
-            new DefaultMQPushConsumer(args[4], noting, new AllocateMessageQueueAveragely());
+            Patient.made(new DefaultMQPushConsumer(args[4], noting, new AllocateMessageQueueAveragely()));
         consumer.setNamesrvAddr(args[0]);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);

@@ -19,7 +19,7 @@ public class LiteMember {
     public static void main(String[] args) throws Exception {
         Awake.start();
         String topic = args[2];
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args[1]);
+        DefaultLitePullConsumer consumer = Patient.made(new DefaultLitePullConsumer(args[1]));
         consumer.setNamesrvAddr(args[0]);
         consumer.setInstanceName(args[3]);
         consumer.setPollNameServerInterval(1000);

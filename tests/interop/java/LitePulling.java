@@ -24,7 +24,7 @@ public class LitePulling {
         servers = args[0];
         int status = 1;
         try {
-            producer = new DefaultMQProducer("for-lite-pulling");
+            producer = Patient.made(new DefaultMQProducer("for-lite-pulling"));
             producer.setNamesrvAddr(servers);
             producer.setPollNameServerInterval(1000);
             producer.setHeartbeatBrokerInterval(1000);
@@ -99,7 +99,7 @@ public class LitePulling {
     }
 
     static DefaultLitePullConsumer consumer(String group) {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("group-" + group);
+        DefaultLitePullConsumer consumer = Patient.made(new DefaultLitePullConsumer("group-" + group));
         consumer.setNamesrvAddr(servers);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);

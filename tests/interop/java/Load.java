@@ -15,7 +15,7 @@ public class Load {
 
     public static void main(String[] args) throws Exception {
         Awake.start();
-        DefaultMQProducer producer = new DefaultMQProducer("load");
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("load"));
         producer.setNamesrvAddr(args[0]);
         producer.setHeartbeatBrokerInterval(1000);
         producer.setPollNameServerInterval(1000);

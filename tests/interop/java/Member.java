@@ -22,7 +22,7 @@ public class Member {
         Awake.start();
         String topic = args[2];
         List<String> options = Arrays.asList(args).subList(4, args.length);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer(args[1]));
         consumer.setNamesrvAddr(args[0]);
         consumer.setInstanceName(args[3]);
         consumer.setPollNameServerInterval(1000);

@@ -19,7 +19,7 @@ public class PopMember {
         int count = Integer.parseInt(args[5]);
         DefaultMQPushConsumer[] members = new DefaultMQPushConsumer[count];
         for (int n = 0; n < count; n++) {
-            DefaultMQPushConsumer consumer = members[n] = new DefaultMQPushConsumer(args[1]);
+            DefaultMQPushConsumer consumer = members[n] = Patient.made(new DefaultMQPushConsumer(args[1]));
             consumer.setNamesrvAddr(args[0]);
             consumer.setInstanceName(args[4] + n);
             consumer.setPollNameServerInterval(1000);

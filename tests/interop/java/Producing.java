@@ -43,7 +43,7 @@ public class Producing {
     }
 
     static DefaultMQProducer start(String servers, String group) throws Exception {
-        DefaultMQProducer made = new DefaultMQProducer(group);
+        DefaultMQProducer made = Patient.made(new DefaultMQProducer(group));
         made.setNamesrvAddr(servers);
         made.setPollNameServerInterval(1000);
         made.setHeartbeatBrokerInterval(1000);
@@ -150,7 +150,7 @@ public class Producing {
     }
 
     static void tooLarge(String servers) throws Exception {
-        DefaultMQProducer generous = new DefaultMQProducer("generous");
+        DefaultMQProducer generous = Patient.made(new DefaultMQProducer("generous"));
         generous.setNamesrvAddr(servers);
         generous.setPollNameServerInterval(1000);
         generous.setHeartbeatBrokerInterval(1000);
@@ -170,7 +170,7 @@ public class Producing {
 
     @SuppressWarnings("deprecation")
     static void inNamespace(String servers) throws Exception {
-        DefaultMQProducer tenant = new DefaultMQProducer("tenant");
+        DefaultMQProducer tenant = Patient.made(new DefaultMQProducer("tenant"));
         tenant.setNamesrvAddr(servers);
         tenant.setPollNameServerInterval(1000);
         tenant.setHeartbeatBrokerInterval(1000);

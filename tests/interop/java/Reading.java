@@ -16,7 +16,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 public class Reading {
     public static void main(String[] args) throws Exception {
         Awake.start();
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("readers-of-" + args[1]);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("readers-of-" + args[1]));
         if (args.length > 3) {
             consumer.setNamespace(args[3]);
         }

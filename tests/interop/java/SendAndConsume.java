@@ -15,7 +15,7 @@ public class SendAndConsume {
     public static void main(String[] args) throws Exception {
         Awake.start();
         int count = Integer.parseInt(args[2]);
-        DefaultMQProducer producer = new DefaultMQProducer("producers-of-" + args[1]);
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("producers-of-" + args[1]));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         Set<String> brokers = new TreeSet<>();
@@ -27,7 +27,7 @@ public class SendAndConsume {
 
         Set<String> bodies = ConcurrentHashMap.newKeySet();
         CountDownLatch missing = new CountDownLatch(count);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consumers-of-" + args[1]);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("consumers-of-" + args[1]));
         consumer.setNamesrvAddr(args[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");

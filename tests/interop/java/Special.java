@@ -56,7 +56,7 @@ public class Special {
     static void transactions() throws Exception {
         Map<String, Integer> checks = new ConcurrentHashMap<>();
         Map<String, String> asked = new ConcurrentHashMap<>();
-        TransactionMQProducer producer = new TransactionMQProducer("tx-shop");
+        TransactionMQProducer producer = Patient.made(new TransactionMQProducer("tx-shop"));
         producer.setNamesrvAddr(servers);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
@@ -106,7 +106,7 @@ public class Special {
     /** A transaction nobody knows about is given up. */
     static void givenUp() throws Exception {
         List<String> asked = new CopyOnWriteArrayList<>();
-        TransactionMQProducer producer = new TransactionMQProducer("tx-lost");
+        TransactionMQProducer producer = Patient.made(new TransactionMQProducer("tx-lost"));
         producer.setNamesrvAddr(servers);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
@@ -198,7 +198,7 @@ public class Special {
         DefaultMQProducer producer = producer("asking");
         DefaultMQProducer replier = producer("replying");
         Compatible.createTopic(producer, "requests", 1);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("answering");
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("answering"));
         consumer.setNamesrvAddr(servers);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
@@ -253,7 +253,7 @@ public class Special {
     }
 
     static DefaultMQProducer producer(String group) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(group);
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer(group));
         producer.setNamesrvAddr(servers);
         producer.setHeartbeatBrokerInterval(1000);
         producer.setPollNameServerInterval(500);
@@ -263,7 +263,7 @@ public class Special {
     }
 
     static DefaultMQPushConsumer consume(String topic) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("reads-" + topic);
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("reads-" + topic));
         consumer.setNamesrvAddr(servers);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);

@@ -12,14 +12,14 @@ import org.apache.rocketmq.common.message.Message;
 public class Traced {
     public static void main(String[] args) throws Exception {
         Awake.start();
-        DefaultMQProducer producer = new DefaultMQProducer("traced-producers");
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("traced-producers"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         producer.send(new Message(args[1], "from Java".getBytes(StandardCharsets.UTF_8)));
         producer.shutdown();
 
         CountDownLatch missing = new CountDownLatch(1);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("traced-consumers");
+        DefaultMQPushConsumer consumer = Patient.made(new DefaultMQPushConsumer("traced-consumers"));
         consumer.setNamesrvAddr(args[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[2], "*");

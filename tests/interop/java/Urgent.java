@@ -9,7 +9,7 @@ public class Urgent {
     public static void main(String[] args) throws Exception {
         Awake.start();
         Method setPriority = Message.class.getMethod("setPriority", int.class); // since 5.4
-        DefaultMQProducer producer = new DefaultMQProducer("urgent");
+        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("urgent"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         for (int i = 2; i < args.length; i++) {
