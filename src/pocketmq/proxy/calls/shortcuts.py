@@ -171,7 +171,7 @@ class Shortcuts:
                 connection.requests.ask_into(call, place.code, self._timeout)
 
     def _settles(self, call: PlainCall, group: str) -> bool:
-        """Stop renewing the message of an ack; False if its receipt was replaced, or is just now."""
+        """Stop renewing the message of an ack; False if its receipt is replaced, or in flight."""
         if call.receipt is None:
             return False
         client_id, handle = call.receipt
