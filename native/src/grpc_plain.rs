@@ -84,6 +84,16 @@ impl GrpcCall {
         self.begun.place.clone_ref(py)
     }
 
+    /// Who acknowledges a message, and its receipt handle; None of a send.
+    #[getter]
+    fn receipt(&self, py: Python<'_>) -> Option<(String, String)> {
+        let Kind::Ack { handle, .. } = &self.begun.kind else {
+            return None;
+        };
+        let connection = self.connection.borrow(py);
+        Some((connection.client_id()?.to_owned(), handle.clone()))
+    }
+
     /// The call as the event that it is without a short way.
     fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         called(py, self.stream, &self.head, Some(&self.request), true)

@@ -223,6 +223,11 @@ impl GrpcConnection {
         }
     }
 
+    /// The client whose plain calls take a short way.
+    pub(crate) fn client_id(&self) -> Option<&str> {
+        self.client.as_ref().map(|client| &client.id[..])
+    }
+
     /// Whether a call is not over.
     pub(crate) fn has(&self, stream: u32) -> bool {
         self.server.has(stream)

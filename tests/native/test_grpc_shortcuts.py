@@ -297,6 +297,7 @@ def test_the_acks_of_the_core_are_those_of_python() -> None:
         assert checks.group_name(request.group) == "billing"
         receipt = read_receipt_handle(entry.receipt_handle)
         receipt.check_valid(time.time_ns() // 1_000_000 - 10_000)
+        assert plain.receipt == ("me", entry.receipt_handle)
         found = sent_command(plain)
         asked = next(QUESTIONS.ack_one("broker-a", "orders", receipt.handle))
         expected = Command.request(asked.code, OPAQUE, asked.header)

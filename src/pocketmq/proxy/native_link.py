@@ -60,7 +60,7 @@ class NativeLink(asyncio.Protocol):
         self._greeting = self._loop.call_later(self._limits.handshake, self._check_greeting)
         self._transport.resume_reading()
         early, self._early = self._early, b""
-        self._advance(early)
+        self.data_received(early)
 
     async def leave(self, grace: float) -> None:
         """Accept no more calls, end those that are open and close the connection."""
@@ -96,11 +96,24 @@ class NativeLink(asyncio.Protocol):
         self._transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Handle what came."""
-        if self._core is None:
+        """Handle what came: nearly always plain calls alone, whose requests leave now.
+
+        A call that comes alone finds none of this in the processor's caches: what it costs is the
+        number of steps.
+        """
+        core = self._core
+        if core is None:
             self._early += data
+            return
+        try:
+            came = core.feed(data)
+        except RuntimeError as error:
+            self._failed(error)
+            return
+        if type(came) is list and not self._leaving:
+            self._post(came, self._calls)
         else:
-            self._advance(data)
+            self._carry_out(came)
 
     def pause_writing(self) -> None:
         """Read and write nothing until the client has taken what is unsent."""
@@ -144,23 +157,28 @@ class NativeLink(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        """Send what the core has."""
-        if not self._paused and self._transport is not None and not self._transport.is_closing():
-            self._advance(b"")
-
-    def _advance(self, data: bytes) -> None:
-        """Hand bytes to the core, and carry out what comes of it.
-
-        Nearly always that is bytes alone, or plain calls alone. A call that comes alone finds none
-        of this in the processor's caches: what it costs is the number of steps.
-        """
+        """Send what the core has: nearly always bytes alone."""
+        transport = self._transport
+        if self._paused or transport is None or transport.is_closing():
+            return
         try:
-            came = self._core.feed(data) if data else self._core.flush()
+            came = self._core.flush()
+        except RuntimeError as error:
+            self._failed(error)
+            return
+        if type(came) is bytes and not self._leaving:
+            if came:
+                self._write(came)
+        else:
+            self._carry_out(came)
+
+    def _carry_out(self, came: Any) -> None:
+        """Do what the core returned: bytes alone, plain calls alone, or all of it."""
+        try:
             while type(came) is tuple and self._take(*came):
                 came = self._core.flush()
-        except RuntimeError:
-            logger.exception("connection failed: client=%s", self._address)
-            self.abort()
+        except RuntimeError as error:
+            self._failed(error)
             return
         if type(came) is list:
             self._post(came, self._calls)
@@ -168,6 +186,10 @@ class NativeLink(asyncio.Protocol):
             self._write(came)
         if self._leaving and self._calls is not None:
             self._calls.check_left()
+
+    def _failed(self, error: RuntimeError) -> None:
+        logger.error("connection failed: client=%s", self._address, exc_info=error)
+        self.abort()
 
     def _take(self, output: bytes, events: list[Any], more: bool, plain: list[Any]) -> bool:  # noqa: FBT001 - the core's
         """Carry out all that came; return whether there is more."""

@@ -34,6 +34,8 @@ class BrokerAnswer:
     __slots__ = ("_broker", "_call", "_code", "_timeout")
 
     accept: frozenset[int]
+    outlives_call = False
+    """Whether the response is taken even if the client has ended its call."""
 
     def __init__(
         self,
@@ -51,12 +53,13 @@ class BrokerAnswer:
     def expect(self) -> int:
         """Return the number of the request; raises `ConnectionLost`.
 
-        If the client ends its call the response is not waited for, and neither are requests kept
-        that a broker takes no more of.
+        If the client ends its call the response is not waited for, unless it outlives the call, and
+        neither are requests kept that a broker takes no more of.
         """
         connection = self._broker.connection
         opaque = connection.expect_into(self, self._code, self._timeout)
-        self._call.release = partial(connection.forget, opaque)
+        if not self.outlives_call:
+            self._call.release = partial(connection.forget, opaque)
         return opaque
 
     def taken(self, answer: Command) -> None:
@@ -70,8 +73,8 @@ class BrokerAnswer:
     # What a connection calls
 
     def done(self) -> bool:
-        """Return whether the client has ended its call."""
-        return self._call.is_over()
+        """Return whether the response is dropped: the client has ended its call."""
+        return not self.outlives_call and self._call.is_over()
 
     def set_result(self, answer: Command) -> None:
         """Take the response."""

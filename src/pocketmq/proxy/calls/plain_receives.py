@@ -6,6 +6,7 @@ once; for others `receiving` goes on with the broker's response.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,23 +32,44 @@ _FRESH_FOR = 1.0
 """Seconds for which a request that is repeated is not checked again."""
 _LONGEST = 1024
 _MOST = 2_000
+_ATTEMPT = re.compile(rb"B\$([0-9A-Za-z-]{36})\Z").match
+"""The field `attempt_id`, number 8, with a UUID: in JSON it is written as it is here."""
+_ATTEMPT_SIZE = 38
 
 RespondMany: TypeAlias = Callable[[AsyncIterator[Any]], AsyncGenerator[bytes, None]]
 """Yields the bytes of responses; an error becomes a response, too."""
 
 
 class _Lately(NamedTuple):
-    """A request that was checked a short time ago: clients repeat theirs, byte by byte."""
+    """A request that was checked a short time ago: clients repeat theirs, byte by byte.
+
+    Only the id of the attempt is new in each, if they have one: `attempt` is the one in `frames`.
+    """
 
     wanted: Receive
     broker: BrokerAtHand
     frames: RepeatedFrame
     until: float
+    attempt: bytes
 
     def holds(self, now: float, remaining: float | None) -> bool:
         """Return whether the same is asked for again."""
         in_time = remaining is None or self.wanted.wait <= remaining
         return self.until > now and in_time and not self.broker.connection.closed
+
+    def frame(self, opaque: int, attempt: bytes) -> bytes:
+        """Return the request to the broker, for an attempt."""
+        frame = self.frames.frame(opaque)
+        return frame if attempt == self.attempt else frame.replace(self.attempt, attempt)
+
+
+def split_attempt(raw: bytes) -> tuple[bytes, bytes]:
+    """Return a request without what may be the id of its attempt at the end, and that id.
+
+    It is one if what is before it is a whole request: the fields of a message follow each other.
+    """
+    found = _ATTEMPT(raw, max(len(raw) - _ATTEMPT_SIZE, 0))
+    return (raw, b"") if found is None else (raw[:-_ATTEMPT_SIZE], found[1])
 
 
 class PlainReceives:
@@ -58,13 +80,14 @@ class PlainReceives:
         self.respond = respond
         self._session = state.cluster.session
         self._loop = asyncio.get_running_loop()
-        self._lately: dict[tuple[str, bytes], _Lately] = {}
+        self._lately: dict[tuple[str, bytes, bool], _Lately] = {}
 
     def begin(self, raw: bytes, call: BegunStream) -> bool:
         """Pop messages, and send them when they come; False if that takes more."""
         try:
             caller = call.caller()
-            found = self._lately.get((caller.client_id, raw))
+            asked, attempt = split_attempt(raw)
+            found = self._lately.get((caller.client_id, asked, attempt != b""))
             if found is None or not found.holds(self._loop.time(), call.time_left()):
                 found = self._checked(raw, call, caller)
             if found is None:
@@ -73,7 +96,7 @@ class PlainReceives:
             opaque = pop.expect()
         except (CallRefused, DecodeError, BrokerNotFound, ConnectionLost):
             return False
-        found.broker.connection.post(opaque, found.frames.frame(opaque))
+        found.broker.connection.post(opaque, found.frame(opaque, attempt))
         return True
 
     def _checked(self, raw: bytes, call: BegunStream, caller: Caller) -> "_Lately | None":
@@ -93,13 +116,28 @@ class PlainReceives:
         _, question = pop_of(state, wanted)
         asked = next(question)
         frames = RepeatedFrame(session.calls.request(asked.code, asked.header))
-        found = _Lately(wanted, broker, frames, self._loop.time() + _FRESH_FOR)
+        before, attempt = split_attempt(raw)
+        found = _Lately(wanted, broker, frames, self._loop.time() + _FRESH_FOR, attempt)
         usual = wanted.broker == request.message_queue.broker.name  # else the next is for another
-        if usual and request.HasField("long_polling_timeout") and len(raw) <= _LONGEST:
+        if (
+            usual
+            and request.HasField("long_polling_timeout")
+            and len(raw) <= _LONGEST
+            and (not attempt or self._is_replaceable(before, found))
+        ):
             if len(self._lately) >= _MOST:
                 self._lately.clear()
-            self._lately[caller.client_id, raw] = found
+            self._lately[caller.client_id, before, attempt != b""] = found
         return found
+
+    def _is_replaceable(self, before: bytes, found: _Lately) -> bool:
+        """Return whether another attempt is the same request with another id, also for brokers."""
+        if self._session.calls.hooks or found.frames.frame(0).count(found.attempt) != 1:
+            return False  # a signature covers the id; or the id is also a part of a name
+        try:
+            return not s.ReceiveMessageRequest.FromString(before).attempt_id
+        except DecodeError:  # its end is in another field, which looks like an id
+            return False
 
     def stream_of(self, wanted: Receive, answer: Command) -> bytes | None:
         """Return all responses with the messages of a pop; None if that takes more."""
@@ -122,6 +160,7 @@ class _Pop(BrokerAnswer):
 
     _call: BegunStream
     accept = POPPED
+    outlives_call = True  # messages that were popped for a client that is gone are released
 
     def __init__(
         self,
@@ -136,16 +175,6 @@ class _Pop(BrokerAnswer):
         self._wanted = wanted
         timeout = wanted.wait + broker.session.options.request_timeout
         super().__init__(call, broker, RequestCode.POP_MESSAGE, timeout)
-
-    def expect(self) -> int:
-        """Return the number of the request, which a client that is gone does not take back."""
-        opaque = super().expect()
-        self._call.release = None
-        return opaque
-
-    def done(self) -> bool:
-        """Return False: messages that were popped for a client that is gone are released."""
-        return False
 
     def taken(self, answer: Command) -> None:
         """Send the messages, if all are usual and the client takes them now."""

@@ -21,7 +21,8 @@ from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.proxy.calls.at_hand import BrokerAtHand, broker_at_hand
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.limits import ProxyLimits
-from pocketmq.proxy.translation.refusals import OK
+from pocketmq.proxy.translation.receipts import read_receipt_handle
+from pocketmq.proxy.translation.refusals import OK, CallRefused
 from pocketmq.proxy.wire.schema import SERVICE
 
 _FRESH_FOR = 1.0
@@ -33,22 +34,25 @@ _json = msgspec.json.encode
 
 
 class ShortPlace:
-    """Where one request goes; an ack is for no queue."""
+    """Where one request goes: a send to a queue, an ack for a group."""
 
-    __slots__ = ("broker", "code", "queue")
+    __slots__ = ("broker", "code", "group", "queue")
 
     def __init__(
-        self, broker: BrokerAtHand, code: RequestCode, queue: MessageQueue | None = None
+        self, broker: BrokerAtHand, code: RequestCode, queue: MessageQueue | None, group: str
     ) -> None:
         self.broker = broker
         self.code = code
         self.queue = queue
+        self.group = group
 
 
 class PlainCall(Protocol):
     """The core's `GrpcCall`, where the response to its request goes."""
 
     place: ShortPlace
+    receipt: tuple[str, str] | None
+    """Of an ack: the id of the client, and the receipt handle."""
     owner: "PlainCalls"
     """What sends the response, and gets what is unusual."""
 
@@ -103,6 +107,7 @@ class Shortcuts:
     def __init__(self, core: Any, state: ProxyState) -> None:
         self.core = core_shortcuts(core, state.limits)
         self._state = state
+        self._renewals = state.renewals
         self._renewed = state.renewals.by_client
         self._session = state.cluster.session
         self._timeout = self._session.options.request_timeout
@@ -148,7 +153,7 @@ class Shortcuts:
 
     def offer_acks(self, group: str, topic: str, broker: str) -> None:
         """Let plain acks of a group and topic go to a broker."""
-        place = self._place(broker, _ACK)
+        place = self._place(broker, _ACK, group=group)
         if place is not None:
             names_of = (group, topic, broker)
             self.core.offer_acks(names_of, place, ack_head(*names_of), _FRESH_FOR)
@@ -158,14 +163,29 @@ class Shortcuts:
         for call in calls:
             place = call.place
             connection = place.broker.connection
-            if connection.closed or (place.queue is None and self._renewed):
+            renewed = place.queue is None and self._renewed
+            if connection.closed or (renewed and not self._settles(call, place.group)):
                 owner.take(call.event())
             else:
                 call.owner = owner
                 connection.requests.ask_into(call, place.code, self._timeout)
 
+    def _settles(self, call: PlainCall, group: str) -> bool:
+        """Stop renewing the message of an ack; False if its receipt is replaced, or in flight."""
+        if call.receipt is None:
+            return False
+        client_id, handle = call.receipt
+        try:
+            given = read_receipt_handle(handle)
+        except CallRefused:
+            return False
+        if self._renewals.newest(client_id, group, given) != given:
+            return False
+        self._renewals.forget(client_id, group, given)
+        return True
+
     def _place(
-        self, broker: str, code: RequestCode, queue: MessageQueue | None = None
+        self, broker: str, code: RequestCode, queue: MessageQueue | None = None, group: str = ""
     ) -> ShortPlace | None:
         try:
             found = broker_at_hand(self._session, broker)
@@ -174,4 +194,4 @@ class Shortcuts:
         if found is None:
             return None
         found.connection.requests.read_answers = self.core.read_answers
-        return ShortPlace(found, code, queue)
+        return ShortPlace(found, code, queue, group)
