@@ -56,11 +56,13 @@ impl Encoded {
         let id_at = self.ids.len();
         self.ids.extend_from_slice(prefix);
         push_hex(&mut self.ids, &step.to_be_bytes());
+        let mut head = [0; ENTRY_OVERHEAD - 2]; // no magic, no checksum: the broker computes its own
+        head[..4].copy_from_slice(&size.to_be_bytes());
+        head[12..16].copy_from_slice(&flag.to_be_bytes());
+        head[16..].copy_from_slice(&(content.len() as u32).to_be_bytes());
         let body = &mut self.body;
-        body.extend_from_slice(&size.to_be_bytes());
-        body.extend_from_slice(&[0; 8]); // magic and checksum: the broker computes its own
-        body.extend_from_slice(&flag.to_be_bytes());
-        body.extend_from_slice(&(content.len() as u32).to_be_bytes());
+        body.reserve(size as usize);
+        body.extend_from_slice(&head);
         body.extend_from_slice(content);
         body.extend_from_slice(&(text_size as u16).to_be_bytes());
         body.extend_from_slice(before);
