@@ -10,6 +10,7 @@ use crate::wire::{push_decimal, push_hex, LARGEST_TEXT};
 static MESSAGE: Imported = Imported::new("pocketmq.model.message", "Message");
 static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
 static MAP: Imported = Imported::new("builtins", "map");
+static NO_PROPERTIES: Imported = Imported::new("pocketmq.model.message", "NO_PROPERTIES");
 
 const ENTRY_OVERHEAD: usize = 22;
 /// Names that the properties of an application cannot have.
@@ -98,9 +99,8 @@ fn write_before(
     keys: &Bound<'_, PyAny>,
     properties: &Bound<'_, PyAny>,
 ) -> Option<()> {
-    let properties = properties.cast_exact::<PyDict>().ok()?;
-    if !properties.is_empty() {
-        for (name, value) in properties {
+    if !properties.is(NO_PROPERTIES.get(properties.py()).ok()?) {
+        for (name, value) in properties.cast_exact::<PyDict>().ok()? {
             let name = text_of(&name)?;
             if OWN_NAMES.contains(&name) {
                 return None;
