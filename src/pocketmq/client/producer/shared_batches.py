@@ -175,7 +175,7 @@ class LoopBatch(SharedBatch):
 
 @in_core
 class BatchReceipts:
-    """The receipts of a batch's messages, made when one is asked for: most callers want all or none.
+    """The receipts of a batch's messages, made when one is asked for: callers want all or none.
 
     Made of the receipt of the whole: it has all ids, and the queue offset of the first message.
     """
