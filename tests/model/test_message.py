@@ -39,7 +39,7 @@ def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
     "change",
     [
         lambda shared: operator.setitem(shared, "region", "eu"),
-        lambda shared: operator.ior(shared, {"region": "eu"}),
+        lambda shared: shared.__ior__({"region": "eu"}),
         lambda shared: shared.setdefault("region", "eu"),
         lambda shared: shared.update(region="eu"),
     ],
