@@ -10,6 +10,7 @@ use crate::wire::{push_decimal, push_hex, LARGEST_TEXT};
 static MESSAGE: Imported = Imported::new("pocketmq.model.message", "Message");
 static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
 static MAP: Imported = Imported::new("builtins", "map");
+static NO_PROPERTIES: Imported = Imported::new("pocketmq.model.message", "NO_PROPERTIES");
 
 const ENTRY_OVERHEAD: usize = 22;
 /// Names that the properties of an application cannot have.
@@ -56,11 +57,13 @@ impl Encoded {
         let id_at = self.ids.len();
         self.ids.extend_from_slice(prefix);
         push_hex(&mut self.ids, &step.to_be_bytes());
+        let mut head = [0; ENTRY_OVERHEAD - 2]; // no magic, no checksum: the broker computes its own
+        head[..4].copy_from_slice(&size.to_be_bytes());
+        head[12..16].copy_from_slice(&flag.to_be_bytes());
+        head[16..].copy_from_slice(&(content.len() as u32).to_be_bytes());
         let body = &mut self.body;
-        body.extend_from_slice(&size.to_be_bytes());
-        body.extend_from_slice(&[0; 8]); // magic and checksum: the broker computes its own
-        body.extend_from_slice(&flag.to_be_bytes());
-        body.extend_from_slice(&(content.len() as u32).to_be_bytes());
+        body.reserve(size as usize);
+        body.extend_from_slice(&head);
         body.extend_from_slice(content);
         body.extend_from_slice(&(text_size as u16).to_be_bytes());
         body.extend_from_slice(before);
@@ -96,9 +99,8 @@ fn write_before(
     keys: &Bound<'_, PyAny>,
     properties: &Bound<'_, PyAny>,
 ) -> Option<()> {
-    let properties = properties.cast_exact::<PyDict>().ok()?;
-    if !properties.is_empty() {
-        for (name, value) in properties {
+    if !properties.is(NO_PROPERTIES.get(properties.py()).ok()?) {
+        for (name, value) in properties.cast_exact::<PyDict>().ok()? {
             let name = text_of(&name)?;
             if OWN_NAMES.contains(&name) {
                 return None;

@@ -9,74 +9,64 @@ use crate::python::Imported;
 
 static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
 static RECEIPT: Imported = Imported::new("pocketmq.model.message", "SendReceipt");
+static MAP: Imported = Imported::new("builtins", "map");
+static REPEAT: Imported = Imported::new("itertools", "repeat");
+static COUNT: Imported = Imported::new("itertools", "count");
 
-/// The receipts of a batch's messages, each made when it is asked for.
+/// The receipts of a batch's messages, made when one is asked for.
 #[pyclass(module = "pocketmq_core", frozen)]
 pub(crate) struct BatchReceipts {
     whole: Py<PyAny>,
     joined: Py<PyString>,
     count: usize,
-    parts: PyOnceLock<Parts>,
-}
-
-/// What the receipts of a batch are made of, once one was asked for.
-struct Parts {
-    ids: Py<PyList>,
-    places: Option<Py<PyList>>,
-    offset: i64,
-    whole: Py<PyTuple>,
+    made: PyOnceLock<Py<PyList>>,
 }
 
 impl BatchReceipts {
-    fn parts(&self, py: Python<'_>) -> PyResult<&Parts> {
-        self.parts.get_or_try_init(py, || {
+    /// Return the receipts of all messages. One call makes them: one for each would take twice as
+    /// long.
+    fn all<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyList>> {
+        let made = self.made.get_or_try_init(py, || {
             let whole = AS_TUPLE.get(py)?.call1((&self.whole,))?;
             let whole = whole.cast_into::<PyTuple>()?;
-            let places = whole.get_item(2)?;
-            let places = match places.cast::<PyString>() {
-                Err(_) => None,
-                Ok(places) => Some(split_ids(places, self.count)?),
+            let same = |at| REPEAT.get(py)?.call1((whole.get_item(at)?,));
+            let places = match whole.get_item(2)?.cast::<PyString>() {
+                Err(_) => same(2)?,
+                Ok(places) => split_ids(places, self.count)?.into_any(),
             };
-            Ok(Parts {
-                ids: split_ids(self.joined.bind(py), self.count)?,
+            let made = MAP.get(py)?.call1((
+                RECEIPT.get(py)?,
+                same(0)?,
+                split_ids(self.joined.bind(py), self.count)?,
                 places,
-                offset: whole.get_item(4)?.extract()?,
-                whole: whole.unbind(),
-            })
-        })
+                same(3)?,
+                COUNT.get(py)?.call1((whole.get_item(4)?,))?,
+                same(5)?,
+                same(6)?,
+                same(7)?,
+                same(8)?,
+            ))?;
+            let made = py.get_type::<PyList>().call1((made,))?;
+            Ok::<_, PyErr>(made.cast_into::<PyList>()?.unbind())
+        })?;
+        Ok(made.bind(py))
     }
 
     /// Return the receipt of one message.
     pub(crate) fn make<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
-        let parts = self.parts(py)?;
-        let whole = parts.whole.bind(py);
-        let place = match &parts.places {
-            None => py.None().into_bound(py),
-            Some(places) => places.bind(py).get_item(at)?,
-        };
-        RECEIPT.get(py)?.call1((
-            whole.get_borrowed_item(0)?,
-            parts.ids.bind(py).get_item(at)?,
-            place,
-            whole.get_borrowed_item(3)?,
-            parts.offset + at as i64,
-            whole.get_borrowed_item(5)?,
-            whole.get_borrowed_item(6)?,
-            whole.get_borrowed_item(7)?,
-            whole.get_borrowed_item(8)?,
-        ))
+        self.all(py)?.get_item(at)
     }
 }
 
 /// Return ids that were joined by commas; the same for each message if they are not as many.
-fn split_ids(joined: &Bound<'_, PyString>, count: usize) -> PyResult<Py<PyList>> {
+fn split_ids<'py>(joined: &Bound<'py, PyString>, count: usize) -> PyResult<Bound<'py, PyList>> {
     let py = joined.py();
     let found = joined.call_method1(intern!(py, "split"), (",",))?;
     let found = found.cast_into::<PyList>()?;
     if found.len() == count {
-        return Ok(found.unbind());
+        return Ok(found);
     }
-    Ok(PyList::new(py, (0..count).map(|_| joined))?.unbind())
+    PyList::new(py, (0..count).map(|_| joined))
 }
 
 #[pymethods]
@@ -87,7 +77,7 @@ impl BatchReceipts {
             whole,
             joined: ids,
             count,
-            parts: PyOnceLock::new(),
+            made: PyOnceLock::new(),
         }
     }
 
@@ -98,9 +88,6 @@ impl BatchReceipts {
 
     /// Return the receipts of all messages.
     fn each<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let made = (0..self.count)
-            .map(|at| self.make(py, at))
-            .collect::<PyResult<Vec<_>>>()?;
-        Ok(PyList::new(py, made)?.try_iter()?.into_any())
+        Ok(self.all(py)?.try_iter()?.into_any())
     }
 }

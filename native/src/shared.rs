@@ -5,11 +5,10 @@
 
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, PyTypeInfo};
 
@@ -26,7 +25,8 @@ static AS_TUPLE: Imported = Imported::new("msgspec.structs", "astuple");
 pub(crate) struct Place {
     batch: Mutex<Option<Py<PyAny>>>,
     at: AtomicUsize,
-    receipt: PyOnceLock<Py<PyAny>>,
+    /// Not a `PyOnceLock`, which hands the interpreter over to other threads when it is set.
+    receipt: OnceLock<Py<PyAny>>,
 }
 
 impl Place {
@@ -44,7 +44,7 @@ impl Place {
         Place {
             batch: Mutex::new(batch),
             at: AtomicUsize::new(at),
-            receipt: PyOnceLock::new(),
+            receipt: OnceLock::new(),
         }
     }
 
@@ -52,7 +52,7 @@ impl Place {
     fn done(this: &Bound<'_, Self>) -> PyResult<bool> {
         let (py, place) = (this.py(), this.get());
         let Some(batch) = place.batch_of(py) else {
-            if place.receipt.get(py).is_some() {
+            if place.receipt.get().is_some() {
                 return Ok(true);
             }
             return this
@@ -74,14 +74,14 @@ impl Place {
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, place) = (this.py(), this.get());
-        if let Some(receipt) = place.receipt.get(py) {
+        if let Some(receipt) = place.receipt.get() {
             return Ok(receipt.bind(py).clone());
         }
         if let Some(batch) = place.batch_of(py) {
             let receipts = batch.getattr(intern!(py, "receipts"))?;
             if let Ok(receipts) = receipts.cast_exact::<BatchReceipts>() {
                 let made = receipts.get().make(py, place.at.load(Relaxed))?;
-                let receipt = place.receipt.get_or_init(py, || made.unbind());
+                let receipt = place.receipt.get_or_init(|| made.unbind());
                 let batch = place.batch.lock().map(|mut batch| batch.take());
                 drop(batch);
                 return Ok(receipt.bind(py).clone());
@@ -96,7 +96,7 @@ impl Place {
         py: Python<'py>,
     ) -> (Option<Py<PyAny>>, usize, Option<&Bound<'py, PyAny>>) {
         let batch = self.batch.lock().ok().and_then(|mut batch| batch.take());
-        let receipt = self.receipt.get(py).map(|receipt| receipt.bind(py));
+        let receipt = self.receipt.get().map(|receipt| receipt.bind(py));
         (batch, self.at.load(Relaxed), receipt)
     }
 }

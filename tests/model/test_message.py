@@ -1,5 +1,11 @@
 """What an application hands to a producer is checked first; receipts by response code and fields."""
 
+import copy
+import operator
+import pickle
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from pocketmq.errors import InvalidInput
@@ -27,6 +33,32 @@ def test_a_priority_travels_as_a_property(priority: int) -> None:
 
 def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
     assert Message("orders", b"").wire_properties() == {"WAIT": "true"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda shared: operator.setitem(shared, "region", "eu"),
+        lambda shared: shared.__ior__({"region": "eu"}),
+        lambda shared: shared.setdefault("region", "eu"),
+        lambda shared: shared.update(region="eu"),
+    ],
+)
+def test_messages_without_properties_share_a_dict_that_cannot_be_changed(
+    change: Callable[[Any], object],
+) -> None:
+    shared = Message("orders", b"42").properties
+    assert shared is Message("orders", b"43").properties
+    with pytest.raises(TypeError, match="cannot be changed; pass them to Message"):
+        change(shared)
+    assert shared == {}
+
+
+def test_a_copy_of_a_message_without_properties_is_like_it() -> None:
+    message = Message("orders", b"42")
+    for twin in (pickle.loads(pickle.dumps(message)), copy.deepcopy(message)):
+        assert twin == message
+        assert type(twin.properties) is dict
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import asyncio
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count, repeat
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -30,7 +31,6 @@ from pocketmq.protocol.batch import (
 )
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
-_replace = msgspec.structs.replace
 E = TypeVar("E", bound=BaseException)
 
 Entry: TypeAlias = tuple[Outgoing, bytes]
@@ -175,41 +175,40 @@ class LoopBatch(SharedBatch):
 
 @in_core
 class BatchReceipts:
-    """The receipts of a batch's messages, each made when it is asked for.
+    """The receipts of a batch's messages, made when one is asked for: callers want all or none.
 
     Made of the receipt of the whole: it has all ids, and the queue offset of the first message.
     """
 
-    __slots__ = ("_count", "_ids", "_joined", "_places", "_whole")
+    __slots__ = ("_count", "_ids", "_made", "_whole")
 
     def __init__(self, whole: SendReceipt, ids: str, count: int) -> None:
         self._whole = whole
-        self._joined = ids
+        self._ids = ids
         self._count = count
-        self._places: Sequence[str | None] = ()
-        self._ids: Sequence[str] = ()
-        """Those of all messages, once a receipt was asked for: most callers want all or none."""
+        self._made: Sequence[SendReceipt] = ()
 
     def own(self, at: int) -> SendReceipt:
         """Return the receipt of one message. Any thread may call it."""
-        whole, ids = self._whole, self._ids or self._split()
-        return _replace(
-            whole,
-            message_id=ids[at],
-            offset_message_id=self._places[at],
-            queue_offset=whole.queue_offset + at,
-        )
+        return (self._made or self._make())[at]
 
     def each(self) -> Iterator[SendReceipt]:
         """Return the receipts of all messages."""
-        return map(self.own, range(self._count))
+        return iter(self._made or self._make())
 
-    def _split(self) -> Sequence[str]:
-        places, count = self._whole.offset_message_id, self._count
-        # The order matters for threads: those that see the ids use the places.
-        self._places = [None] * count if places is None else _split_ids(places, count)
-        self._ids = ids = _split_ids(self._joined, count)
-        return ids
+    def _make(self) -> Sequence[SendReceipt]:
+        status, _, places, queue, offset, *others = msgspec.structs.astuple(self._whole)
+        made = map(
+            SendReceipt,
+            repeat(status),
+            _split_ids(self._ids, self._count),
+            repeat(None) if places is None else _split_ids(places, self._count),
+            repeat(queue),
+            count(offset),
+            *map(repeat, others),
+        )
+        self._made = receipts = list(made)
+        return receipts
 
 
 def _split_ids(ids: str, count: int) -> list[str]:
