@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    Error,
     Locator,
     Page,
     Request,
@@ -108,7 +109,12 @@ class Viewer:
         A page waits a little for its cluster, and is then sent without what has not come yet.
         """
         cells = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
-        found: list[list[str]] = self.table(table).locator("tbody tr").evaluate_all(cells)
+        try:
+            found: list[list[str]] = self.table(table).locator("tbody tr").evaluate_all(cells)
+        except Error as error:
+            if "context was destroyed" not in str(error):
+                raise
+            return []  # a browser that was out of touch for too long loads the page again
         return found
 
     def table(self, name: str) -> Locator:

@@ -67,9 +67,14 @@ def test_a_hostile_browser_cannot_ask_a_table_for_nonsense(window: Viewer) -> No
           }
         }"""
     )
-    table = window.table("Queues")
-    table.get_by_role("searchbox").fill("4242")
-    window.wait_for_rows("Queues", lambda rows: [row[1:2] for row in rows] == [["4242"]])
+    search = window.table("Queues").get_by_role("searchbox")
+
+    def found(rows: list[list[str]]) -> bool:
+        if search.input_value() != "4242":  # also if a browser that was too busy loaded it again
+            search.fill("4242")
+        return [row[1:2] for row in rows] == [["4242"]]
+
+    window.wait_for_rows("Queues", found)
 
 
 def test_when_the_cluster_is_gone_it_is_told_and_the_last_is_shown(
