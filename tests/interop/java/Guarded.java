@@ -41,7 +41,11 @@ public class Guarded {
         @Override
         public void doAfterResponse(String address, RemotingCommand request, RemotingCommand response) {
             int code = request.getCode();
-            if (response != null && response.getCode() != 0 && (code == HEARTBEAT || code == MEMBERS)) {
+            if (response == null || response.getCode() == 0 || code != HEARTBEAT && code != MEMBERS) {
+                return;
+            }
+            // Nor is it refused who asks for the members of a group before its own heartbeat has come.
+            if (response.getRemark() == null || !response.getRemark().startsWith("no consumer for this group")) {
                 refused.add(code);
             }
         }
