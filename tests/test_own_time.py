@@ -30,6 +30,25 @@ def test_time_in_which_another_process_has_the_processor_does_not_count() -> Non
         os.sched_setaffinity(0, before)
 
 
+def test_what_a_process_waited_before_it_ended_is_nobodys_time() -> None:
+    """A child that ended in the midst of a measurement made it longer by all that it had waited."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    busy = [sys.executable, "-c", "while True: pass"]
+    try:
+        with subprocess.Popen(busy) as one, subprocess.Popen(busy) as other:
+            worked = time.thread_time()
+            while time.thread_time() - worked < 0.2:
+                pass
+            began, own = time.monotonic(), own_time()
+            for each in (one, other):
+                each.kill()
+                each.wait()
+            assert own_time() - own <= time.monotonic() - began
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def test_time_that_a_process_sleeps_counts() -> None:
     own = own_time()
     time.sleep(0.3)

@@ -101,9 +101,9 @@ def send(client: RawClient, body: bytes) -> float:
 def peak_while(pid: int, strangers: Strangers, work: Callable[[], None]) -> int:
     """Work until the strangers can send no more, and ten times at least; return the peak."""
     peak = rounds = 0
-    deadline = time.monotonic() + 100
+    deadline = own_time() + 30
     while rounds < 10 or time.monotonic() - strangers.quiet < 0.5:
-        assert time.monotonic() < deadline, "the strangers go on"
+        assert own_time() < deadline, "the strangers go on"
         work()
         rounds += 1
         peak = max(peak, memory(pid))
@@ -113,7 +113,7 @@ def peak_while(pid: int, strangers: Strangers, work: Callable[[], None]) -> int:
 def test_unfinished_frames_of_strangers_have_a_limit_and_delay_nobody(tmp_path: Path) -> None:
     """60 frames of 16 MB without their last byte would be 930 MB."""
     data = (16 * MIB - 4).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(16 * MIB - 9)
-    took: list[float] = []
+    slowest = 0.0
     with Cluster(in_process=False, data=tmp_path) as cluster:
         cluster.create_topic(QUEUE.topic, 1)
         process = cluster.brokers["broker-0"]
@@ -121,19 +121,18 @@ def test_unfinished_frames_of_strangers_have_a_limit_and_delay_nobody(tmp_path: 
         with RawClient(process.address) as small, RawClient(process.address) as large:
 
             def work() -> None:
+                nonlocal slowest
                 send(large, bytes(4 * MIB - 1000))
-                took.extend(send(small, b"x") for _ in range(20))
+                slowest = max(slowest, *(send(small, b"x") for _ in range(20)))
 
             work()
-            took.clear()
+            slowest = 0.0
             before = memory(process.pid)
             with Strangers(process.address, 60, data) as strangers:
                 wait_for(lambda: strangers.quiet, "the first bytes")
                 peak = peak_while(process.pid, strangers, work)
             assert peak - before < BROKER_LIMIT + SLACK
-            # Seconds: a small request waits for no frame of a stranger. One in a hundred may meet
-            # something else that takes long, such as a disk that has much to write.
-            assert sorted(took)[-1 - len(took) // 100] < 1.0
+            assert slowest < 1.0  # seconds; a small request waits for no frame of a stranger
 
 
 def test_pullers_that_never_read_have_a_limit_and_delay_no_sender(tmp_path: Path) -> None:
