@@ -20,7 +20,7 @@ from pocketmq.blocking.questions import Questions
 from pocketmq.errors import InvalidInput, MQError, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic, wrap_namespace
 from pocketmq.model.property_names import PRIORITY, RESERVED
-from pocketmq.pipelines.queries import Counted, begun, behind, reason_of, wait_for
+from pocketmq.pipelines.queries import Counted, begun, reason_of, wait_for
 from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def copy_topics(
             counted.look(query)
             if progress is not None:
                 spent = round(monotonic() - began, 3)
-                progress(CopyProgress(counted.batches, counted.rows, spent, behind(query)))
+                progress(CopyProgress(counted.batches, counted.rows, spent, counted.behind))
 
         wait_for(query, stop or threading.Event(), tell)
         tell()

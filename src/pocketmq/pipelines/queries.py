@@ -41,11 +41,19 @@ class Counted:
     """The rows of a query's micro-batches, collected from its recent progress."""
 
     def __init__(self) -> None:
+        self.behind: int | None = None
+        """Messages yet to be read as of the last micro-batch counted; None if unknown."""
         self._rows: dict[int, int] = {}
 
     def look(self, query: "StreamingQuery") -> None:
-        """Add what the query reports of its last micro-batches."""
-        for progress in query.recentProgress:
+        """Add what the query reports of its last micro-batches.
+
+        Rows and lag are of one report: asked for again, it may be that of the next batch.
+        """
+        recent = query.recentProgress
+        if recent:
+            self.behind = stream_lag(recent[-1]).total
+        for progress in recent:
             # By source: Spark Connect does not report the total.
             rows = sum(int(source["numInputRows"] or 0) for source in progress["sources"])
             if rows:  # an idle query reports its next batch
