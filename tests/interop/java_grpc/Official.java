@@ -40,7 +40,7 @@ public class Official {
         List<String> words = new ArrayList<>(Arrays.asList(args));
         boolean plain = words.remove("plain");
         ClientConfigurationBuilder builder = ClientConfiguration.newBuilder().setEndpoints(words.get(0));
-        builder.setRequestTimeout(Duration.ofSeconds(10));
+        builder.setRequestTimeout(Duration.ofSeconds(30));
         if (plain) {
             builder.enableSsl(false);
         }

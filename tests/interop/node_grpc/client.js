@@ -9,7 +9,7 @@ const [endpoints] = process.argv.slice(2);
 const PATIENCE = 30_000;
 // The client logs to files below the home directory, unless it is given something else.
 const silent = { debug() {}, info() {}, warn() {}, error() {}, close() {} };
-const own = { endpoints, namespace: '', logger: silent };
+const own = { endpoints, namespace: '', logger: silent, requestTimeout: PATIENCE };
 
 async function received(consumerGroup, topic, count) {
   const subscriptions = new Map().set(topic, '*');
