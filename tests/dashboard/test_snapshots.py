@@ -47,7 +47,7 @@ async def look_until(
     looking: SnapshotTaker, wanted: Callable[[GroupSnapshot], bool]
 ) -> GroupSnapshot:
     """Look again and again until something is seen."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not wanted(look := await looking.take()):
             pass
     return look
