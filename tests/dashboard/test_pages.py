@@ -138,7 +138,9 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     wait_for(lambda: page.get_by_label("Body", exact=True).inner_text() == body, "the body")
     page.get_by_role("button", name="Bytes").click()
     page.get_by_label("Body", exact=True).get_by_text("00000000  7b 22 61 6d").wait_for()
-    viewer.wait_for_rows("Consumed by", lambda rows: ["billing", "consumed"] in [row[:2] for row in rows[:1]])
+    viewer.wait_for_rows(
+        "Consumed by", lambda rows: ["billing", "consumed"] in [row[:2] for row in rows[:1]]
+    )
     viewer.keep("message")
 
 
