@@ -62,7 +62,7 @@ class CommandProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self._gathering.join(10)
+        self._gathering.join(60)
         for pipe in (self.process.stdout, self.process.stderr):
             assert pipe is not None
             pipe.close()
@@ -74,8 +74,8 @@ class CommandProcess:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and give the exit code; nothing more may come on stdout."""
         self.process.send_signal(number)
-        code = self.process.wait(30)
-        self._gathering.join(10)
+        code = self.process.wait(60)
+        self._gathering.join(60)
         assert self.process.stdout is not None
         assert self.process.stdout.read() == ""
         return code
@@ -143,7 +143,7 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
     """Wait for a condition; fail if it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not looked(condition, 0.005):

@@ -12,6 +12,7 @@ from pocketmq import Cluster
 from pocketmq.cli.admin import command as group
 from pocketmq.cli.admin import listed_commands
 from tests.cli.admin_desk import Desk, columns
+from tests.server_process import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,7 @@ def desk(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Desk:
 def consumer(cluster: Cluster) -> Iterator[mq.PushConsumer]:
     with mq.PushConsumer(cluster.address, group="billing", consume_from="first") as consumer:
         consumer.subscribe("orders", "*", lambda message: None)
-        while sum(map(len, consumer.assignment().values())) < 4:
-            pass
+        wait_for(lambda: sum(map(len, consumer.assignment().values())) == 4, "all queues")
         yield consumer
 
 

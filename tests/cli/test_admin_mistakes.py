@@ -107,14 +107,22 @@ def test_the_environment_names_the_name_server(
 
 
 def test_a_broker_that_is_silent_is_told_and_never_zero(desk: Desk) -> None:
+    def ends(*words: str) -> tuple[int, str, str]:
+        """Run a command with as much patience as others need to be heard on a busy machine."""
+        for patience in ("0.3", "2", "10"):
+            code, out, err = desk.ends(*words, "--timeout", patience)
+            if "broker-0" not in err and "name server" not in err:
+                break
+        return code, out, err
+
     desk.cluster.partition("broker-1")
     try:
-        code, out, err = desk.ends("clusterList", "--timeout", "0.3")
+        code, out, err = ends("clusterList")
         lines = out.splitlines()
         assert (code, len(lines)) == (6, 3)
         assert lines[2].split()[4:] == ["?"] * 8
         assert err.startswith("pocketmq: no answer from broker-1 at ")
-        code, out, err = desk.ends("topicStatus", "-t", "orders", "--timeout", "0.3")
+        code, out, err = ends("topicStatus", "-t", "orders")
         assert code == 6
         assert "broker-1" not in out
         assert "broker-1" in err

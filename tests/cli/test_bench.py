@@ -10,6 +10,8 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
+from pocketmq.cli.bench.measuring import BenchPlan, measure
+from pocketmq.client.options import ClientOptions
 from tests.server_process import POCKETMQ, wait_for
 
 ROWS = [
@@ -105,6 +107,16 @@ def sends(address: str) -> bool:
         except mq.MQError:
             return False
     return sum(each.max_offset for each in queues.values()) > 100
+
+
+async def test_a_process_that_is_held_up_measures_something(cluster: Cluster) -> None:
+    """Then the time is over before the first send."""
+    client = ClientOptions(name_servers=cluster.address)
+    plan = BenchPlan(topic="held_up", size=100, seconds=0.0, in_flight=8, batch=16)
+    rows = [row.messages async for row in measure(client, plan)]
+    single, flight, *others = rows
+    assert (single, others) == (1, [16, single + flight + 16, 1])
+    assert flight > 0
 
 
 def test_batches_are_as_large_as_messages_allow(cluster: Cluster) -> None:

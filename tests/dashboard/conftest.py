@@ -39,7 +39,7 @@ FLAGS = [
 PHONE = (390, 844)
 LAPTOP = (1366, 800)
 READY = re.compile(r"ready (http://\S+)\n")
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds a browser waits for what must come; the machine may be busy."""
 
 expect.set_options(timeout=PATIENCE)

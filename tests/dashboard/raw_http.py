@@ -38,7 +38,7 @@ def ask(
     if body:
         sent["Content-Length"] = str(len(body))
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
-    with socket.create_connection((parts.hostname, parts.port), 10) as connection:
+    with socket.create_connection((parts.hostname, parts.port), 60) as connection:
         connection.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
         data = b""
         while part := connection.recv(65536):

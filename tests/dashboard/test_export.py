@@ -128,7 +128,7 @@ def desk_of(admin: aio.Admin) -> Desk:
 async def test_a_topic_is_loaded_as_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         Cluster() as cluster,
-        aio.Admin(cluster.address, timeout=2.0) as admin,
+        aio.Admin(cluster.address, timeout=30.0) as admin,
         aio.Producer(cluster.address, group="shop") as producer,
     ):
         for number in range(450):
@@ -174,7 +174,7 @@ async def test_there_is_no_file_that_lacks_a_broker() -> None:
     async with (
         Cluster(brokers=2, faults=True) as cluster,
         aio.Admin(cluster.address) as patient,
-        aio.Admin(cluster.address, timeout=0.5) as impatient,
+        aio.Admin(cluster.address, timeout=2.0) as impatient,
     ):
         await cluster.create_topic("orders", queues=1)
         apps = [FastAPI(), FastAPI()]

@@ -30,6 +30,7 @@ def test_what_was_kept_is_drawn_after_a_restart_and_the_gap_is_not_observed(
     words = ("-n", shop.address, "--port", "0", "--history", str(path))
     with DashboardProcess(*words) as process, viewing(browser, process.url, screenshots) as viewer:
         viewer.open("/")
+        viewer.wait_for_rows("Brokers", lambda rows: [row[1:2] for row in rows] == [["up"]] * 2)
         viewer.page.wait_for_function(OPTION)
         option: dict[str, Any] = viewer.page.evaluate(OPTION)
         viewer.keep("kept-chart")

@@ -252,7 +252,7 @@ def test_a_group_with_hand_over_is_scraped_from_its_members() -> None:
                 async with aio.Admin(cluster.address) as admin:
                     views = Views(admin)
                     found: dict[str, StickyStory] = {}
-                    async with asyncio.timeout(20):
+                    async with asyncio.timeout(60):
                         while not found:  # its heartbeat may still be on its way
                             found = await views._balances()
                     await views.close()

@@ -11,6 +11,7 @@ import pocketmq as mq
 from pocketmq import native
 from tests.dashboard.conftest import PHONE, DashboardProcess, Viewer, viewing
 from tests.dashboard.shop import Shop
+from tests.server_process import wait_for
 
 PAGES = {
     "cluster": ("/", "Cluster"),
@@ -69,7 +70,14 @@ def test_a_topic_shows_its_queues_groups_and_settings(viewer: Viewer, shop: Shop
     viewer.wait_for_rows("Groups", lambda rows: [row[:2] for row in rows] == [["billing", "2"]])
     queues = [[f"broker-{broker}", str(number)] for broker in range(2) for number in range(4)]
     viewer.wait_for_rows("Queues", lambda rows: [row[:2] for row in rows] == queues)
-    assert sum(int(row[4]) for row in viewer.rows("Queues")) == held(shop, "orders") >= 40
+    stored = held(shop, "orders")
+    assert stored >= 40
+
+    def all_held(rows: list[list[str]]) -> bool:
+        counts = [row[4] for row in rows if len(row) > 4]
+        return all(map(str.isdecimal, counts)) and sum(map(int, counts)) == stored
+
+    viewer.wait_for_rows("Queues", all_held)
     wanted = ["broker-0", "4", "4", "read and write", "no"]
     viewer.wait_for_rows("Settings", lambda rows: wanted in [row[:5] for row in rows[:1]])
     viewer.keep("topic")
@@ -86,10 +94,16 @@ def test_groups_show_members_and_lag(viewer: Viewer) -> None:
 def test_a_group_shows_who_holds_what_and_why(viewer: Viewer) -> None:
     viewer.open("/groups/billing")
     viewer.wait_for_rows("Members", lambda rows: [row[1:2] for row in rows] == [["4"], ["4"]])
-    held = [row for row in viewer.rows("Queues") if row[0] == "orders"]
-    assert len(held) == 8
-    assert held[0][7] == "AVG: queue 1 of 8 goes to member 1 of 2"
-    assert held[0][3].endswith("billing-0")
+
+    def explained(rows: list[list[str]]) -> bool:
+        held = [row for row in rows if row[0] == "orders"]
+        return (
+            len(held) == 8
+            and held[0][7] == "AVG: queue 1 of 8 goes to member 1 of 2"
+            and held[0][3].endswith("billing-0")
+        )
+
+    viewer.wait_for_rows("Queues", explained)
     main = viewer.page.locator("main")
     expect(main).to_contain_text("every queue is assigned as the strategy says")
     viewer.keep("group")
@@ -114,17 +128,19 @@ def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Vi
     page.get_by_role("button", name="Search").press("Enter")
     page.wait_for_url("**/messages?topic=orders&by=key&value=A17*")
     viewer.live()
+    wanted = [["paid", "A17", '{"amount": 17, "currency": "EUR"}']]
+    viewer.wait_for_rows("Messages of orders", lambda rows: [row[2:5] for row in rows] == wanted)
     (row,) = viewer.rows("Messages of orders")
-    assert (row[2], row[3], row[4]) == ("paid", "A17", '{"amount": 17, "currency": "EUR"}')
     viewer.keep("messages")
     page.get_by_role("link", name=row[1]).click()
     viewer.arrive(row[1])
-    assert page.get_by_label("Body", exact=True).inner_text() == (
-        '{\n  "amount": 17,\n  "currency": "EUR"\n}'
-    )
+    body = '{\n  "amount": 17,\n  "currency": "EUR"\n}'
+    wait_for(lambda: page.get_by_label("Body", exact=True).inner_text() == body, "the body")
     page.get_by_role("button", name="Bytes").click()
     page.get_by_label("Body", exact=True).get_by_text("00000000  7b 22 61 6d").wait_for()
-    viewer.wait_for_rows("Consumed by", lambda rows: rows[0][:2] == ["billing", "consumed"])
+    viewer.wait_for_rows(
+        "Consumed by", lambda rows: ["billing", "consumed"] in [row[:2] for row in rows[:1]]
+    )
     viewer.keep("message")
 
 
@@ -194,7 +210,7 @@ def test_dead_letters_are_listed_by_group(viewer: Viewer) -> None:
     viewer.page.wait_for_url("**/dead-letters/mailing")
     viewer.wait_for_rows(
         "Dead letters of mailing",
-        lambda rows: sorted(row[5] for row in rows) == ["first letter", "second letter"],
+        lambda rows: sorted(row[5:6] for row in rows) == [["first letter"], ["second letter"]],
     )
     viewer.keep("dead-letters")
 

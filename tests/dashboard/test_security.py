@@ -409,14 +409,26 @@ def test_one_who_logs_out_sees_nothing_more(visitor: Viewer) -> None:
 
 
 def test_guessing_becomes_slow(guarded: DashboardProcess) -> None:
-    """The last test: it keeps this address out for a while, with the right password too."""
-    statuses = [log_in(guarded.url, f"guess {number}").status for number in range(5)]
+    """The last test: it keeps this address out for a while, with the right password too.
+
+    The third wrong password costs a second. If what is asked then takes longer, on a machine that
+    is busy with something else, the address is let in again, and all of it is done once more.
+    """
+    basic = b64encode(f"x:{PASSWORD}".encode()).decode()
+    scrape = {"Authorization": f"Basic {basic}"}
+    for _ in range(10):
+        statuses = [log_in(guarded.url, f"guess {number}").status for number in range(2)]
+        third = time.monotonic()
+        statuses += [log_in(guarded.url, f"guess {number}").status for number in range(2, 5)]
+        reply = log_in(guarded.url)
+        scraped = ask(guarded.url, "/metrics", headers=scrape).status
+        if time.monotonic() - third < 1:
+            break
+        wait_for(lambda: log_in(guarded.url).status == 303, "the address to be let in again")
     assert statuses == [401, 401, 401, 429, 429]
-    reply = log_in(guarded.url)
     assert reply.status == 429
     assert int(reply.headers["retry-after"]) >= 1
-    basic = b64encode(f"x:{PASSWORD}".encode()).decode()
-    assert ask(guarded.url, "/metrics", headers={"Authorization": f"Basic {basic}"}).status == 401
+    assert scraped == 401
     wait_for(lambda: "wrong password, address=127.0.0.1" in guarded.errors(), "the log to tell")
     assert PASSWORD not in guarded.errors()
     deadline = time.monotonic() + 20

@@ -123,9 +123,11 @@ class _Bench:
         deadline = start + self._plan.seconds
 
         async def work() -> None:
-            while (began := clock()) < deadline:
+            began = clock()
+            while not taken or began < deadline:  # at least once: the process may have been held up
                 await send()
                 taken.append(clock() - began)
+                began = clock()
 
         await _together([asyncio.create_task(work()) for _ in range(workers)])
         elapsed = clock() - start
