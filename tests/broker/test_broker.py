@@ -150,7 +150,8 @@ async def test_a_store_that_is_in_use_is_said_so_and_the_port_is_free_again(tmp_
 
 
 async def test_clients_of_the_fast_port_are_served_too() -> None:
-    async with running(fast_listen_enable=True) as (_, (host, port)):
+    port = free_port()  # two below any free one another server may listen
+    async with running(listen_port=port, fast_listen_enable=True) as (_, (host, port)):
         fast = client(Address(host, port - 2))
         async with fast as peer:
             assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
