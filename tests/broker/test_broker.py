@@ -79,7 +79,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 
 async def main():
-    config = BrokerConfig(listen_port=0, bind_address="127.0.0.1")
+    patient = {"broker_fast_failure_enable": False}  # also if this process gets no processor
+    config = BrokerConfig(listen_port=0, bind_address="127.0.0.1", **patient)
     address = await Broker(config, Path(sys.argv[1])).start()
     print(address.port, flush=True)
     await asyncio.Event().wait()
