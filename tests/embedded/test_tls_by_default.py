@@ -10,7 +10,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.errors import MQError
 from pocketmq.net import parse_address
 from pocketmq.net.self_signed import FILE_NAME
-from tests.server_process import ServerProcess, children_of
+from tests.server_process import ServerProcess, children_of, wait_for
 
 UNVERIFIED = mq.Tls(verify=False)
 
@@ -58,7 +58,7 @@ def test_plain_clients_pay_nothing(tmp_path: Path) -> None:
         assert not (tmp_path / FILE_NAME).exists()
         assert exchanged(cluster.namesrv, UNVERIFIED) == b"42 EUR"
         assert all(map(makes_keys, pids))
-        assert "self-signed certificate" in cluster.errors()
+        wait_for(lambda: "self-signed certificate" in cluster.errors(), "the log line")
 
 
 def makes_keys(pid: int) -> bool:
