@@ -13,13 +13,19 @@ from pocketmq.net.self_signed import FILE_NAME
 from tests.server_process import ServerProcess, children_of, wait_for
 
 UNVERIFIED = mq.Tls(verify=False)
+PATIENT = 30.0
+"""Seconds for an answer: on a busy machine processes take long to load what makes keys."""
 
 
 def exchanged(namesrv: str, tls: mq.Tls | None) -> bytes:
     """Send a message and read it back."""
-    with mq.Producer(namesrv, group="p", tls=tls) as producer:
+    producer = mq.Producer(
+        namesrv, group="p", tls=tls, request_timeout=PATIENT, send_timeout=PATIENT
+    )
+    with producer:
         producer.send(mq.Message("orders", b"42 EUR"))
-    with mq.PullConsumer(namesrv, group="c", tls=tls).subscribe("orders") as consumer:
+    consumer = mq.PullConsumer(namesrv, group="c", tls=tls, request_timeout=PATIENT)
+    with consumer.subscribe("orders"):
         return next(iter(consumer)).body
 
 
