@@ -14,6 +14,7 @@ from pocketmq.net import Address
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
+from tests.loops import LeapingLoop
 
 
 @contextmanager
@@ -36,7 +37,12 @@ def background(data: Path | None = None, **settings: Any) -> Iterator[Address]:
         await stop[0].wait()
         await broker.stop()
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    def run() -> None:
+        # No request is refused for having waited while this process got no processor.
+        with asyncio.Runner(loop_factory=LeapingLoop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run)
     thread.start()
     started.wait(20)
     assert isinstance(ready[0], Address)

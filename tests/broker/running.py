@@ -52,6 +52,13 @@ async def running(
         await broker.stop()
 
 
+async def flushed(broker: Broker) -> None:
+    """Wait until the flusher's thread has done what it was given so far, such as a checkpoint."""
+    done = asyncio.Event()
+    broker.state.store.submit(lambda: None, lambda _: done.set())
+    await done.wait()
+
+
 class Client:
     """One connection that sends raw frames; answers are awaited one by one."""
 

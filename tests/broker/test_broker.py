@@ -79,7 +79,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 
 async def main():
-    config = BrokerConfig(listen_port=0, bind_address="127.0.0.1")
+    patient = {"broker_fast_failure_enable": False}  # also if this process gets no processor
+    config = BrokerConfig(listen_port=0, bind_address="127.0.0.1", **patient)
     address = await Broker(config, Path(sys.argv[1])).start()
     print(address.port, flush=True)
     await asyncio.Event().wait()
@@ -150,7 +151,8 @@ async def test_a_store_that_is_in_use_is_said_so_and_the_port_is_free_again(tmp_
 
 
 async def test_clients_of_the_fast_port_are_served_too() -> None:
-    async with running(fast_listen_enable=True) as (_, (host, port)):
+    port = free_port()  # two below any free one another server may listen
+    async with running(listen_port=port, fast_listen_enable=True) as (_, (host, port)):
         fast = client(Address(host, port - 2))
         async with fast as peer:
             assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import pocketmq
 from pocketmq import Admin, Cluster
 from pocketmq.embedded import aio
+from pocketmq.embedded.listening import write_ports
 from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded, ServerError
 from pocketmq.model import TopicRoute
@@ -26,6 +27,7 @@ from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from pocketmq.testing.external import ExternalCluster
 from tests.loops import open_files
+from tests.ports import free_port
 from tests.server_process import children_of, is_alive, wait_for
 from tests.wire_client import WireClient
 
@@ -47,6 +49,11 @@ def send(cluster: Cluster, broker: str, body: bytes, topic: str = "orders") -> i
 def bodies(cluster: Cluster, broker: str, topic: str = "orders") -> list[bytes]:
     with WireClient(cluster.brokers[broker].address) as client:
         return client.bodies(topic)
+
+
+def keep_ports(data: Path, *brokers: str) -> None:
+    """Give brokers ports that no other process takes while they are down."""
+    write_ports(data, {name: free_port() for name in brokers})
 
 
 @BOTH
@@ -119,6 +126,7 @@ def test_a_cluster_can_be_started_again() -> None:
 def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data_and_address(
     in_process: bool, tmp_path: Path
 ) -> None:
+    keep_ports(tmp_path, "broker-0", "broker-1")
     with Cluster(brokers=2, data=tmp_path, in_process=in_process) as cluster:
         before = cluster.brokers["broker-0"]
         with WireClient(before.address) as client:
@@ -150,6 +158,7 @@ def test_a_killed_broker_without_a_disk_has_lost_everything(in_process: bool) ->
 
 @BOTH
 def test_a_running_broker_is_restarted_cleanly(in_process: bool, tmp_path: Path) -> None:
+    keep_ports(tmp_path, "broker-0")
     with Cluster(data=tmp_path, in_process=in_process) as cluster:
         address = cluster.brokers["broker-0"].address
         send(cluster, "broker-0", b"kept")

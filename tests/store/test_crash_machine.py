@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -15,6 +16,8 @@ from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store import MessageStore, StoreOptions
 from tests.store.faults import MortalDisk, ProcessEnded, abandon, make_metadata_mortal
 from tests.store.messages import NOW_MS, kept, record
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 TAG = b"TAGS\x01a\x02"
 

@@ -6,6 +6,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -15,6 +16,8 @@ from pocketmq.store import key_index_stretch
 from tests.store.faults import MortalDisk, ProcessEnded, abandon
 from tests.store.keyed import ALWAYS, HOSTILE, MODULUS, expected, open_store, text
 from tests.store.messages import NOW_MS, put
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 
 class IndexAgainstLog(RuleBasedStateMachine):

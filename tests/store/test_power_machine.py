@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -16,6 +17,8 @@ from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.store import MessageStore, StoreOptions
 from tests.store.faults import PowerDisk, abandon
 from tests.store.messages import NOW_MS, kept, record
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 Key = tuple[str, int]
 

@@ -4,6 +4,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -13,6 +14,8 @@ from pocketmq.errors import StoreFull
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.store.disk import Disk, DiskFile, StoredFile
 from tests.broker.delayed import START_MS, Waiting, key_of
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 QUEUES = range(3)
 DELAYS_MS = {1: 1000, 2: 2000, 3: 5000}

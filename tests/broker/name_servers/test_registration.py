@@ -20,6 +20,7 @@ from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest
 from tests.broker.running import Client, LoopClock, client, send_fields
 from tests.loops import leap, leaping, until
 from tests.net.peers import LOOPBACK
+from tests.ports import free_port
 
 REGISTER, UNREGISTER, ROUTE, PUT_KV = 103, 104, 105, 100
 SEND, CREATE_TOPIC, HEARTBEAT = 310, 17, 34
@@ -148,8 +149,9 @@ async def test_a_stopped_broker_is_in_no_route() -> None:
 
 @leaping
 async def test_a_broker_works_without_its_name_server_and_registers_when_it_comes() -> None:
-    async with name_server() as early:
-        port = early.port
+    port = free_port()
+    async with name_server(port) as early:
+        pass
     async with broker_at(early) as (_, address), client(address) as peer:
         assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
         assert (await peer.ask(CREATE_TOPIC, topic_fields("Made"))).code == 0
@@ -162,7 +164,7 @@ async def test_a_broker_works_without_its_name_server_and_registers_when_it_come
 @leaping
 async def test_a_name_server_that_lost_everything_learns_it_again() -> None:
     first = NameServer()
-    known = await first.start(LOOPBACK, 0)
+    known = await first.start(LOOPBACK, free_port())
     async with broker_at(known) as (_, address), client(address) as peer:
         await peer.ask(SEND, send_fields("T"), b"x")
         await first.stop()

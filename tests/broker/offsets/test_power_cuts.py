@@ -23,6 +23,8 @@ from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 from tests.store.faults import PowerDisk, SteppedFlusher, abandon
 
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
+
 TOPIC = "T"
 QUEUES = range(2)
 GROUPS = ("g", "h")

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -26,6 +27,8 @@ from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
 from tests.store.faults import PowerDisk, abandon
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 TOPIC, GROUP = "T", "G"
 QUEUES = range(2)

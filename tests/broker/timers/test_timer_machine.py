@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -10,6 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pocketmq.errors import StoreFull
 from tests.broker.delay.test_delay_machine import Fault, FaultyDisk
 from tests.broker.timed import START_MS, Timed, properties_of
+
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
 
 SEGMENT = 8192
 QUEUES = (0, 1)

@@ -23,6 +23,7 @@ from tests.broker.running import (
     Client,
     LoopClock,
     client,
+    flushed,
     pull_fields,
     records,
     running,
@@ -241,7 +242,9 @@ async def test_what_still_waits_in_a_file_outlives_it(tmp_path: Path) -> None:
         assert (await peer.ask(SEND, send_fields("T", half, f="4"), b"x")).code == 0
         for _ in range(40):
             await peer.ask(SEND, send_fields("filler"), bytes(16_000))
-        await leap(11)
+        for _ in range(2):  # a checkpoint comes first
+            await leap(11)
+            await flushed(broker)
         await until(lambda: broker.state.store.log.first > 0, "files to go")
         assert keys(broker, "TRANS_CHECK_MAX_TIME_TOPIC") == ["half"]
     async with running(tmp_path, clock, **settings) as (broker, _):

@@ -15,6 +15,8 @@ from pocketmq.protocol import RecordView
 from tests.broker.delay.test_delay_machine import Fault, FaultyDisk
 from tests.broker.halves import Transacting
 
+pytestmark = pytest.mark.timeout(600)  # hundreds of stores: minutes on a busy machine
+
 SEGMENT = 8192
 ENDS = st.sampled_from([COMMITTED, ROLLED_BACK, DISCARDED])
 

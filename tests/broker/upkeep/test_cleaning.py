@@ -6,7 +6,15 @@ from typing import Any
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.upkeep.housekeeping import CLEAN_PERIOD
-from tests.broker.running import START, Client, LoopClock, client, running, send_fields
+from tests.broker.running import (
+    START,
+    Client,
+    LoopClock,
+    client,
+    flushed,
+    running,
+    send_fields,
+)
 from tests.loops import leap, leaping
 
 SEND, CLEAN_QUEUES, CLEAN_TOPICS, DELETE_OLD = 310, 306, 316, 329
@@ -28,6 +36,7 @@ async def deleted(broker: Broker, peer: Client) -> None:
         if broker.state.store.log.first > 0:
             return
         await leap(CLEAN_PERIOD)
+        await flushed(broker)
         await peer.ask(GET_CONFIG)
     raise AssertionError("the oldest file is still there")
 

@@ -27,3 +27,31 @@ def test_each_jump_of_the_clock_is_logged_once(caplog: pytest.LogCaptureFixture)
     assert tell(0.5) == []
     clock.time += 3600  # the broker was busy, or stopped: the clock was not set
     assert tell(0) == []
+
+
+class PausedClock(Clock):
+    """The clock of a process that is stopped for a while right after it has read the time."""
+
+    pause = 0.0
+
+    def now(self) -> float:
+        found = super().now()
+        self.time += self.pause
+        return found
+
+
+def test_a_pause_between_the_reads_of_two_clocks_is_no_jump(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, told = PausedClock(), list[str]()
+    clock.pause = 5.0
+    for paused_at_the_start in (True, False):
+        watch = ClockWatch(clock, clock.steady)
+        watch.when_set_back.append(lambda: told.append("set back"))
+        for pause in (0.0, 5.0, 0.0):
+            clock.pause = pause
+            watch.look()
+        assert (caplog.messages, told) == ([], []), paused_at_the_start
+    clock.off += 86_400
+    watch.look()
+    assert "system clock jumped forward" in caplog.text

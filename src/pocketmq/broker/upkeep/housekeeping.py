@@ -31,14 +31,17 @@ class ClockWatch:
     def __init__(self, clock: WallClock, steady: Callable[[], float]) -> None:
         self._clock = clock
         self._steady = steady
-        self._difference = clock.now() - steady()
+        self._difference = self._compare()
         self.when_set_back: list[Callable[[], None]] = []
         """Called after the clock was set back: what ends by it would last too long."""
 
     def look(self) -> None:
         """Compare the clocks; call this about once a second."""
-        difference = self._clock.now() - self._steady()
-        jump, self._difference = difference - self._difference, difference
+        before, difference = self._difference, self._compare()
+        if difference is None:
+            return
+        self._difference = difference
+        jump = 0.0 if before is None else difference - before
         if abs(jump) >= SMALLEST_JUMP:
             direction = "forward" if jump > 0 else "back"
             logger.warning(
@@ -50,6 +53,15 @@ class ClockWatch:
         if jump <= -SMALLEST_JUMP:
             for told in self.when_set_back:
                 told()
+
+    def _compare(self) -> float | None:
+        """Return the difference of the clocks; None if the process was paused between the reads.
+
+        Such a pause would look like a jump.
+        """
+        before = self._steady()
+        difference = self._clock.now() - before
+        return difference if self._steady() - before < SMALLEST_JUMP / 2 else None
 
 
 EXPIRE_PERIOD = 10.0
