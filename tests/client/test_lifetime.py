@@ -10,9 +10,9 @@ import pytest
 from pocketmq import aio
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.embedded.aio import Cluster
+from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import ClientClosed, NameServersUnreachable
 from tests.loops import until
-from tests.ports import free_port
 
 
 class Story:
@@ -176,12 +176,13 @@ async def test_a_close_that_is_cancelled_goes_on(make: Make) -> None:
 
 @clients
 async def test_a_client_that_could_not_start_may_try_again(make: Make) -> None:
-    port = free_port()  # any that a cluster had could be another's by now
-    client = make(f"127.0.0.1:{port}")
-    for _ in range(2):
-        with pytest.raises(NameServersUnreachable):
-            await client.start()
-    async with Cluster(port=port) as cluster:
+    async with Cluster() as cluster, FaultProxy(cluster.address) as proxy:
         await cluster.create_topic("orders", 2)
+        client = make(proxy.address)
+        await proxy.refuse()
+        for _ in range(2):
+            with pytest.raises(NameServersUnreachable):
+                await client.start()
+        proxy.accept()
         await client.start()
         await client.close()
