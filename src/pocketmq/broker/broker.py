@@ -56,7 +56,7 @@ class Broker:
         Settings that were changed in an earlier run override `config`, except the keys in `given`.
 
         `own_process`: nothing else runs in this process, so that the garbage collector may ignore
-        everything that exists after the start. `any_port`: if the port is in use, any free one does.
+        everything that exists after the start. `any_port`: any free port does if its own is in use.
         """
         check_for_servers("a broker")
         self.config = config or BrokerConfig()
