@@ -4,6 +4,10 @@ import asyncio
 import socket
 import time
 
+import pytest
+
+from pocketmq.broker.upkeep.housekeeping import SMALLEST_JUMP, ClockWatch
+from tests.broker.tables import Clock
 from tests.loops import OwnTimeLoop
 
 AWAY = 0.3
@@ -51,3 +55,16 @@ async def test_other_threads_see_the_time_of_the_loop() -> None:
     before = loop.time()
     seen = await asyncio.to_thread(loop.time)
     assert before <= seen <= loop.time()
+
+
+async def test_brokers_do_not_take_the_difference_for_a_clock_that_was_set(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    watch = ClockWatch(clock, clock.steady)
+    clock.off += SMALLEST_JUMP
+    watch.look()
+    assert caplog.messages == []
+    clock.off -= SMALLEST_JUMP
+    watch.look()
+    assert len(caplog.messages) == 1

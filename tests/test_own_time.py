@@ -18,8 +18,11 @@ def test_time_in_which_another_process_has_the_processor_does_not_count() -> Non
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})  # that of what it starts, too
     try:
-        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        busy = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+        with subprocess.Popen(busy, stdout=subprocess.PIPE) as other:
             try:
+                assert other.stdout is not None
+                other.stdout.readline()  # it is at work
                 began, own, worked = time.monotonic(), own_time(other.pid), time.thread_time()
                 while time.thread_time() - worked < 0.2:
                     pass
@@ -49,7 +52,19 @@ def test_what_a_process_waited_before_it_ended_is_nobodys_time() -> None:
         os.sched_setaffinity(0, before)
 
 
+SLEEP = """
+import time
+from tests.own_time import own_time
+own = own_time()
+time.sleep(0.3)
+print(own_time() - own)
+"""
+
+
 def test_time_that_a_process_sleeps_counts() -> None:
-    own = own_time()
-    time.sleep(0.3)
-    assert own_time() - own > 0.2
+    """One of its own: children and threads that other tests left may wait meanwhile."""
+    words = [sys.executable, "-c", SLEEP]
+    run = subprocess.run(
+        words, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
+    )
+    assert float(run.stdout) > 0.2

@@ -26,6 +26,7 @@ def test_a_taken_port_is_left_out_and_the_last_is_followed_by_the_first(tmp_path
     taken = tmp_path / "taken"
     taken.write_text("no number")
     assert FIRST <= free_port(taken) < LAST
+    taken.write_text(str((FIRST + LAST) // 2))  # not near the last, which the first follows
     with socket.socket() as server:
         busy = free_port(taken)
         server.bind(("127.0.0.1", busy))

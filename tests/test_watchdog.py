@@ -10,7 +10,7 @@ CONFTEST = """
     from tests.watchdog import Watchdog
 
     def pytest_configure(config):
-        config.pluginmanager.register(Watchdog(config, overtime=0.5))
+        config.pluginmanager.register(Watchdog(config, overtime=2.0))
     """
 STUCK = {
     "on its way out": """

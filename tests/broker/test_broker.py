@@ -140,6 +140,23 @@ async def test_a_port_that_is_taken_is_said_so_and_the_store_is_left_alone(tmp_p
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - its async twin would be no better
 
 
+async def test_a_port_that_is_only_preferred_may_be_in_use(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whoever looked beforehand could not know: another may bind it before the broker does."""
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        broker = Broker(here(listen_port=port), any_port=True)
+        address = await broker.start()
+        await broker.stop()
+    assert address.port not in (0, port)
+    assert f"port {port} is in use; broker-a takes any free one" in caplog.text
+    port = free_port()
+    broker = Broker(here(listen_port=port), any_port=True)
+    assert (await broker.start()).port == port
+    await broker.stop()
+
+
 async def test_a_store_that_is_in_use_is_said_so_and_the_port_is_free_again(tmp_path: Path) -> None:
     async with running(tmp_path):
         port = free_port()

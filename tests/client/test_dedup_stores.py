@@ -43,10 +43,10 @@ def test_a_key_is_kept_for_its_time(make: Make, monkeypatch: pytest.MonkeyPatch)
         ahead = 0.0
 
         def monotonic(self) -> float:
-            return time.monotonic() + self.ahead
+            return 1000.0 + self.ahead
 
         def time(self) -> float:
-            return time.time() + self.ahead
+            return 1_790_000_000.0 + self.ahead
 
     clock = Clock()
     monkeypatch.setattr(dedup_stores, "time", clock)

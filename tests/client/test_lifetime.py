@@ -10,6 +10,7 @@ import pytest
 from pocketmq import aio
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.embedded.aio import Cluster
+from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import ClientClosed, NameServersUnreachable
 from tests.loops import until
 
@@ -175,15 +176,13 @@ async def test_a_close_that_is_cancelled_goes_on(make: Make) -> None:
 
 @clients
 async def test_a_client_that_could_not_start_may_try_again(make: Make) -> None:
-    async with Cluster() as cluster:
+    async with Cluster() as cluster, FaultProxy(cluster.address) as proxy:
         await cluster.create_topic("orders", 2)
-        address = cluster.address
-    client = make(address)
-    for _ in range(2):
-        with pytest.raises(NameServersUnreachable):
-            await client.start()
-    host, _, port = address.rpartition(":")
-    async with Cluster(host=host, port=int(port)) as cluster:
-        await cluster.create_topic("orders", 2)
+        client = make(proxy.address)
+        await proxy.refuse()
+        for _ in range(2):
+            with pytest.raises(NameServersUnreachable):
+                await client.start()
+        proxy.accept()
         await client.start()
         await client.close()

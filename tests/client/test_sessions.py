@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import warnings
 
 import pytest
@@ -12,6 +11,7 @@ from pocketmq.errors import InvalidInput, NameServersUnreachable
 from pocketmq.net import Server
 from tests.client.servers import Directory, serving
 from tests.loops import until
+from tests.ports import free_port
 
 
 def is_running(session: Session) -> bool:
@@ -66,8 +66,7 @@ async def test_one_client_id_cannot_have_two_sets_of_options() -> None:
 
 
 async def test_a_failed_start_fails_for_all_who_waited_and_can_be_tried_again() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     options = ClientOptions(name_servers=f"127.0.0.1:{port}", instance_name="me")
     outcomes = await asyncio.gather(
         lease_session(options), lease_session(options), return_exceptions=True
@@ -113,7 +112,9 @@ def test_a_forked_child_can_have_a_client_of_its_own() -> None:
 
     async def parent() -> int:
         async with serving(Directory()) as (_, names):
-            options = ClientOptions(name_servers=names, instance_name="me")
+            options = ClientOptions(
+                name_servers=names, instance_name="me", request_timeout=30.0
+            )  # either process may be without a processor for a while
             lease = await lease_session(options)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)

@@ -380,6 +380,8 @@ def test_another_loop_is_one_error_and_no_log(
 ) -> None:
     make, name, uses = USES[kind]
     client = make(address, group="g")
+    if name == "consumer":  # one without subscription is warned of after a second
+        uses["subscribe"](client)
 
     async def other(use: Use) -> None:
         result = use(client)

@@ -18,7 +18,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.saving import save_changes, save_offsets
 from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
-from pocketmq.errors import InvalidInput
+from pocketmq.errors import InvalidInput, ListenFailed
 from pocketmq.host import check_for_servers
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.clock import SystemWallClock, WallClock
@@ -49,13 +49,14 @@ class Broker:
         limits: Limits | None = None,
         own_process: bool = False,
         given: Collection[str] = (),
+        any_port: bool = False,
     ) -> None:
         """Take settings, a directory (None: only memory) and the name servers' addresses.
 
         Settings that were changed in an earlier run override `config`, except the keys in `given`.
 
         `own_process`: nothing else runs in this process, so that the garbage collector may ignore
-        everything that exists after the start.
+        everything that exists after the start. `any_port`: any free port does if its own is in use.
         """
         check_for_servers("a broker")
         self.config = config or BrokerConfig()
@@ -65,6 +66,7 @@ class Broker:
         self._limits = limits or Limits(memory=self.config.max_connection_memory)
         self._own_process = own_process
         self._given = frozenset(given)
+        self._any_port = any_port
         self._front = _Front()
         self._server = Server(self._front, self._limits)
         self._to_name_servers = _Deaf()
@@ -90,7 +92,7 @@ class Broker:
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
         self._server.guard(config.handshake(self._limits, self._data))
         try:
-            self.bound = bound = await self._server.listen(config.bind_address, config.listen_port)
+            self.bound = bound = await self._listen()
             if config.fast_listen_enable:
                 await self._server.listen(config.bind_address, bound.port - _FAST_PORT)
             # From here to the end of `_build` the loop does nothing else: no request comes early.
@@ -109,6 +111,17 @@ class Broker:
             gc.freeze()
         logger.info("broker %s serves %s", config.broker_name, address)
         return address
+
+    async def _listen(self) -> Address:
+        config = self.config
+        try:
+            return await self._server.listen(config.bind_address, config.listen_port)
+        except ListenFailed:
+            if not self._any_port or config.listen_port == 0:
+                raise
+        port, name = config.listen_port, config.broker_name
+        logger.warning("port %d is in use; %s takes any free one", port, name)
+        return await self._server.listen(config.bind_address, 0)
 
     async def _show_metrics(self, state: BrokerState) -> None:
         # Imported here: most brokers do without.

@@ -45,6 +45,7 @@ class BrokerOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     properties: dict[str, str]  # RocketMQ's keys, see `pocketmq.broker.config`
     given: list[str] = []  # keys that win over what was changed while the broker ran
+    any_port: bool = False  # if the one in `properties` is in use
     data: str | None
     nameservers: list[str]
     log: LogSettings
@@ -117,7 +118,7 @@ class InProcessBroker:
 
         config = BrokerConfig.from_properties(order.properties)
         data = None if order.data is None else Path(order.data)
-        broker = Broker(config, data, order.nameservers, given=order.given)
+        broker = Broker(config, data, order.nameservers, given=order.given, any_port=order.any_port)
         try:
             with raising_cannot_start(self.name):
                 await broker.start()

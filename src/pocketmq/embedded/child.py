@@ -44,7 +44,10 @@ def run() -> int:
 async def _serve(order: broker_runner.BrokerOrder, log: StderrLines) -> None:
     config = BrokerConfig.from_properties(order.properties)
     data = None if order.data is None else Path(order.data)
-    broker = Broker(config, data, order.nameservers, own_process=True, given=order.given)
+    given, any_port = order.given, order.any_port
+    broker = Broker(
+        config, data, order.nameservers, own_process=True, given=given, any_port=any_port
+    )
 
     async def start() -> str:
         with broker_runner.raising_cannot_start(config.broker_name):

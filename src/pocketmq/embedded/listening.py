@@ -83,14 +83,6 @@ def is_free(host: str, port: int) -> bool:
         return True
 
 
-def preferred_port(host: str, port: int, name: str) -> int:
-    """Return the preferred port if it is free, else 0 for any."""
-    if port == 0 or is_free(host, port):
-        return port
-    logger.warning("port %d is in use; %s takes any free one", port, name)
-    return 0
-
-
 def read_ports(data: Path | None) -> dict[str, int]:
     """Return the ports brokers had the last time; none if the file is missing or damaged."""
     if data is None:

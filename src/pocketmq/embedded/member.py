@@ -9,7 +9,6 @@ import msgspec
 from pocketmq.embedded.broker_runner import BrokerOrder, Ended, InProcessBroker, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
-from pocketmq.embedded.listening import preferred_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.net import Address, parse_address
@@ -161,8 +160,6 @@ class BrokerMember:
             advertised, port = parse_address(network.address), 0
         else:
             port = self.port
-            if settings.broker_port is None:
-                port = preferred_port(hosts.listening, port, self.name)
             advertised = Address(hosts.advertised, 0)  # 0: the port it listens on
         own = {
             "brokerName": self.name,
@@ -178,6 +175,7 @@ class BrokerMember:
         return BrokerOrder(
             properties=extra | settings.config | own,
             given=[*(settings.config.keys() - settings.from_file), *own],
+            any_port=network is None and settings.broker_port is None,
             data=None if settings.data is None else str(settings.data / self.name),
             nameservers=[hosts.nameserver if network is None else network.nameserver],
             log=LogSettings(level=log.level, as_json=log.as_json, process=self.name),

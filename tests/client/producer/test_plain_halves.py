@@ -15,12 +15,15 @@ from pocketmq.model import TransactionState
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.property_text import decode_properties
 from tests.client.producer.stage import Stage, stage
-from tests.client.producer.test_plain_sends import MESSAGE, SAYS, clients_loop, set_up
+from tests.client.producer.test_plain_sends import (
+    MESSAGE,
+    SAYS,
+    clients_loop,
+    limit_in_threads,
+    set_up,
+)
 
 __all__ = ("clients_loop",)
-
-LIMIT = 1.1
-"""Seconds for a send in all of these tests."""
 
 
 def facts(on: Stage) -> list[Any]:
@@ -40,14 +43,14 @@ def facts(on: Stage) -> list[Any]:
 @pytest.mark.parametrize("says", [*SAYS, "cut"])
 @pytest.mark.usefixtures("clients_loop")
 async def test_a_half_message_is_sent_as_on_the_ordinary_path(says: str, brokers: str) -> None:
-    outcomes = []
-    for settings in ({}, {"timeout": LIMIT}):
+    outcomes, limit = [], limit_in_threads(says)
+    for settings in ({}, {"timeout": limit}):
         async with stage() as on:
 
             def work(settings: dict[str, Any] = settings, on: Stage = on) -> str:
                 address = on.producer.client_options.name_servers
                 with mq.Producer(
-                    address, group="halves", send_timeout=LIMIT, check=lambda _: None
+                    address, group="halves", send_timeout=limit, check=lambda _: None
                 ) as producer:
                     assert producer._parts is not None
                     for _ in range(4):

@@ -77,7 +77,8 @@ async def undecided(message, transaction_id):
     await asyncio.Event().wait()
 
 async def main():
-    async with Producer(sys.argv[1], group="shop") as producer:
+    patient = {"send_timeout": 30.0, "request_timeout": 30.0}
+    async with Producer(sys.argv[1], group="shop", **patient) as producer:
         await producer.send_in_transaction(Message("orders", b"42 EUR"), undecided)
 
 asyncio.run(main())
@@ -132,6 +133,20 @@ async def test_a_handler_replies_to_the_client_that_waits() -> None:
     assert [each.user_properties["mood"] for each in replies] == ["good", "good"]
 
 
+KINDS = (trace_text.TracedSend, trace_text.TracedDelivery, trace_text.TracedHandling)
+
+
+def events_of(watcher: Member) -> list[trace_text.Traced]:
+    """All that came, in however many messages it was sent."""
+    texts = [found.body.decode() for found in watcher.got]
+    return [each for text in texts for each in trace_text.decode_traced(text)]
+
+
+def traced(watcher: Member, kind: type[trace_text.Traced]) -> set[str]:
+    """The ids of messages that such an event tells of."""
+    return {each.message_id for each in events_of(watcher) if isinstance(each, kind)}
+
+
 async def test_a_message_is_traced_from_its_producer_to_its_handler() -> None:
     """Handlers that fail are told apart, in threads and on the loop."""
     tries: list[str] = []
@@ -154,10 +169,8 @@ async def test_a_message_is_traced_from_its_producer_to_its_handler() -> None:
         member.consumer.subscribe("orders", handler=handle)
         async with member.consumer:
             await until(lambda: {good, bad} <= set(tries), "both messages")
-        await until(lambda: len(watcher.got) >= 2, "traces")
-    events = [
-        each for found in watcher.got for each in trace_text.decode_traced(found.body.decode())
-    ]
+        await until(lambda: all(traced(watcher, kind) == {good, bad} for kind in KINDS), "traces")
+    events = events_of(watcher)
     sent = [each for each in events if isinstance(each, trace_text.TracedSend)]
     assert {each.message_id for each in sent} == {good, bad}
     begun = {

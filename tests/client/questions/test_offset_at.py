@@ -79,7 +79,7 @@ async def test_an_admin_is_told_the_exact_offset() -> None:
 async def test_a_record_reader_is_told_the_exact_offset() -> None:
     old = OldBroker(TIMES, 3, answer=4)
     async with old_cluster(old) as address:
-        with RecordReader(ClientOptions(name_servers=address), patience=5.0) as records:
+        with RecordReader(ClientOptions(name_servers=address), patience=60.0) as records:
             found = {
                 time: await asyncio.to_thread(records.offset_at, QUEUE, time) for time in EXACT
             }
