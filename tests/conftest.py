@@ -29,7 +29,7 @@ settings.load_profile("steady")
 
 LONGEST = [
     {"pipelines", "spark"},  # one group, on one worker: nothing may come before it
-    {"dashboard", "test_group_of_processes.py", "test_soak.py", "test_half_a_day.py"}
+    {"dashboard", "test_group_of_processes.py", "test_soak.py", "test_eight_hours.py"}
     | {"test_schedules.py", "test_sticky_schedules.py"},
 ]
 """Files and folders that a run begins with: in a parallel one they would be alone at the end."""

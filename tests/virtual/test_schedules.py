@@ -11,8 +11,8 @@ from tests.virtual.world import World, virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = 270 * TIMES
-"""How many to run; with 270 every combination of settings comes six times."""
+SCHEDULES = 135 * TIMES
+"""How many to run; with 135 every combination of settings comes three times."""
 CHUNKS = 9
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 

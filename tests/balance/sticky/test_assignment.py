@@ -37,7 +37,7 @@ def random_group(seed: int, topics: int, queues: int, members: int) -> shapes.Gr
     return shapes.Group(made, names, owners)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups())
 def test_every_queue_has_a_member_as_its_owner(group: shapes.Group) -> None:
     owners = owners_of(group)
@@ -45,13 +45,13 @@ def test_every_queue_has_a_member_as_its_owner(group: shapes.Group) -> None:
     assert set(owners.values()) <= set(group.members)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups())
 def test_numbers_differ_by_one_at_most_in_every_topic_and_over_all(group: shapes.Group) -> None:
     assert max(shapes.spreads(owners_of(group), group.members)) <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shapes.SMALL)
 def test_no_balanced_assignment_has_fewer_moves_or_as_few_and_a_better_score(
     group: shapes.Group,
@@ -65,7 +65,7 @@ def test_no_balanced_assignment_has_fewer_moves_or_as_few_and_a_better_score(
     assert minimum_moves(group.topics, group.members, group.previous) == best[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups())
 def test_queues_are_kept_and_dealt_by_score_as_sorting_all_pairs_would(group: shapes.Group) -> None:
     owners = owners_of(group)
@@ -83,7 +83,7 @@ def test_from_every_state_on_the_way_the_same_target_follows(group: shapes.Group
         assert assign(group.topics, group.members, state) == target
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups(), st.randoms(use_true_random=False))
 def test_from_random_states_on_the_way_the_same_target_follows(
     group: shapes.Group, random: Random
@@ -110,7 +110,7 @@ def test_large_groups_are_confluent_too() -> None:
             assert assign(group.topics, group.members, state) == target
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shapes.groups(), st.data())
 def test_the_order_of_the_input_does_not_matter(group: shapes.Group, data: st.DataObject) -> None:
     names = data.draw(st.permutations(list(group.topics)))
@@ -120,7 +120,7 @@ def test_the_order_of_the_input_does_not_matter(group: shapes.Group, data: st.Da
     assert assign(topics, [*members, members[0]], previous) == owners_of(group)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shapes.groups())
 def test_a_balanced_group_moves_nothing(group: shapes.Group) -> None:
     owners = owners_of(group)
@@ -128,7 +128,7 @@ def test_a_balanced_group_moves_nothing(group: shapes.Group) -> None:
     assert minimum_moves(group.topics, group.members, owners) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups(topics=1, queues=40))
 def test_a_join_to_one_topic_moves_the_joiners_share_and_nothing_else(group: shapes.Group) -> None:
     before = owners_of(group)
@@ -140,7 +140,7 @@ def test_a_join_to_one_topic_moves_the_joiners_share_and_nothing_else(group: sha
     assert len(taken) == minimum_moves(group.topics, members, before)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups())
 def test_a_join_moves_at_least_the_joiners_share_and_no_more_than_levelling_needs(
     group: shapes.Group,
@@ -170,7 +170,7 @@ def test_levelling_over_all_topics_may_need_more_moves_than_the_joiners_share() 
     assert shapes.moves(previous, after) == 5 > -(-39 // 10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(shapes.groups(members=5))
 def test_a_leave_moves_the_leavers_queues_and_no_more_than_levelling_needs(
     group: shapes.Group,
@@ -197,7 +197,7 @@ def test_retry_topics_are_balanced_on_their_own(group: shapes.Group, count: int)
     assert shapes.spread({q: together[q] for q in retry}, group.members) <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shapes.groups())
 def test_a_broker_that_goes_and_comes_back_moves_nothing(group: shapes.Group) -> None:
     whole = owners_of(group)

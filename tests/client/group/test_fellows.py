@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -10,10 +10,12 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.balance.profile import JAVA_V5, V5
+from pocketmq.client.group import connections as connections_module
 from pocketmq.client.group import fellows as module
 from pocketmq.client.group.calls import ListedMembers
 from pocketmq.client.group.connections import GroupConnections
 from pocketmq.client.group.fellows import Fellows, judged
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.push.member import PushMember
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import MessageModel
@@ -24,9 +26,10 @@ from pocketmq.protocol.signature import SigningUser, sign
 from tests.access.attempts import acl, create_user
 from tests.client.group.foreign import NotedRequests, speak_java
 from tests.client.group.groups import IP, Member, cluster, member
-from tests.loops import leap, leaping, until
+from tests.loops import leap, leaping, stopped_clock, until
 from tests.wire_client import WireClient
 
+FRESH = 60.0
 ASKED = int(RequestCode.GET_CONSUMER_CONNECTION_LIST)
 GUARDED = {
     "authenticationEnabled": True,
@@ -38,8 +41,12 @@ SHOP = mq.Credentials(access_key="shop", secret_key="shop-secret")
 
 @pytest.fixture(autouse=True)
 def brokers_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member waits a quarter of a second for an answer, which on a busy machine may take longer."""
-    monkeypatch.setattr(module, "PATIENCE", 10.0)
+    """A member waits a quarter of a second for an answer, and shares it for one.
+
+    On a busy machine both may take longer.
+    """
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    monkeypatch.setattr(connections_module, "_FRESH", FRESH)
 
 
 @asynccontextmanager
@@ -177,22 +184,39 @@ async def test_the_right_get_on_the_group_lets_members_see_each_other(
             assert await fellows_of(a).first_pause() == (0.02 if prompt else None)
 
 
-async def _queues_after(one: Member, count: int) -> float:
-    """Return the seconds from now until a member owns so many queues."""
-    loop = asyncio.get_running_loop()
-    begin = loop.time()
-    await until(lambda: len(one.queues()) == count, f"{count} queues")
-    return loop.time() - begin
+async def _begun(one: Member) -> None:
+    """Wait until the pause before the first rebalance of a member has begun."""
+    joined = one.consumer._life.member
+    assert isinstance(joined, PushMember)
+    assert isinstance(joined.rebalancing, Rebalancing)
+    rebalancing = joined.rebalancing
+    await until(lambda: rebalancing._timer is not None, "the first pause")
 
 
+@leaping
 async def test_the_first_rebalance_waits_only_for_members_of_another_kind() -> None:
-    async with cluster() as running, member(running.address, "a", profile=V5) as a:
-        assert await _queues_after(a, 4) < 0.9
-        async with member(running.address, "b", profile=V5) as b:
-            assert await _queues_after(b, 2) < 0.9
-        async with foreigner(running.address, "j"), member(running.address, "k", profile=V5) as k:
+    async with cluster() as running, AsyncExitStack() as stack:
+
+        async def join(name: str) -> Member:
+            one = await stack.enter_async_context(member(running.address, name, profile=V5))
+            await _begun(one)
+            return one
+
+        with stopped_clock():
+            a = await join("a")
+            await leap(0.03)
+            await until(lambda: len(a.queues()) == 4, "all queues")
+            b = await join("b")
+            await leap(0.03)
+            await until(lambda: len(b.queues()) == 2, "a share")
+            await stack.enter_async_context(foreigner(running.address, "j"))
+            k = await join("k")
+            await leap(0.5)
+            for _ in range(20):
+                await asyncio.sleep(0)
             assert k.queues() == ()
-            assert await _queues_after(k, 1) > 0.5
+            await leap(0.6)
+            await until(lambda: len(k.queues()) == 1, "a share")
 
 
 async def test_a_broadcasting_member_waits_for_no_other() -> None:
@@ -238,7 +262,7 @@ async def test_an_answer_from_before_is_not_shared() -> None:
         connections = GroupConnections(a.consumer.session, "billing")
         (broker,) = running.brokers.values()
         asked = await connections.ask_at(broker.address, 5.0)
-        await leap(2.0)
+        await leap(FRESH + 1.0)
         assert asked is not None
         assert await connections.read("orders") is not asked
 
@@ -248,6 +272,12 @@ async def test_a_member_that_joins_is_asked_about_once() -> None:
         await until(lambda: len(a.queues()) == 4, "all queues")
         joined = a.consumer._life.member
         assert isinstance(joined, PushMember)
+        rebalancing = joined.rebalancing
+        assert isinstance(rebalancing, Rebalancing)
+        # The run goes on with the retry topic, and a check follows.
+        run = rebalancing._run_task
+        assert run is not None
+        await until(run.done, "the first run")
         await until(lambda: not joined._checks._checking, "the first check")
 
         def runs() -> int:

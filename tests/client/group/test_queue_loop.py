@@ -13,7 +13,7 @@ from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.errors import BrokerNotFound, MQError, NoPermission
 from pocketmq.model import MessageQueue
 from tests.client.servers import Directory, session_on
-from tests.loops import leap, leaping, until
+from tests.loops import leap, leaping, stopped_clock, until
 from tests.net.peers import serving
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
@@ -64,7 +64,7 @@ async def looping(
 
 async def ended(held: HeldQueue) -> None:
     assert held.task is not None
-    await asyncio.wait({held.task}, timeout=5)
+    await asyncio.wait({held.task}, timeout=30)
     assert held.task.done()
 
 
@@ -103,27 +103,29 @@ async def test_waits_for_capacity_and_pauses_end_early_others_do_not(
     step: PullLater, *, early: bool
 ) -> None:
     async with looping([step, PullNow()], ["one"]) as (loop, held, _):
-        loop.begin(held)
-        await leap(0.001)
-        held.wake()
-        await leap(0.001)
-        assert loop.log == (["one"] if early else [])
-        await leap(step.after)
-        assert loop.log == ["one"]
+        with stopped_clock():
+            loop.begin(held)
+            await leap(0.001)
+            held.wake()
+            await leap(0.001)
+            assert loop.log == (["one"] if early else [])
+            await leap(step.after)
+            assert loop.log == ["one"]
 
 
 @leaping
 async def test_a_loop_begun_anew_takes_the_place_of_the_one_that_runs() -> None:
     async with looping([NOT_LOCKED, PullNow()], ["one"]) as (loop, held, _):
-        loop.begin(held)
-        await leap(0.001)
-        before = held.task
-        loop.begin(held, 0.5)
-        await leap(0.001)
-        await leap(0.4)
-        assert before is not None
-        assert before.cancelled()
-        assert loop.log == []
-        await leap(0.2)
-        assert loop.log == ["one"]
+        with stopped_clock():
+            loop.begin(held)
+            await leap(0.001)
+            before = held.task
+            loop.begin(held, 0.5)
+            await leap(0.001)
+            await leap(0.4)
+            assert before is not None
+            assert before.cancelled()
+            assert loop.log == []
+            await leap(0.2)
+            assert loop.log == ["one"]
         loop.end(held)

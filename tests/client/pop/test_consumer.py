@@ -18,11 +18,11 @@ async def test_a_pop_asks_for_what_the_caller_wants() -> None:
     shelf.put(*(record(n, properties={property_names.TAGS: "paid"}) for n in range(3)))
     first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     async with popping(shelf, consume_from=first, expression="paid || sent") as consumer:
-        assert len(await consumer.receive(2, invisible=90, timeout=1.5)) == 2
+        assert len(await consumer.receive(2, invisible=90, timeout=12)) == 2
         (request,) = shelf.asked_for(Code.POP_MESSAGE)
         header = request.header(PopRequest)
         assert (header.max_msg_nums, header.invisible_time, header.queue_id) == (2, 90_000, -1)
-        assert 1000 < header.poll_time <= 1500
+        assert 2000 < header.poll_time <= 12_000, "what is left of the caller's time"
         assert (header.exp, header.exp_type, header.init_mode) == ("paid || sent", "TAG", 0)
         assert (header.born_time, header.order, header.attempt_id) == (0, False, None)
 
@@ -76,7 +76,7 @@ async def test_a_receive_that_finds_nothing_ends_at_its_deadline() -> None:
         async with popping(*shelves) as consumer:
             began = loop.time()
             assert await consumer.receive(timeout=0.1) == []
-            assert 0.09 <= loop.time() - began < 3
+            assert 0.09 <= loop.time() - began < 10, "pops are held for 15 s"
 
 
 async def test_one_source_is_asked_to_hold_the_pop() -> None:

@@ -21,7 +21,7 @@ from tests.loops import until
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 TURNS = 24
 """Messages sent to each broker."""
-PATIENCE = 5.0
+PATIENCE = 40.0
 """Seconds in all that sending waits for members that do not hold pops."""
 TOPICS = ["shared-1", "shared-2", "left", "threads"]
 

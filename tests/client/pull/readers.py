@@ -26,7 +26,7 @@ def reader(address: str, name: str = "a", group: str = "audit", **settings: Any)
 async def read(consumer: PullConsumer, count: int) -> list[ReceivedMessage]:
     """Poll until there are so many messages, or more with the last batch."""
     got: list[ReceivedMessage] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(got) < count:
             got += await consumer.poll(1.0)
     return got

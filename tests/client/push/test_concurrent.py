@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pocketmq.balance.profile import V4, V5
+from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeContext
 from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
@@ -15,7 +16,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.property_text import decode_properties
 from tests.client.push import stands
-from tests.loops import leap, leaping, until
+from tests.loops import leap, leaping, stopped_clock, until
 
 
 def plain(do: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -187,15 +188,26 @@ async def test_what_cannot_be_sent_anywhere_is_handled_again_here() -> None:
     taker = stands.Taker()
     taker.refuse(RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2)
     async with stands.stand(handler, taker=taker) as (one, _):
-        held = one.hold()
+        due, later, now = list[float](), one.work.later, asyncio.get_running_loop().time
+
+        def noting(held: HeldQueue, after: float, callback: Callable[[], None]) -> None:
+            due.append(now() + after)
+            later(held, after, callback)
+
+        one.work.later = noting  # type: ignore[method-assign]
+        began, held = now(), one.hold()
         one.arrive(held, stands.messages(3))
         for tries in (1, 2):
-            await until(lambda n=tries: len(taker.copies()) == n * 3, "all ways to be tried")  # type: ignore[misc]
+            await until(lambda n=tries: len(due) == n, "all ways to be tried")  # type: ignore[misc]
             await until(lambda: held.process.count == 1, "the others to be settled")
+            assert len(taker.copies()) == tries * 3
             assert one.offsets[stands.QUEUE] == 1
-            await leap(4.9)
-            assert len(counts) == tries
-            await leap(0.2)
+            assert due[-1] >= began + 5.0
+            with stopped_clock():
+                await leap(due[-1] - now() - 0.1)
+                assert len(counts) == tries
+                began = now()
+                await leap(0.2)
         await until(lambda: one.offsets[stands.QUEUE] == 3, "the third try")
     assert counts == [0, 1, 2]
     assert [copy.ext["j"] for copy in taker.copies()] == ["1"] * 3 + ["2"] * 3

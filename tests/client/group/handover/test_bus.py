@@ -67,6 +67,7 @@ async def test_a_bus_that_cannot_be_reached_is_told_once_and_tried_again(
                 bus = Bus(lease.session, "billing", tasks, lambda *_: None)
                 bus.listen(frozenset({"nowhere"}))
                 await bus.until_listening(0.5)
+                await until(lambda: "hand-over topic unavailable" in caplog.text, "the warning")
                 bus.tell("nowhere", Notice("me", "boot", (Hello(),)))
                 await asyncio.sleep(0)
         finally:

@@ -29,7 +29,7 @@ async def test_a_broker_that_refused_the_first_heartbeat_is_greeted_again() -> N
         in_flight.add_done_callback(lambda _: beating.pop(place.address))
         sticky.tell(when.BrokerChannelActive(place.address))
         refused.set()
-        await until(lambda: "broker-0" not in sticky._group.down, "the broker to be up", 3)
+        await until(lambda: "broker-0" not in sticky._group.down, "the broker to be up")
 
 
 async def test_a_connection_that_was_replaced_before_it_closed_is_not_missed() -> None:

@@ -9,6 +9,7 @@ from pocketmq.client.group.handover import listing
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
+from pocketmq.protocol import RequestCode
 from tests.client.group.groups import cluster
 from tests.client.group.handover.test_queues import shell
 from tests.loops import until
@@ -45,14 +46,23 @@ async def test_a_broker_that_never_lists_the_group_hides_for_a_while_who_is_gone
 async def test_a_list_says_which_brokers_have_the_member_and_when_they_were_asked() -> None:
     async with shell() as a:
         session, lists = a.parts.session, list[Listed]()
+        chosen, asked, now = list[float](), list[float](), asyncio.get_running_loop().time
+
+        def brokers() -> set[str]:
+            chosen.append(now())
+            return {"broker-0", "nowhere"}
+
+        def note(code: int, fields: dict[str, str], body: bytes) -> None:
+            if code == RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+                asked.append(now())
+
         members = listing.MemberListing(
-            session, a.parts.group, a.parts.tasks, lambda: {"broker-0", "nowhere"}, lists.append
+            session, a.parts.group, a.parts.tasks, brokers, lists.append
         )
-        before = asyncio.get_running_loop().time()
+        session.calls.hooks += (note,)
         members.ask_soon()
-        after = asyncio.get_running_loop().time()
         await until(lambda: lists, "the list")
     assert lists[0].members == (session.client_id,)
     assert not lists[0].complete
     assert lists[0].shown_by == {"broker-0"}
-    assert before <= lists[0].asked_at <= after + 1.0
+    assert chosen[0] <= lists[0].asked_at <= asked[0], "before any broker was asked"

@@ -166,6 +166,6 @@ async def test_a_consumer_that_is_closed_waits_for_no_further_poll() -> None:
             await asyncio.sleep(0)
         assert a.reports == []
         closing = asyncio.create_task(a.consumer.close())
-        await until(lambda: a.reports == [events.StartingStopped(QUEUE, 4)], "the answer", 2)
+        await until(lambda: a.reports == [events.StartingStopped(QUEUE, 4)], "the answer", 30)
         a.sticky._post(a.reports[0])
         await closing
