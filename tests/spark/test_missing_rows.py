@@ -220,20 +220,25 @@ def test_lag_is_logged_and_written_for_prometheus(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     send(cluster, topic, range(30))
-    seen: list[StreamSummary] = []
-    listener = LagListener(metrics_file=tmp_path / "streams.prom", report=seen.append)
+    reports: list[StreamSummary] = []
+    listener = LagListener(metrics_file=tmp_path / "streams.prom", report=reports.append)
     options: dict[str, Any] = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 10}
     spark.streams.addListener(listener)
     try:
         with caplog.at_level(logging.INFO, "pocketmq.spark"):
             source = stream(spark, cluster, topic, **options)
-            run_to_end(source, Collected(), tmp_path / "checkpoint")
+            query = run_to_end(source, Collected(), tmp_path / "checkpoint")
+
+            def seen() -> list[StreamSummary]:
+                """Spark tells listeners late, of queries of other tests, too."""
+                return [each for each in reports if each.query == query.id]
+
             deadline = time.monotonic() + PATIENCE
-            while len(seen) < 3:  # Spark tells listeners from a thread of its own
+            while len(seen()) < 3:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
     finally:
         spark.streams.removeListener(listener)
-    assert [each.lag for each in seen][:3] == [20, 10, 0]
-    assert seen[0].queue == MessageQueue(topic, "broker-0", 0)
-    assert "stream progress: query=" in caplog.text
+    assert [each.lag for each in seen()][:3] == [20, 10, 0]
+    assert seen()[0].queue == MessageQueue(topic, "broker-0", 0)
+    assert f"stream progress: query={query.id} " in caplog.text
