@@ -64,7 +64,7 @@ class Gone(BaseException):
 
 def writer_to(address: str, topic: str, ledger: Path, **more: str) -> ExactlyOnceWriter:
     options = {"nameServer": address, "topic": topic, "exactlyOnce": "true"}
-    options |= {"ledger": str(ledger), "retryTimeout": "20s", **more}
+    options |= {"ledger": str(ledger), "requestTimeout": "30s", "retryTimeout": "20s", **more}
     plan = sink_plan(options, SCHEMA, overwrite=False, stream=True)
     assert plan.exactly_once is not None
     return ExactlyOnceWriter(plan, plan.exactly_once)

@@ -63,7 +63,8 @@ def _no_sender_is_left() -> Iterator[None]:
 
 def writer(address: str, **options: str) -> BatchWriter:
     """Give a writer as tasks get it."""
-    made = batch_writer({"nameServer": address, **options}, SCHEMA, overwrite=False)
+    options |= {"nameServer": address, "requestTimeout": "30s"}  # killed brokers refuse at once
+    made = batch_writer(options, SCHEMA, overwrite=False)
     return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]
 
 

@@ -126,6 +126,7 @@ def _plan(
         "topic": topic,
         "exactlyOnce": "true",
         "ledger": ledger,
+        "requestTimeout": "30s",
         "retryTimeout": "5s",
         **more,
     }
@@ -170,13 +171,14 @@ def test_of_two_drivers_the_first_that_decides_is_right(cluster: Cluster, tmp_pa
 
 def test_a_driver_waits_for_the_one_that_moves(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic("locked", 1)
-    writer = _writer(cluster, topic, str(tmp_path), retryTimeout="500ms")
+    writer = _writer(cluster, topic, str(tmp_path))
+    hasty = _writer(cluster, topic, str(tmp_path), retryTimeout="500ms")
     prepared = writer.prepare(writer._sender(), QUERY, 0, _batches("a"), 0)
     with (
         CommitLedger(str(tmp_path)).locked(QUERY, 1.0),
         pytest.raises(LedgerUnusable, match="check that the query is not running twice"),
     ):
-        writer.commit([prepared], 0)
+        hasty.commit([prepared], 0)
     assert visible(cluster, topic) == Counter()
     writer.commit([prepared], 0)
     assert visible(cluster, topic) == Counter("a")
