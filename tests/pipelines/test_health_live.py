@@ -31,7 +31,7 @@ def test_events_and_deliveries_are_read_from_topics(
         b'{"time": 19.5, "group": "shop", "client_id": "%s", "topic": "orders", "broker": "b", '
         b'"queue": 0, "offset": 7}'
     )
-    with mq.Producer(cluster.address, group="members") as producer:
+    with mq.Producer(cluster.address, group="members", send_timeout=30.0) as producer:
         producer.send_batch([mq.Message(topic, event.to_json()) for event in JOIN])
         producer.send(mq.Message(topic, b"nonsense"))
         more = cluster.create_topic(f"{topic}-given", queues=1)
@@ -52,7 +52,7 @@ def test_events_and_deliveries_are_read_from_topics(
 def test_hand_overs_are_read_from_a_topic(
     spark: "SparkSession", cluster: mq.Cluster, topic: str
 ) -> None:
-    with mq.Producer(cluster.address, group="members") as producer:
+    with mq.Producer(cluster.address, group="members", send_timeout=30.0) as producer:
         producer.send_batch([mq.Message(topic, event.to_json()) for event in HANDED_OVER])
     observed = read_topics(
         spark, Observations([]), name_server=cluster.address, topics={"events": topic}
@@ -83,7 +83,7 @@ def test_spark_examines_each_group_as_one_process_does_all(
     lines = [writers[event.group, event.client_id].written(event) for event in events]
     assert any(isinstance(read_event(line), RebalanceChange) for line in lines)
     late = RebalanceChange(follows=1.0, event=msgspec.structs.replace(JOIN[0], group="late"))
-    with mq.Producer(cluster.address, group="members") as producer:
+    with mq.Producer(cluster.address, group="members", send_timeout=30.0) as producer:
         producer.send_batch([mq.Message(topic, line) for line in lines])
         producer.send(mq.Message(topic, msgspec.json.encode(late)))
         producer.send(mq.Message(topic, b"nonsense\n\xff"))
@@ -106,7 +106,7 @@ def test_spark_examines_each_group_as_one_process_does_all(
 
 
 def test_offsets_are_sampled_from_the_brokers(cluster: mq.Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for _ in range(40):
             producer.send(mq.Message(topic, b"x"))
     group = f"{topic}-group"

@@ -21,7 +21,7 @@ ONCE = IngestSettings(once=True)
 
 
 def send(cluster: mq.Cluster, topic: str, bodies: Sequence[bytes]) -> None:
-    with mq.Producer(cluster.address, group="ingest-test") as producer:
+    with mq.Producer(cluster.address, group="ingest-test", send_timeout=30.0) as producer:
         producer.send_batch([mq.Message(topic, body, tag="t", keys=["k"]) for body in bodies])
 
 

@@ -111,7 +111,7 @@ def killed_and_gone_on_with(folder: Path) -> Seen:
     lake, notes = folder / "lake", folder / "notes"
     with mq.Cluster(brokers=2, in_process=False) as cluster:
         topic = cluster.create_topic("orders", 2)
-        with mq.Producer(cluster.address, group="shop") as producer:
+        with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
             for first in range(0, ROWS, 100):
                 numbers = range(first, first + 100)
                 producer.send_batch([mq.Message(topic, b"%d" % n) for n in numbers])

@@ -29,7 +29,7 @@ def two(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(brokers=2, data=tmp_path / "data") as running:
         running.create_topic("orders", queues=1)
         send(running, "orders", range(10))
-        with Producer(running.address, group="tests") as producer:
+        with Producer(running.address, group="tests", send_timeout=30.0) as producer:
             messages = [Message("orders", b"%d" % n) for n in range(10, 17)]
             producer.send_batch(messages, queue=MessageQueue("orders", "broker-1", 0))
         yield running
