@@ -158,7 +158,7 @@ def test_names_that_are_not_there_are_refused_with_the_nearest_guess(
     ):
         with pytest.raises(OptionInvalid, match=reason):
             reader_of(cluster, None, assign=assigned).partitions()
-    assert not caplog.records
+    assert not [each for each in caplog.records if each.name == "pocketmq.spark"]
     lenient = reader_of(cluster, subscribe=f"{topic},{wrong}", failOnDataLoss="false")
     assert bodies(lenient, lenient.partitions()) == ["a"]
     assert f"no route for topic '{wrong}'" in caplog.text
