@@ -19,7 +19,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.protocol.batch import decode_batch, encode_batch
 from pocketmq.spark import moving
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.connections import close_all, forget_senders
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import BatchDecision
 from pocketmq.spark.moving import Move
@@ -40,7 +40,6 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     with Cluster(data=tmp_path / "data") as running:
         yield running
         forget_senders()
-        close_all()
 
 
 class Striking(Move):
