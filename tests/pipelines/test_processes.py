@@ -26,7 +26,7 @@ from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.archive import quick_java
 from tests.spark.topics import rows
 
-PATIENCE = 150.0
+PATIENCE = 300.0
 ROWS = 2000
 FEW = 20
 """Rows of a batch of the run that is killed: it has enough of them left, however late that is."""
@@ -136,7 +136,7 @@ def killed_and_gone_on_with(folder: Path) -> Seen:
     return Seen(java, done, again.returncode, said, wrong, lake, bodies(lake), *both)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @begun_early(killed_and_gone_on_with)
 def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(outcome: Seen) -> None:
     """Ingestion loses and doubles nothing; the copy after it says the same as the topic."""

@@ -270,12 +270,12 @@ def killed_amid_the_moves(folder: Path) -> Killed:
         child = subprocess.run(
             [sys.executable, "-c", CHILD, *arguments],
             env=ENVIRONMENT, cwd=ROOT, stdout=output, stderr=output,
-            timeout=240, check=False, start_new_session=True,
+            timeout=450, check=False, start_new_session=True,
         )  # fmt: skip
     return Killed(child.returncode, log.read_text(), cluster, topic, lines, folder)
 
 
-@pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
+@pytest.mark.timeout(700)  # it starts a JVM of its own, which a busy machine takes long for
 @begun_early(killed_amid_the_moves)
 def test_a_driver_that_is_killed_amid_the_moves_loses_and_doubles_nothing(
     spark: "SparkSession", outcome: Killed
