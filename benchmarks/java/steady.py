@@ -61,7 +61,9 @@ def until_steady(port: int, seconds: float) -> list[tuple[float, float]]:
     rounds: list[tuple[float, float]] = []
     client, deadline = Client(port), time.monotonic() + seconds
     try:
-        while time.monotonic() < deadline and not all(w.reached for w in warmth.values()):
+        while not rounds or (
+            time.monotonic() < deadline and not all(each.reached for each in warmth.values())
+        ):
             found = {kind: _median_time(client, frames) for kind, frames in kinds.items()}
             for kind, taken in found.items():
                 warmth[kind].add(1 / taken)

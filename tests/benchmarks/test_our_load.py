@@ -71,7 +71,7 @@ def test_a_broker_is_asked_until_it_is_steady_or_the_time_is_over(pair: Pair) ->
     rounds = until_steady(pair.servers.port, 60.0)
     assert len(rounds) >= 5
     assert all(lock > 0 and send > 0 for lock, send in rounds)
-    assert len(until_steady(pair.servers.port, 0.01)) == 1
+    assert len(until_steady(pair.servers.port, 0.0)) == 1
 
 
 @pytest.mark.parametrize("kind", ["accounts", "TLS", "pure"])

@@ -59,7 +59,9 @@ async def serving(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         raise RuntimeError("the application did not start")
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        # Its own patience is 5 s; an order is answered when a member has joined and got its message.
+        here = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=here, timeout=60.0) as client:
             yield client
     finally:
         server.should_exit = True

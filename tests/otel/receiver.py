@@ -24,6 +24,8 @@ class Receiver(ThreadingHTTPServer):
         self.metrics: dict[str, Metric] = {}
         self.resource: dict[str, str] = {}
         self.spans: list[Span] = []
+        self.exports = 0
+        """How many times metrics came."""
         self.status = 200
 
     def take(self, path: str, body: bytes) -> None:
@@ -34,6 +36,7 @@ class Receiver(ThreadingHTTPServer):
                 for scope in each.scope_metrics:
                     assert scope.scope.name == "broker-meter"
                     self.metrics |= {metric.name: metric for metric in scope.metrics}
+            self.exports += 1
         elif path == "/v1/traces":
             for traced in ExportTraceServiceRequest.FromString(body).resource_spans:
                 for spans in traced.scope_spans:

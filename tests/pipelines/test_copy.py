@@ -40,7 +40,7 @@ def told(address: str, topic: str) -> list[Told]:
 
 
 def send(address: str, topic: str, first: int, count: int) -> None:
-    with mq.Producer(address, group="tests") as producer:
+    with mq.Producer(address, group="tests", send_timeout=30.0) as producer:
         for number in range(first, first + count):
             message = mq.Message(
                 topic,
@@ -85,7 +85,7 @@ def test_messages_of_transactions_are_copied_as_plain_ones(
     spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
 ) -> None:
     """What RocketMQ has noted about them stays behind; each is copied once, by transactions."""
-    with mq.Producer(cluster.address, group="tests") as producer:
+    with mq.Producer(cluster.address, group="tests", send_timeout=30.0) as producer:
         for body in (b"a", b"b"):
             producer.send_in_transaction(
                 mq.Message(topic, body, properties={"region": "eu"}),
@@ -135,7 +135,7 @@ def test_priorities_are_copied_and_progress_names_the_lag(
     spark: "SparkSession", cluster: mq.Cluster, topic: str, tmp_path: Path
 ) -> None:
     """The broker of the copy selects the queue of each priority; other messages go anywhere."""
-    with mq.Producer(cluster.address, group="tests") as producer:
+    with mq.Producer(cluster.address, group="tests", send_timeout=30.0) as producer:
         for number in range(10):
             priority = number % 3 if number % 2 else None
             producer.send(mq.Message(topic, b"%d" % number, priority=priority))

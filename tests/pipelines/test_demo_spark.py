@@ -19,7 +19,7 @@ def test_orders_are_ingested_and_events_read_alike_with_and_without_spark(
 ) -> None:
     cluster.create_topic(TOPIC, 8)
     cluster.create_topic(EVENTS, 1)
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for number in range(50):
             order = {"number": number, "customer": "c", "amount": 1.5, "sent": 0.5}
             producer.send(mq.Message(TOPIC, json.dumps(order).encode()))

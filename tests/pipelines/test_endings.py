@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq as mq
+from tests import server_process
 from tests.early import ENVIRONMENT
 from tests.pipelines.test_processes import started, wait_for
 
@@ -52,7 +54,7 @@ def ended_while_starting(command: list[str], number: int) -> tuple[int, str, str
         else:
             child.send_signal(number)
         said, wrong = child.communicate(timeout=PATIENCE)
-    assert [process for process in family if not is_over(process)] == []
+    server_process.wait_for(lambda: all(map(is_over, family)), "all to be over", PATIENCE)
     return child.returncode, said, wrong
 
 
@@ -66,9 +68,12 @@ def ended_while_starting(command: list[str], number: int) -> tuple[int, str, str
 def test_a_signal_while_spark_starts_ends_all_in_silence(
     number: int, code: int, pipeline: list[str], cluster: mq.Cluster, topic: str, tmp_path: Path
 ) -> None:
-    command = [*pipeline, str(tmp_path / "out"), "-n", cluster.address, "--master", "local[1]"]
+    """A master that never answers: Spark is still starting, however late the signal comes."""
+    command = [*pipeline, str(tmp_path / "out"), "-n", cluster.address]
     command += ["-t" if pipeline[0] == "ingest" else "--events-topic", topic]
-    exit_code, said, wrong = ended_while_starting(command, number)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        command += ["--master", f"spark://127.0.0.1:{deaf.getsockname()[1]}"]
+        exit_code, said, wrong = ended_while_starting(command, number)
     assert (exit_code, said) == (0, f"ended with {code}\n")
     assert [line for line in wrong.splitlines() if line and not line.startswith("NOTE: ")] == []
 

@@ -21,7 +21,7 @@ ONCE = IngestSettings(once=True)
 
 
 def send(cluster: mq.Cluster, topic: str, bodies: Sequence[bytes]) -> None:
-    with mq.Producer(cluster.address, group="ingest-test") as producer:
+    with mq.Producer(cluster.address, group="ingest-test", send_timeout=30.0) as producer:
         producer.send_batch([mq.Message(topic, body, tag="t", keys=["k"]) for body in bodies])
 
 
@@ -169,14 +169,15 @@ def test_small_files_are_merged_and_nothing_else_changes(
     before = rows(tmp_path)
     files = list(tmp_path.glob("data/**/*.parquet"))
     assert len(files) >= 3
+    days = len({row["day"] for row in before})  # two if midnight comes while this runs
     done = compact(tmp_path)
     assert (done.partitions, done.files_before, done.files_after, done.rows) == (
-        1,
+        days,
         len(files),
-        1,
+        days,
         30,
     )
-    assert len(list(tmp_path.glob("data/**/*.parquet"))) == 1
+    assert len(list(tmp_path.glob("data/**/*.parquet"))) == days
     place = ("brokerName", "queueId", "queueOffset")
     without_batch = [
         sorted(({**row, "batch": 0, "properties": None} for row in some), key=lambda r: [r[p] for p in place])

@@ -30,13 +30,13 @@ def connected(folder: Path) -> dict[str, Any]:
             stdout=subprocess.PIPE,
             text=True,
             check=True,
-            timeout=250,
+            timeout=450,
         )
     found: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 @begun_early(connected)
 def test_a_client_of_spark_connect_reads_writes_and_streams(outcome: dict[str, Any]) -> None:
     assert outcome == {

@@ -24,7 +24,7 @@ BAD = {0: BODY, 7: SIZE, 8: BODY, 20: SIZE, 21: SIZE, 39: BODY}
 def names() -> Iterator[str]:
     with Cluster() as cluster:
         cluster.create_topic(QUEUE.topic, queues=1)
-        with mq.Producer(cluster.address, group="shop") as producer:
+        with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
             for n in range(40):
                 producer.send(Message(QUEUE.topic, BAD.get(n, b"") + b"%03d" % n))
         with damaging(cluster) as address:

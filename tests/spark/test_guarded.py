@@ -42,6 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             "tls": "true",
             "tlsCa": str(certificates.root),
             "retryTimeout": "300ms",
+            "requestTimeout": "30s",
         }
         forget_senders()
 

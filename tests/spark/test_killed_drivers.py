@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq import Cluster
 from pocketmq.spark import moving
-from pocketmq.spark.connections import close_all, forget_senders
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import Prepared
 from pocketmq.spark.ledger import CommitLedger
 from tests.early import ENVIRONMENT, ROOT
@@ -34,7 +34,6 @@ def cluster() -> Iterator[Cluster]:
     with Cluster() as running:
         yield running
         forget_senders()
-        close_all()
 
 
 @pytest.mark.parametrize("fault", DECIDED)

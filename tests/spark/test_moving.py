@@ -19,7 +19,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.protocol.batch import decode_batch, encode_batch
 from pocketmq.spark import moving
 from pocketmq.spark.batch_reader import batch_reader
-from pocketmq.spark.connections import close_all, forget_senders
+from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import BatchDecision
 from pocketmq.spark.moving import Move
@@ -40,7 +40,6 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     with Cluster(data=tmp_path / "data") as running:
         yield running
         forget_senders()
-        close_all()
 
 
 class Striking(Move):
@@ -64,7 +63,7 @@ class Gone(BaseException):
 
 def writer_to(address: str, topic: str, ledger: Path, **more: str) -> ExactlyOnceWriter:
     options = {"nameServer": address, "topic": topic, "exactlyOnce": "true"}
-    options |= {"ledger": str(ledger), "retryTimeout": "20s", **more}
+    options |= {"ledger": str(ledger), "requestTimeout": "30s", "retryTimeout": "20s", **more}
     plan = sink_plan(options, SCHEMA, overwrite=False, stream=True)
     assert plan.exactly_once is not None
     return ExactlyOnceWriter(plan, plan.exactly_once)
@@ -207,30 +206,31 @@ def test_a_predecessor_that_is_alive_is_named(
     def leave(connection: FencedConnection, queue: MessageQueue, body: bytes) -> None:
         raise Gone
 
-    writer = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
+    writer = writer_to(cluster.address, topic, tmp_path / "ledger")
     prepared = staged(writer)
     with pytest.raises(Gone):
         struck(writer, leave).commit(prepared, 0)
-    monkeypatch.setattr(moving, "LOST_AFTER", 0.5)
     decided = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
     address = cluster.brokers["broker-0"].address
     group = f"pocketmq-spark-sink-{QUERY}"
     left.append(FencedConnection(address, decided.plan.reach.client(), group=group))
-    with pytest.raises(BatchIncomplete, match=f"{left[0].name}.*is still connected"):
-        decided.commit(prepared, 0)
-    left[0].close()
-    decided.commit(prepared, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "LOST_AFTER", 0.5)
+        with pytest.raises(BatchIncomplete, match=f"{left[0].name}.*is still connected"):
+            decided.commit(prepared, 0)
+    left[0].close()  # the broker may take a while to notice
+    writer_to(cluster.address, topic, tmp_path / "ledger").commit(prepared, 0)
     assert visible(cluster, topic) == Counter(BODIES)
 
 
 def test_rows_that_were_staged_and_are_gone_are_named(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic("gone", 4)
-    writer = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
-    prepared = staged(writer)
+    prepared = staged(writer_to(cluster.address, topic, tmp_path / "ledger"))
     with Admin(cluster.address) as admin:
         admin.topics.delete(STAGING, "DefaultCluster")
+    hasty = writer_to(cluster.address, topic, tmp_path / "ledger", retryTimeout="500ms")
     with pytest.raises(BatchIncomplete, match=f"staging topic '{STAGING}' on broker 'broker-0'"):
-        writer.commit(prepared, 0)
+        hasty.commit(prepared, 0)
     assert visible(cluster, topic) == Counter()
 
 
@@ -243,7 +243,8 @@ def test_topics_are_created_where_brokers_may(cluster: Cluster, tmp_path: Path) 
         writer = writer_to(strict.address, strict.create_topic("old", 2), tmp_path / "other")
         writer.commit(staged(writer), 0)
         assert visible(strict, "old") == Counter(BODIES)
+        prepared = staged(writer_to(strict.address, "unknown", tmp_path / "third"))
         unknown = writer_to(strict.address, "unknown", tmp_path / "third", retryTimeout="100ms")
         with pytest.raises(RouteNotFound, match="unknown"):
-            unknown.commit(staged(unknown), 0)
+            unknown.commit(prepared, 0)
         forget_senders()

@@ -63,7 +63,8 @@ def _no_sender_is_left() -> Iterator[None]:
 
 def writer(address: str, **options: str) -> BatchWriter:
     """Give a writer as tasks get it."""
-    made = batch_writer({"nameServer": address, **options}, SCHEMA, overwrite=False)
+    options |= {"nameServer": address, "requestTimeout": "30s"}  # killed brokers refuse at once
+    made = batch_writer(options, SCHEMA, overwrite=False)
     return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]
 
 
@@ -145,10 +146,19 @@ def test_what_is_too_large_for_a_batch_goes_alone(cluster: Cluster, topic: str) 
 
 
 def test_a_delayed_row_comes_later(cluster: Cluster, topic: str) -> None:
-    found = batch({"body": b"later", "delay": 1.0}, {"body": b"now"})
+    found = batch(
+        {"body": b"later", "delay": 1.0},
+        {"body": b"much later", "delay": 3600.0},
+        {"body": b"now"},
+    )
     writer(cluster.address, topic=topic).write(iter([found]))
-    assert [row["body"] for row in stored(cluster, topic)] == [b"now"]
-    until(lambda: len(stored(cluster, topic)) == 2, lambda: stored(cluster, topic))
+    until(lambda: len(stored(cluster, topic)) >= 2, lambda: stored(cluster, topic))
+    waited = {
+        row["body"]: (row["storeTimestamp"] - row["bornTimestamp"]).total_seconds()
+        for row in stored(cluster, topic)
+    }
+    assert set(waited) == {b"now", b"later"}
+    assert waited[b"later"] >= 1.0
 
 
 def test_nothing_of_a_batch_with_a_bad_row_is_sent(cluster: Cluster, topic: str) -> None:

@@ -126,6 +126,7 @@ def _plan(
         "topic": topic,
         "exactlyOnce": "true",
         "ledger": ledger,
+        "requestTimeout": "30s",
         "retryTimeout": "5s",
         **more,
     }
@@ -170,13 +171,14 @@ def test_of_two_drivers_the_first_that_decides_is_right(cluster: Cluster, tmp_pa
 
 def test_a_driver_waits_for_the_one_that_moves(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic("locked", 1)
-    writer = _writer(cluster, topic, str(tmp_path), retryTimeout="500ms")
+    writer = _writer(cluster, topic, str(tmp_path))
+    hasty = _writer(cluster, topic, str(tmp_path), retryTimeout="500ms")
     prepared = writer.prepare(writer._sender(), QUERY, 0, _batches("a"), 0)
     with (
         CommitLedger(str(tmp_path)).locked(QUERY, 1.0),
         pytest.raises(LedgerUnusable, match="check that the query is not running twice"),
     ):
-        writer.commit([prepared], 0)
+        hasty.commit([prepared], 0)
     assert visible(cluster, topic) == Counter()
     writer.commit([prepared], 0)
     assert visible(cluster, topic) == Counter("a")
@@ -268,12 +270,12 @@ def killed_amid_the_moves(folder: Path) -> Killed:
         child = subprocess.run(
             [sys.executable, "-c", CHILD, *arguments],
             env=ENVIRONMENT, cwd=ROOT, stdout=output, stderr=output,
-            timeout=240, check=False, start_new_session=True,
+            timeout=450, check=False, start_new_session=True,
         )  # fmt: skip
     return Killed(child.returncode, log.read_text(), cluster, topic, lines, folder)
 
 
-@pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
+@pytest.mark.timeout(700)  # it starts a JVM of its own, which a busy machine takes long for
 @begun_early(killed_amid_the_moves)
 def test_a_driver_that_is_killed_amid_the_moves_loses_and_doubles_nothing(
     spark: "SparkSession", outcome: Killed

@@ -160,7 +160,7 @@ def work_between_executors(folder: Path) -> dict[str, int]:
             stdout=subprocess.PIPE,
             text=True,
             check=True,
-            timeout=250,
+            timeout=450,
         )
     return dict(json.loads(told.stdout.splitlines()[-1]))
 

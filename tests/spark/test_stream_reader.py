@@ -34,7 +34,9 @@ def stopped() -> Iterator[None]:
 
 
 def reader_of(cluster: Cluster, **options: Any) -> StreamReader:
-    given = {"nameServer": cluster.address, "retryTimeout": "300ms", "discoveryInterval": "0"}
+    given = {"nameServer": cluster.address, "discoveryInterval": "0"}
+    # A broker that was killed refuses at once; one that waits for a processor is there.
+    given |= {"retryTimeout": "300ms", "requestTimeout": "30s"}
     named = {name: str(value) for name, value in options.items()}
     running.append(stream_reader(given | named, full_schema()))
     return running[-1]
@@ -208,7 +210,6 @@ def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
         options = {
             "subscribe": topic,
             "startingOffsets": "earliest",
-            "requestTimeout": "1s",
             "discoveryInterval": "1ms",  # a queue that is back is seen at once
         }
         strict = reader_of(two, **options)
@@ -235,7 +236,7 @@ def orders_of_two(two: Cluster, **options: Any) -> tuple[str, StreamReader, dict
     with Producer(two.address, group="tests") as producer:
         for broker in two.brokers:
             producer.send(Message(topic, broker.encode()), queue=MessageQueue(topic, broker, 0))
-    given = {"subscribe": topic, "startingOffsets": "earliest", "requestTimeout": "1s"}
+    given = {"subscribe": topic, "startingOffsets": "earliest"}
     reader = reader_of(two, **given | options)
     return topic, reader, reader.latestOffset(reader.initialOffset(), ALL)
 

@@ -14,7 +14,7 @@ def send(
     """Send messages to one queue of the first broker, one request for all of them."""
     place = MessageQueue(topic, "broker-0", queue)
     messages = [Message(topic, str(body).encode(), **more) for body in bodies]
-    with Producer(cluster.address, group="tests") as producer:
+    with Producer(cluster.address, group="tests", send_timeout=30.0) as producer:
         producer.send_batch(messages, queue=place, split=True)
 
 

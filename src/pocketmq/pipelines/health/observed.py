@@ -264,10 +264,14 @@ def watch_offsets(
     seconds: float,
     every: float = 1.0,
 ) -> Iterator[list[OffsetSample]]:
-    """Yield samples of groups' topics: one at once, then one `every` so many seconds."""
+    """Yield samples of groups' topics: one at once, one `every` so many seconds, one at the end.
+
+    With 0 seconds there is one alone.
+    """
     with OffsetSampler(cluster, wanted) as sampler:
         yield sampler.sample()
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        deadline, left = time.monotonic() + seconds, seconds
+        while left > 0:
             time.sleep(min(every, left))
             yield sampler.sample()
+            left = deadline - time.monotonic()
