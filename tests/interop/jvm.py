@@ -213,6 +213,27 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
 
     Settings of TLS are system properties in Java.
     """
+    properties = _write_broker_settings(home, nameservers, settings)
+    command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
+    return Process(with_properties(command, properties), home)
+
+
+def named_broker(jars: Jars, home: Path, nameserver: str, **settings: object) -> Process:
+    """Start a Java name server and a broker of it in one process, which costs little more than one.
+
+    The name server listens when this returns, as others may come to it.
+    """
+    properties = _write_broker_settings(home, nameserver, settings)
+    (home / "namesrv.conf").write_text(f"listenPort={nameserver.rpartition(':')[2]}\n")
+    command = jars.compiled(home, "NamesAndBroker", "namesrv.conf", "broker.conf")
+    process = Process(with_properties(command, properties), home)
+    return _listening(process, nameserver)
+
+
+def _write_broker_settings(
+    home: Path, nameservers: str, settings: dict[str, object]
+) -> dict[str, object]:
+    """Write a broker's file of settings; return those that are system properties."""
     properties = {name: settings.pop(name) for name in list(settings) if name.startswith("tls.")}
     settings = QUICK_BROKER | settings
     settings |= {
@@ -222,10 +243,9 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
         "storePathCommitLog": home / "store" / "commitlog",
         "mappedFileSizeCommitLog": 1 << 24,
     }
-    command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
     lines = [f"{name}={value}\n" for name, value in settings.items()]
     (home / "broker.conf").write_text("".join(lines))
-    return Process(with_properties(command, _NO_TLS | properties), home)
+    return _NO_TLS | properties
 
 
 def with_properties(command: list[str], properties: Mapping[str, object]) -> list[str]:
@@ -242,8 +262,18 @@ def nameserver(jars: Jars, home: Path, port: int, **properties: object) -> Proce
     command = jars.command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "namesrv.conf")
     (home / "namesrv.conf").write_text(f"listenPort={port}\n")
     process = Process(with_properties(command, _NO_TLS | properties), home)
+    return _listening(process, f"127.0.0.1:{port}")
+
+
+def _listening(process: Process, nameserver: str) -> Process:
+    """Return a name server's process once it listens; it is ended if it does not."""
+
+    def listening() -> bool:
+        process.check_alive()
+        return listens(nameserver)
+
     try:
-        wait_until(lambda: listens(f"127.0.0.1:{port}"), "a Java name server to listen")
+        wait_until(listening, "a Java name server to listen")
     except AssertionError:
         process.__exit__(None, None, None)
         raise
