@@ -15,7 +15,11 @@ from zipfile import ZipFile
 
 from tests.server_process import looked
 
-PROGRAMS = Path(__file__).parent / "java"
+PROGRAMS = [
+    *sorted((Path(__file__).parent / "java").glob("*.java")),
+    Path(__file__).parents[2] / "benchmarks" / "java" / "GroupMember.java",
+]
+"""Our Java programs, and the one of the benchmarks that tests use."""
 PATIENCE = 90.0
 # Clients look every second, not every twenty, for what nobody told them of; the queue locks of an
 # orderly member that died are over soon, and those of one that gives a queue away in the midst of
@@ -80,7 +84,7 @@ class Jars:
         return f"{self.version.partition('.')[0]}.x"
 
     def compiled(self, home: Path, program: str, *arguments: str) -> list[str]:
-        """Give the command line of a program of this package's `java` folder, compiled once.
+        """Give the command line of one of our programs, compiled once.
 
         Libraries say nothing on the standard output.
         """
@@ -103,7 +107,7 @@ class Jars:
         with TemporaryDirectory(dir=self._classes) as directory:
             options = ["--release", "8"] if java_major() > 8 else []
             options += ["-nowarn", "-Xlint:none", "-d", directory]
-            files = sorted(map(str, PROGRAMS.glob("*.java")))
+            files = list(map(str, PROGRAMS))
             command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr

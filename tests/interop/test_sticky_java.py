@@ -2,7 +2,6 @@
 
 import logging
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +19,7 @@ from pocketmq.protocol.requests.access import User
 from tests.access.attempts import ACCOUNTS, USERS
 from tests.interop.groups import wait_for_commits
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import Admin, Jars, wait_until
+from tests.interop.jvm import Admin, Jars, wait_until, with_properties
 from tests.interop.rows import Row
 from tests.interop.sticky_groups import (
     AVG,
@@ -40,10 +39,11 @@ from tests.interop.tools import comparable
 # One worker runs them all: they share a broker.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300), pytest.mark.xdist_group("sticky")]
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "java" / "GroupMember.java"
 # A Java broker may take in the last heartbeat of a client after it has seen its connection close:
 # the dead one is a member again until it has been silent for so long, by default two minutes.
 SILENT_MS = 15_000
+RATE = 20.0
+"""Messages that each queue gets in a second: at any moment a member handles some."""
 COMMIT_INTERVAL = 0.1
 GRACE = 0.5
 """Seconds by which a commit may be late on a busy machine."""
@@ -86,7 +86,7 @@ def _without_harm(record: Record) -> None:
 
 
 def test_members_join_leave_and_die_and_the_fewest_queues_move(java: JavaBroker) -> None:
-    with group_of(java, STICKY, 50) as group:
+    with group_of(java, STICKY, RATE) as group:
         group.start(["m1", "m3", "m5"])
         group.join("m2")
         group.leave("m3")
@@ -104,7 +104,7 @@ def test_members_join_leave_and_die_and_the_fewest_queues_move(java: JavaBroker)
 
 def test_an_orderly_group_keeps_the_order_of_each_queue(java: JavaBroker) -> None:
     orderly = STICKY._replace(options={**STICKY.options, "orderly": True})
-    with group_of(java, orderly, 20) as group:
+    with group_of(java, orderly, RATE) as group:
         group.start(["m1", "m2"])
         group.join("m3")
         group.leave("m1")
@@ -119,7 +119,7 @@ def test_an_orderly_group_keeps_the_order_of_each_queue(java: JavaBroker) -> Non
 
 @pytest.mark.line("5.x")  # a broker sees joins and departures, as above
 def test_a_rolling_restart_under_kept_names_moves_nothing(java: JavaBroker) -> None:
-    with group_of(java, STICKY.restarting, 50) as group:
+    with group_of(java, STICKY.restarting, RATE) as group:
         group.start(["m1", "m2", "m3"])
         group.rolling_restart()
         record = group.finish()
@@ -134,7 +134,7 @@ def test_a_rolling_deploy_to_sticky_and_back_loses_nothing(java: JavaBroker) -> 
     def marks(group: Group) -> list[int | None]:
         return [handover_version(member.client_id) for member in group.present.values()]
 
-    with group_of(java, AVG, 50) as group:
+    with group_of(java, AVG, RATE) as group:
         group.start(["m1", "m3"])
         assert marks(group) == [None, None]
         group.rolling_restart(STICKY)
@@ -149,15 +149,9 @@ def test_a_rolling_deploy_to_sticky_and_back_loses_nothing(java: JavaBroker) -> 
 
 
 def _java_member(jars: Jars, home: Path) -> Way:
-    """Compile the Java member of the benchmark."""
-    classes = home / "classes"
-    classes.mkdir()
-    words = ["javac", "-nowarn", "-Xlint:none", "-d", str(classes), "-cp", f"{jars.directory}/*"]
-    subprocess.run([*words, str(PROGRAM)], check=True)
-    command = jars.compiled(home, "GroupMember")
-    at = command.index("-cp") + 1
-    command[at] += f":{classes}"
-    command[1:1] = [f"-Dheartbeat={HEARTBEAT * 1e3:.0f}"]
+    """Return how the Java member of the benchmark is started."""
+    heartbeat = {"heartbeat": f"{HEARTBEAT * 1e3:.0f}"}
+    command = with_properties(jars.compiled(home, "GroupMember"), heartbeat)
     return Way("Java", {}, java_pauses=True, command=tuple(command))
 
 
@@ -165,7 +159,7 @@ def test_java_members_keep_their_share_beside_sticky_ones(
     java: JavaBroker, jars: Jars, tmp_path: Path
 ) -> None:
     apache = _java_member(jars, tmp_path)
-    with group_of(java, STICKY, 50) as group:
+    with group_of(java, STICKY, RATE) as group:
         group.start(["m2", "m4"])
         for change in (
             lambda: group.join("m3", apache),
