@@ -65,10 +65,17 @@ func config(endpoint, group string) *rmq.Config {
 	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: own}
 }
 
+// patient makes a client that has time for each response. Its own three seconds include the first
+// connection with TLS, which takes longer where many processes start at once.
+func patient(config *rmq.Config, options ...rmq.ClientOption) (rmq.Client, error) {
+	return rmq.NewClient(config, append(options, rmq.WithQueryRouteTimeout(patience))...)
+}
+
 func producerAt(endpoint string) rmq.Producer {
 	// The client asks this what became of a transaction that was neither committed nor rolled back.
 	commits := func(*rmq.MessageView) rmq.TransactionResolution { return rmq.COMMIT }
 	producer, err := rmq.NewProducer(config(endpoint, ""),
+		rmq.WithClientFunc(patient),
 		rmq.WithTopics("o-normal", "o-fifo", "o-delay", "o-tx"),
 		rmq.WithTransactionChecker(&rmq.TransactionChecker{Check: commits}))
 	check(err)
@@ -94,6 +101,7 @@ func send(producer rmq.Producer, one *rmq.Message) {
 // received returns the bodies of messages, in the order of their arrival, once there are enough.
 func received(endpoint, group, topic string, count int) []string {
 	consumer, err := rmq.NewSimpleConsumer(config(endpoint, group),
+		rmq.WithClientFuncForSimpleConsumer(patient),
 		rmq.WithAwaitDuration(5*time.Second),
 		rmq.WithSubscriptionExpressions(map[string]*rmq.FilterExpression{topic: rmq.SUB_ALL}))
 	check(err)
