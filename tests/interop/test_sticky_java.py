@@ -42,8 +42,6 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300), pytest.mark.xdist_grou
 # A Java broker may take in the last heartbeat of a client after it has seen its connection close:
 # the dead one is a member again until it has been silent for so long, by default two minutes.
 SILENT_MS = 15_000
-RATE = 20.0
-"""Messages that each queue gets in a second: at any moment a member handles some."""
 COMMIT_INTERVAL = 0.1
 GRACE = 0.5
 """Seconds by which a commit may be late on a busy machine."""
@@ -86,7 +84,7 @@ def _without_harm(record: Record) -> None:
 
 
 def test_members_join_leave_and_die_and_the_fewest_queues_move(java: JavaBroker) -> None:
-    with group_of(java, STICKY, RATE) as group:
+    with group_of(java, STICKY, 50) as group:
         group.start(["m1", "m3", "m5"])
         group.join("m2")
         group.leave("m3")
@@ -104,7 +102,7 @@ def test_members_join_leave_and_die_and_the_fewest_queues_move(java: JavaBroker)
 
 def test_an_orderly_group_keeps_the_order_of_each_queue(java: JavaBroker) -> None:
     orderly = STICKY._replace(options={**STICKY.options, "orderly": True})
-    with group_of(java, orderly, RATE) as group:
+    with group_of(java, orderly, 20) as group:
         group.start(["m1", "m2"])
         group.join("m3")
         group.leave("m1")
@@ -119,7 +117,7 @@ def test_an_orderly_group_keeps_the_order_of_each_queue(java: JavaBroker) -> Non
 
 @pytest.mark.line("5.x")  # a broker sees joins and departures, as above
 def test_a_rolling_restart_under_kept_names_moves_nothing(java: JavaBroker) -> None:
-    with group_of(java, STICKY.restarting, RATE) as group:
+    with group_of(java, STICKY.restarting, 50) as group:
         group.start(["m1", "m2", "m3"])
         group.rolling_restart()
         record = group.finish()
@@ -134,7 +132,7 @@ def test_a_rolling_deploy_to_sticky_and_back_loses_nothing(java: JavaBroker) -> 
     def marks(group: Group) -> list[int | None]:
         return [handover_version(member.client_id) for member in group.present.values()]
 
-    with group_of(java, AVG, RATE) as group:
+    with group_of(java, AVG, 50) as group:
         group.start(["m1", "m3"])
         assert marks(group) == [None, None]
         group.rolling_restart(STICKY)
@@ -159,7 +157,7 @@ def test_java_members_keep_their_share_beside_sticky_ones(
     java: JavaBroker, jars: Jars, tmp_path: Path
 ) -> None:
     apache = _java_member(jars, tmp_path)
-    with group_of(java, STICKY, RATE) as group:
+    with group_of(java, STICKY, 50) as group:
         group.start(["m2", "m4"])
         for change in (
             lambda: group.join("m3", apache),
