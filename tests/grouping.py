@@ -16,7 +16,7 @@ TOGETHER = {"dashboard": "dashboard", "spark": "spark", "pipelines": "spark"}
 """Folders whose tests use one cluster and one browser, or one Spark session, and their group."""
 SPREAD = {
     "test_model.py",
-    *("test_access_java.py", "test_clients_java.py", "test_crowds_java.py"),
+    *("test_clients_java.py", "test_crowds_java.py"),
     *("test_groups_java.py", "test_mixed_java.py", "test_pop_own_java.py", "test_push_java.py"),
     "test_side_by_side_java.py",
 }

@@ -20,6 +20,11 @@ STRATEGIES = (
 )
 WAYS = ("concurrent", "orderly")
 GROUPS = [*(f"{strategy}-{way}" for strategy in STRATEGIES for way in WAYS), "AVG-broadcasting"]
+FEWER = [
+    *("AVG-concurrent", "AVG-orderly", "CONSISTENT_HASH-orderly"),
+    *("CONFIG-concurrent", "AVG-broadcasting"),
+]
+"""Every way to consume: what a broker has a part in. Which queues are whose, members work out."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -119,7 +124,16 @@ class Person(Process):
 class Crowd:
     """Those who were there, and those who still are."""
 
-    def __init__(self, jars: Jars, home: Path, stack: ExitStack, address: str, topic: str) -> None:
+    def __init__(
+        self,
+        jars: Jars,
+        home: Path,
+        stack: ExitStack,
+        address: str,
+        topic: str,
+        groups: list[str],
+    ) -> None:
+        self.groups = groups
         self._jars = jars
         self._home = home
         self._stack = stack
@@ -138,7 +152,7 @@ class Crowd:
     def _join(
         self, command: list[str], directory: Path, name: str, queues: tuple[str, ...]
     ) -> Person:
-        words = [self._address, self._topic, name, ",".join(queues), *GROUPS]
+        words = [self._address, self._topic, name, ",".join(queues), *self.groups]
         configured = [queue_of(self._topic, text) for text in queues]
         person = self._stack.enter_context(Person([*command, *words], directory, configured))
         self.everybody.append(person)
@@ -170,7 +184,7 @@ class Crowd:
             return {"not yet there": (set(), set())}
         return {
             f"{group} {person.client_id}": (owned, wanted)
-            for group in GROUPS
+            for group in self.groups
             for person in self.present
             if (owned := person.owned(group)) != (wanted := person.share(group, ids, queues))
         }

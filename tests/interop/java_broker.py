@@ -8,7 +8,7 @@ from pocketmq.model import TopicRoute
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests import nameserver as rows
 from pocketmq.protocol.requests import topics
-from tests.interop.jvm import Jars, broker, listens, nameserver, wait_until
+from tests.interop.jvm import Jars, Process, broker, listens, named_broker, wait_until
 from tests.ports import free_port
 from tests.wire_client import WireClient
 
@@ -49,28 +49,28 @@ class JavaBroker:
 
 @contextmanager
 def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Iterator[JavaBroker]:
-    """Start a Java name server, then them; it knows them when this returns."""
+    """Start a Java name server with the first of them, then the others; it knows all at the end."""
     with ExitStack() as stack:
-        (home / "names").mkdir()
-        port = free_port()
-        started = [stack.enter_context(nameserver(jars, home / "names", port))]
-        address = f"127.0.0.1:{port}"
+        address = f"127.0.0.1:{free_port()}"
+        started: list[Process] = []
         places: dict[str, str] = {}
         for name in names:
             (home / name).mkdir(parents=True)
             port = free_port()
-            own = {"brokerName": name, "brokerClusterName": "Java", "listenPort": port}
-            started.append(
-                stack.enter_context(broker(jars, home / name, address, **own, **settings))
-            )
+            own: dict[str, object] = {"brokerClusterName": "Java", **settings}
+            own |= {"brokerName": name, "listenPort": port}
+            start = broker if started else named_broker
+            process = start(jars, home / name, address, **own)
+            started.append(stack.enter_context(process))
             places[name] = f"127.0.0.1:{port}"
         running = JavaBroker(address, places)
 
         def registered() -> bool:
             for each in started:
                 each.check_alive()
-            return len(running.route("TBW102")) == len(names)
+            # Nobody asks the name server all the while, which would cost it more than to start.
+            heard = all(map(listens, places.values()))
+            return heard and len(running.route("TBW102")) == len(names)
 
         wait_until(registered, "the brokers to register")
-        wait_until(lambda: all(map(listens, places.values())), "the brokers to listen")
         yield running

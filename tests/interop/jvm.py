@@ -15,7 +15,11 @@ from zipfile import ZipFile
 
 from tests.server_process import looked
 
-PROGRAMS = Path(__file__).parent / "java"
+PROGRAMS = [
+    *sorted((Path(__file__).parent / "java").glob("*.java")),
+    Path(__file__).parents[2] / "benchmarks" / "java" / "GroupMember.java",
+]
+"""Our Java programs, and the one of the benchmarks that tests use."""
 PATIENCE = 90.0
 # Clients look every second, not every twenty, for what nobody told them of; the queue locks of an
 # orderly member that died are over soon, and those of one that gives a queue away in the midst of
@@ -80,7 +84,7 @@ class Jars:
         return f"{self.version.partition('.')[0]}.x"
 
     def compiled(self, home: Path, program: str, *arguments: str) -> list[str]:
-        """Give the command line of a program of this package's `java` folder, compiled once.
+        """Give the command line of one of our programs, compiled once.
 
         Libraries say nothing on the standard output.
         """
@@ -103,7 +107,7 @@ class Jars:
         with TemporaryDirectory(dir=self._classes) as directory:
             options = ["--release", "8"] if java_major() > 8 else []
             options += ["-nowarn", "-Xlint:none", "-d", directory]
-            files = sorted(map(str, PROGRAMS.glob("*.java")))
+            files = list(map(str, PROGRAMS))
             command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
@@ -213,6 +217,27 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
 
     Settings of TLS are system properties in Java.
     """
+    properties = _write_broker_settings(home, nameservers, settings)
+    command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
+    return Process(with_properties(command, properties), home)
+
+
+def named_broker(jars: Jars, home: Path, nameserver: str, **settings: object) -> Process:
+    """Start a Java name server and a broker of it in one process, which costs little more than one.
+
+    The name server listens when this returns, as others may come to it.
+    """
+    properties = _write_broker_settings(home, nameserver, settings)
+    (home / "namesrv.conf").write_text(f"listenPort={nameserver.rpartition(':')[2]}\n")
+    command = jars.compiled(home, "NamesAndBroker", "namesrv.conf", "broker.conf")
+    process = Process(with_properties(command, properties), home)
+    return _listening(process, nameserver)
+
+
+def _write_broker_settings(
+    home: Path, nameservers: str, settings: dict[str, object]
+) -> dict[str, object]:
+    """Write a broker's file of settings; return those that are system properties."""
     properties = {name: settings.pop(name) for name in list(settings) if name.startswith("tls.")}
     settings = QUICK_BROKER | settings
     settings |= {
@@ -222,10 +247,9 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
         "storePathCommitLog": home / "store" / "commitlog",
         "mappedFileSizeCommitLog": 1 << 24,
     }
-    command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
     lines = [f"{name}={value}\n" for name, value in settings.items()]
     (home / "broker.conf").write_text("".join(lines))
-    return Process(with_properties(command, _NO_TLS | properties), home)
+    return _NO_TLS | properties
 
 
 def with_properties(command: list[str], properties: Mapping[str, object]) -> list[str]:
@@ -242,8 +266,18 @@ def nameserver(jars: Jars, home: Path, port: int, **properties: object) -> Proce
     command = jars.command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "namesrv.conf")
     (home / "namesrv.conf").write_text(f"listenPort={port}\n")
     process = Process(with_properties(command, _NO_TLS | properties), home)
+    return _listening(process, f"127.0.0.1:{port}")
+
+
+def _listening(process: Process, nameserver: str) -> Process:
+    """Return a name server's process once it listens; it is ended if it does not."""
+
+    def listening() -> bool:
+        process.check_alive()
+        return listens(nameserver)
+
     try:
-        wait_until(lambda: listens(f"127.0.0.1:{port}"), "a Java name server to listen")
+        wait_until(listening, "a Java name server to listen")
     except AssertionError:
         process.__exit__(None, None, None)
         raise

@@ -25,7 +25,7 @@ def made_ready(directory: Path) -> Path:
     """Give the folder with the programs of a release, made beside its jars if it is not there."""
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     content = hashlib.sha256(said.encode())
-    for path in sorted(PROGRAMS.glob("*.java")):
+    for path in PROGRAMS:
         content.update(path.read_bytes())
     place = directory.with_name(f"{directory.name}-{content.hexdigest()[:12]}")
     place.mkdir(exist_ok=True)

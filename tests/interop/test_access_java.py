@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -121,25 +121,57 @@ def guarded_config(kind: str, directory: Path, made: Certificates) -> dict[str, 
     return config
 
 
-def guarded(
-    jars: jvm.Jars, home: Path, kind: str, made: Certificates, *arguments: str
-) -> list[str]:
-    """Run the Java client and give what it says; over TLS it checks whom it talks to."""
-    command = jars.compiled(home, "Guarded", *arguments)
-    if "TLS" in kind:
-        settings = {
+class GuardedClients:
+    """Java clients of our clusters, one process for all that speak TLS alike.
+
+    Over TLS they check whom they talk to.
+    """
+
+    def __init__(self, jars: jvm.Jars, home: Path, stack: ExitStack, made: Certificates) -> None:
+        self._jars, self._home, self._stack, self._made = jars, home, stack, made
+        self._running: dict[str, jvm.Process] = {}
+
+    def run(self, kind: str, *arguments: str) -> list[str]:
+        """Have a client send and consume; return what it says."""
+        speaks = kind[kind.find("TLS") :] if "TLS" in kind else "in the clear"
+        if speaks not in self._running:
+            command = jvm.with_properties(
+                self._jars.compiled(self._home, "Guarded"), self._properties(speaks)
+            )
+            process = self._stack.enter_context(jvm.Process(command, self._home))
+            self._running[speaks] = process
+        process = self._running[speaks]
+        start = len(process.lines)
+        process.say("\t".join(arguments))
+
+        def done() -> bool:
+            process.check_alive()
+            return "#done" in process.lines[start:]
+
+        jvm.wait_until(done, f"a client {speaks}")
+        return process.lines[start : process.lines.index("#done", start)]
+
+    def _properties(self, speaks: str) -> dict[str, object]:
+        if speaks == "in the clear":
+            return {}
+        settings: dict[str, object] = {
             "enable": "true",
             "test.mode.enable": "false",
             "client.authServer": "true",
-            "client.trustCertPath": made.root,
+            "client.trustCertPath": self._made.root,
         }
-        if "certificates" in kind:
-            settings |= {"client.certPath": made.client, "client.keyPath": pkcs8(made.client_key)}
-        command = jvm.with_properties(
-            command, {f"tls.{key}": value for key, value in settings.items()}
-        )
-    with jvm.Process(command, home) as process:
-        return process.wait_for_end()
+        if "certificates" in speaks:
+            settings["client.certPath"] = self._made.client
+            settings["client.keyPath"] = pkcs8(self._made.client_key)
+        return {f"tls.{key}": value for key, value in settings.items()}
+
+
+@pytest.fixture(scope="module")
+def clients(
+    jars: jvm.Jars, made: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GuardedClients]:
+    with ExitStack() as stack:
+        yield GuardedClients(jars, tmp_path_factory.mktemp("clients"), stack, made)
 
 
 def pkcs8(key: str) -> str:
@@ -169,10 +201,10 @@ EVERYTHING = ["sent 20", "consumed 20", "found 1", "end"]
     ],
 )
 def test_java_clients_pass(
-    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str, user: str, secret: str
+    clients: GuardedClients, tmp_path: Path, made: Certificates, kind: str, user: str, secret: str
 ) -> None:
     with Cluster(config=guarded_config(kind, tmp_path, made)) as cluster:
-        said = guarded(jars, tmp_path, kind, made, cluster.address, user, secret, "made", "g", "20")
+        said = clients.run(kind, cluster.address, user, secret, "made", "g", "20")
     assert said == EVERYTHING
 
 
@@ -185,7 +217,7 @@ def test_java_clients_pass(
     ],
 )
 def test_java_clients_are_refused(
-    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
+    clients: GuardedClients, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
 ) -> None:
     """What others have sent is there to be consumed; heartbeats and questions are refused."""
     exception = "org.apache.rocketmq.acl.common.AclException"
@@ -195,7 +227,7 @@ def test_java_clients_are_refused(
         with mq.Producer(cluster.address, group="shop", credentials=account) as producer:
             assert producer.send(mq.Message("made", b"not for everybody")).ok
         arguments = (cluster.address, user, "wrong secret", "made", "g", "20")
-        said = guarded(jars, tmp_path, kind, made, *arguments)
+        said = clients.run(kind, *arguments)
     to_consume = ["refused to consume [34, 38]", "consumed 0"]
     assert said == [refusal.format(exception), "sent 0", *to_consume, "end"]
 
@@ -219,15 +251,15 @@ def tls_only(made: Certificates, directory: Path, kind: str) -> Iterator[tuple[s
 
 @pytest.mark.parametrize("kind", ["cluster", "broker"])
 def test_java_clients_in_the_clear_fail_where_tls_is_spoken_only(
-    jars: jvm.Jars, tmp_path: Path, made: Certificates, kind: str
+    clients: GuardedClients, tmp_path: Path, made: Certificates, kind: str
 ) -> None:
     with tls_only(made, tmp_path, kind) as (address, refusing):
         arguments = (address, "", "", "made", "g", "20")
-        said = "".join(guarded(jars, tmp_path, "in the clear", made, *arguments))
+        said = "".join(clients.run("in the clear", *arguments))
         assert "sent" not in said
         error = r"because of org\.apache\.rocketmq\.remoting\.exception\.Remoting\w+Exception"
         assert re.search(rf"{error}: [\w ]+</?{refusing}>", said), said
-        assert guarded(jars, tmp_path, "TLS", made, *arguments) == EVERYTHING
+        assert clients.run("TLS", *arguments) == EVERYTHING
 
 
 @contextmanager
@@ -240,7 +272,9 @@ def operator(jars: jvm.Jars, home: Path, user: str, secret: str) -> Iterator[jvm
 
 
 @pytest.mark.line("5.x")  # 4.x knows no users
-def test_mqadmin_makes_users_and_rules(jars: jvm.Jars, tmp_path: Path, made: Certificates) -> None:
+def test_mqadmin_makes_users_and_rules(
+    clients: GuardedClients, jars: jvm.Jars, tmp_path: Path, made: Certificates
+) -> None:
     with (
         Cluster(config=guarded_config("users", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "root", USERS["root"]) as admin,
@@ -256,9 +290,9 @@ def test_mqadmin_makes_users_and_rules(jars: jvm.Jars, tmp_path: Path, made: Cer
             assert word in listed
         cluster.create_topic("made", 4)
         arguments = (cluster.address, "alice", "alice-secret", "made", "g", "20")
-        assert guarded(jars, tmp_path, "users", made, *arguments) == EVERYTHING
+        assert clients.run("users", *arguments) == EVERYTHING
         assert "success" in admin.run(f"deleteAcl {at} -s User:alice")
-        said = guarded(jars, tmp_path, "users", made, *arguments)
+        said = clients.run("users", *arguments)
         refusal = "has no permission to access Topic:made from 127.0.0.1, no matched policies."
         assert said[0] == f"refused 16 User:alice {refusal}"
         assert "success" in admin.run(f"updateUser {at} -u alice -s disable")
@@ -268,7 +302,9 @@ def test_mqadmin_makes_users_and_rules(jars: jvm.Jars, tmp_path: Path, made: Cer
 
 
 @pytest.mark.line("4.x")  # 5.x has no commands for accounts
-def test_mqadmin_makes_accounts(jars: jvm.Jars, tmp_path: Path, made: Certificates) -> None:
+def test_mqadmin_makes_accounts(
+    clients: GuardedClients, jars: jvm.Jars, tmp_path: Path, made: Certificates
+) -> None:
     with (
         Cluster(config=guarded_config("accounts", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "rootkey1", ACCOUNTS["rootkey1"]) as admin,
@@ -280,9 +316,9 @@ def test_mqadmin_makes_accounts(jars: jvm.Jars, tmp_path: Path, made: Certificat
         assert "newcomer" in admin.run(f"getAclConfig {at}")
         assert "broker-0" in admin.run(f"clusterAclConfigVersion {at}")
         arguments = (cluster.address, "newcomer", "newsecret", "made", "g", "20")
-        assert guarded(jars, tmp_path, "accounts", made, *arguments) == EVERYTHING
+        assert clients.run("accounts", *arguments) == EVERYTHING
         assert "success" in admin.run(f"deleteAclConfig {at} -a newcomer")
-        said = guarded(jars, tmp_path, "accounts", made, *arguments)
+        said = clients.run("accounts", *arguments)
         assert said[0].endswith("AclException: No acl config for newcomer")
         assert "success" in admin.run(f"updateGlobalWhiteAddr {at} -g 127.0.0.1")
-        assert guarded(jars, tmp_path, "accounts", made, *arguments)[0] == "sent 20"
+        assert clients.run("accounts", *arguments)[0] == "sent 20"

@@ -23,8 +23,8 @@ from pocketmq.protocol import DeliveryContext, ReceivedMessage, RequestCode, tra
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.interop.groups import Member
-from tests.interop.jvm import Admin, Jars, Process, broker, nameserver, wait_until
-from tests.ports import free_port
+from tests.interop.java_broker import java_brokers
+from tests.interop.jvm import Admin, Jars, Process, wait_until
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -85,17 +85,9 @@ class Java:
 
 @contextmanager
 def java_cluster(jars: Jars, home: Path) -> Iterator[Java]:
-    port, listen_port = free_port(), free_port()
-    running = Java(jars, home, f"127.0.0.1:{port}", f"127.0.0.1:{listen_port}")
-    named = {"brokerName": "broker-a", "listenPort": listen_port}
-    with (
-        nameserver(jars, home, port),
-        broker(jars, home, running.address, **named, **SETTINGS),
-        Admin(jars, home) as admin,
-    ):
-        command = f"clusterList -n {running.address}"
-        wait_until(lambda: re.search(r"broker-a\s+0", admin.run(command)), "a Java broker")
-        yield running
+    settings = {"brokerClusterName": "DefaultCluster", **SETTINGS}
+    with java_brokers(jars, home, "broker-a", **settings) as running:
+        yield Java(jars, home, running.address, running.brokers["broker-a"])
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pocketmq.model import Message, MessageQueue, SysFlag
 from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.protocol.compression import Codec
 from pocketmq.protocol.handles import RecallHandle
-from tests.interop.jvm import Jars, Process, broker, nameserver, wait_until
+from tests.interop.jvm import Jars, Process, named_broker, wait_until
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -56,8 +56,6 @@ class Reader(Process):
 @pytest.fixture(scope="module")
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
     made = Java(jars, tmp_path_factory.mktemp("java"))
-    port = int(made.address.rpartition(":")[2])
-    (made.home / "names").mkdir()
     (made.home / "broker").mkdir()
     settings = {
         "brokerName": "java-broker",
@@ -65,10 +63,7 @@ def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]
         "defaultTopicQueueNums": 4,
         "recallMessageEnable": "true",
     }
-    with (
-        nameserver(jars, made.home / "names", port),
-        broker(jars, made.home / "broker", made.address, **settings),
-    ):
+    with named_broker(jars, made.home / "broker", made.address, **settings):
         yield made
 
 

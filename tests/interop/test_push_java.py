@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.model import MessageQueue
 from tests.interop.groups import Load, Member, consumed, settled
-from tests.interop.jvm import Admin, Jars, broker, nameserver, wait_until
+from tests.interop.jvm import Admin, Jars, named_broker, wait_until
 from tests.ports import free_port
 from tests.server_process import ServerProcess
 
@@ -28,11 +28,9 @@ class Stand:
         self._home = home
         self._stack = stack
         if kind == "java":
-            port = free_port()
-            stack.enter_context(nameserver(jars, home, port))
-            self.address = f"127.0.0.1:{port}"
+            self.address = f"127.0.0.1:{free_port()}"
             settings = {"brokerName": BROKER, "brokerClusterName": "C", "listenPort": free_port()}
-            stack.enter_context(broker(jars, home, self.address, **settings))
+            stack.enter_context(named_broker(jars, home, self.address, **settings))
         else:
             server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
             self.address = stack.enter_context(server).namesrv

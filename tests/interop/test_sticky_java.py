@@ -2,7 +2,6 @@
 
 import logging
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +19,7 @@ from pocketmq.protocol.requests.access import User
 from tests.access.attempts import ACCOUNTS, USERS
 from tests.interop.groups import wait_for_commits
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import Admin, Jars, wait_until
+from tests.interop.jvm import Admin, Jars, wait_until, with_properties
 from tests.interop.rows import Row
 from tests.interop.sticky_groups import (
     AVG,
@@ -40,7 +39,6 @@ from tests.interop.tools import comparable
 # One worker runs them all: they share a broker.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300), pytest.mark.xdist_group("sticky")]
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "java" / "GroupMember.java"
 # A Java broker may take in the last heartbeat of a client after it has seen its connection close:
 # the dead one is a member again until it has been silent for so long, by default two minutes.
 SILENT_MS = 15_000
@@ -149,15 +147,9 @@ def test_a_rolling_deploy_to_sticky_and_back_loses_nothing(java: JavaBroker) -> 
 
 
 def _java_member(jars: Jars, home: Path) -> Way:
-    """Compile the Java member of the benchmark."""
-    classes = home / "classes"
-    classes.mkdir()
-    words = ["javac", "-nowarn", "-Xlint:none", "-d", str(classes), "-cp", f"{jars.directory}/*"]
-    subprocess.run([*words, str(PROGRAM)], check=True)
-    command = jars.compiled(home, "GroupMember")
-    at = command.index("-cp") + 1
-    command[at] += f":{classes}"
-    command[1:1] = [f"-Dheartbeat={HEARTBEAT * 1e3:.0f}"]
+    """Return how the Java member of the benchmark is started."""
+    heartbeat = {"heartbeat": f"{HEARTBEAT * 1e3:.0f}"}
+    command = with_properties(jars.compiled(home, "GroupMember"), heartbeat)
     return Way("Java", {}, java_pauses=True, command=tuple(command))
 
 

@@ -1,3 +1,6 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,8 +19,9 @@ import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /**
- * Sends and consumes with an account: name server, key, secret, topic, group, count. One that may
- * not send tries to consume what others have sent, until it is refused or gets something.
+ * Sends and consumes with an account, for each line of its input: name server, key, secret, topic, group
+ * and count, with tabs between. One that may not send tries to consume what others have sent, until it is
+ * refused or gets something. A line "#done" follows what it prints of each.
  */
 public class Guarded {
     static final int HEARTBEAT = 34, MEMBERS = 38;
@@ -51,22 +55,29 @@ public class Guarded {
         }
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws Exception {
         Awake.start();
-        try {
-            work(args);
-            System.out.println("end");
-        } catch (Throwable problem) {
-            System.out.println(problem + " because of " + problem.getCause());
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        String line;
+        while ((line = input.readLine()) != null) {
+            String[] words = line.split("\t", -1);
+            RPCHook hook = words[1].isEmpty()
+                ? null : new AclClientRPCHook(new SessionCredentials(words[1], words[2]));
+            DefaultMQProducer producer = Patient.made(new DefaultMQProducer("producers", hook));
+            try {
+                work(words, hook, producer);
+                System.out.println("end");
+            } catch (Throwable problem) {
+                System.out.println(problem + " because of " + problem.getCause());
+            }
+            producer.shutdown();
+            System.out.println("#done");
         }
         System.exit(0);
     }
 
-    static void work(String[] args) throws Exception {
-        RPCHook hook = args[1].isEmpty()
-            ? null : new AclClientRPCHook(new SessionCredentials(args[1], args[2]));
+    static void work(String[] args, RPCHook hook, DefaultMQProducer producer) throws Exception {
         int count = Integer.parseInt(args[5]);
-        DefaultMQProducer producer = Patient.made(new DefaultMQProducer("producers", hook));
         producer.setNamesrvAddr(args[0]);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
@@ -115,6 +126,5 @@ public class Guarded {
                 args[3], "key0", 8, 0, System.currentTimeMillis() + 60000).getMessageList().size());
         }
         consumer.shutdown();
-        producer.shutdown();
     }
 }
