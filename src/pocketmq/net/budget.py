@@ -103,7 +103,7 @@ class MemoryBudget:
     def _check(self) -> None:
         self._timer = None
         now = self._now()
-        self._leave_out(now - self._due, now)
+        self._leave_out(now - self._due - _TICK, now)
         for held in tuple(self._holders):
             self._count(held, held.read_bytes, held.unsent_bytes)
             if not held.size:
@@ -231,11 +231,13 @@ class MemoryBudget:
     def _mark_frame(self, held: HeldMemory) -> None:
         held.frame_mark, held.frame_at = held.received, self._now()
 
-    def _leave_out(self, late: float, now: float) -> None:
-        """Move the windows by the time that a check is late: the loop read from nobody meanwhile."""
+    def _leave_out(self, stall: float, now: float) -> None:
+        """Move the windows by the time the loop stood still, in which it read from nobody."""
+        if stall <= 0:
+            return
         for held in self._holders:
-            held.marked_at = min(held.marked_at + late, now)
-            held.frame_at = min(held.frame_at + late, now)
+            held.marked_at = min(held.marked_at + stall, now)
+            held.frame_at = min(held.frame_at + stall, now)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
