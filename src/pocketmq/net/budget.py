@@ -232,7 +232,7 @@ class MemoryBudget:
         held.frame_mark, held.frame_at = held.received, self._now()
 
     def _leave_out(self, stall: float, now: float) -> None:
-        """Move the windows by the time the loop stood still, in which it read from nobody."""
+        """Move the windows by the time the loop stood still, in which it read nothing."""
         if stall <= 0:
             return
         for held in self._holders:
