@@ -46,10 +46,11 @@ __all__ = [  # fixtures of all tests, and hooks by which tests may be coroutines
 def pytest_configure(config: pytest.Config) -> None:
     """Have Ctrl-C mean the same in workers and in a shell's background jobs; name markers.
 
-    Both ignore SIGINT, and the processes that tests start would inherit that.
+    Both ignore SIGINT, other callers may block it, and processes that tests start inherit that.
     """
     if hasattr(config, "workerinput") or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
     config.addinivalue_line("markers", text)
     config.pluginmanager.register(Watchdog(config))

@@ -10,7 +10,7 @@ CONFTEST = """
     from tests.watchdog import Watchdog
 
     def pytest_configure(config):
-        config.pluginmanager.register(Watchdog(config, overtime=2.0))
+        config.pluginmanager.register(Watchdog(config, overtime=3))
     """
 STUCK = {
     "on its way out": """
@@ -39,7 +39,7 @@ def test_a_test_that_outlives_its_timeout_ends_its_process(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\ntimeout = 0.2")
+    pytester.makeini("[pytest]\ntimeout = 2")
     wait = "import pytest, threading\n\ndef wait():\n    threading.Event().wait()\n"
     pytester.makepyfile(wait + "\n".join(line[8:] for line in STUCK[stuck].splitlines()))
     result = pytester.runpytest_subprocess("-p", "timeout", timeout=60)

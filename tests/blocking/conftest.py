@@ -1,5 +1,6 @@
 """One cluster for the tests of a module, and programs of their own for what ends a process."""
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,16 @@ from pocketmq import Cluster
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2, in_process=False) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Have SIGINT interrupt the main thread, whoever runs the tests and whatever ran before."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture

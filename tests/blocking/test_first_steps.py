@@ -169,6 +169,6 @@ def test_consume_hooks_are_told_before_and_after_the_start(cluster: Cluster, top
     consumer.subscribe(topic, "*", handle)
     with consumer:
         consumer.add_consume_hook(late)
-        assert arrived.wait(10)
+        assert arrived.wait(60)
     assert got == [b"one"]
     assert early.seen == late.seen == [("hooks", 1, True)]

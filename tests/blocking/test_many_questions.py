@@ -22,7 +22,7 @@ def two() -> Iterator[Cluster]:
 
 @pytest.fixture
 def reader(two: Cluster) -> Iterator[RecordReader]:
-    options = ClientOptions(name_servers=two.address, request_timeout=2.0)
+    options = ClientOptions(name_servers=two.address, request_timeout=30.0)
     with RecordReader(options, patience=0.0) as made:
         yield made
 
@@ -61,7 +61,7 @@ def test_errors_stand_beside_results(reader: RecordReader) -> None:
 def test_brokers_that_left_are_remembered_and_do_not_hide_the_others() -> None:
     with Cluster(brokers=2) as two:
         two.create_topic("orders", queues=2)
-        options = ClientOptions(name_servers=two.address, request_timeout=2.0)
+        options = ClientOptions(name_servers=two.address, request_timeout=30.0)
         with RecordReader(options, patience=0.0) as reader:
             queues = reader.queues("orders")
             assert (reader.departed("orders"), reader.departed_topics()) == ([], [])

@@ -81,7 +81,7 @@ def test_a_hostile_answer_is_an_error_and_the_next_receive_works(
     lie: Callable[[bytes], list[bytes]], raised: type[Exception]
 ) -> None:
     shelf = Lying()
-    with shelved(shelf, request_timeout=2.0) as served:
+    with shelved(shelf, request_timeout=30.0) as served:
         learn(served)
         shelf.lies.append(lie)
         served.do(lambda: shelf.messages.append(record(0)))
@@ -93,7 +93,7 @@ def test_a_hostile_answer_is_an_error_and_the_next_receive_works(
 
 def test_a_broker_without_an_answer_costs_the_time_and_a_connection() -> None:
     shelf = Shelf()
-    with shelved(shelf, request_timeout=1.0) as served:
+    with shelved(shelf, request_timeout=3.0) as served:
         learn(served)
         shelf.lost = 1
         served.do(lambda: shelf.messages.append(record(0)))

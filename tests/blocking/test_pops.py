@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import pytest
 
@@ -11,14 +10,26 @@ from pocketmq import errors
 from pocketmq.blocking.connection_pool import MOST
 from pocketmq.model import property_names
 from pocketmq.protocol import RequestCode as Code
-from tests.blocking.shelved import bodies, learn, pops, shelved
+from tests.blocking.shelved import Served, bodies, learn, pops, shelved
 from tests.client.pop.shelves import Shelf, record
+from tests.own_time import own_time
 from tests.server_process import wait_for
 
 
-def interrupt_when_held(shelf: Shelf) -> None:
-    wait_for(lambda: shelf.held == 1, "the pop that is held")
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+def receive_and_interrupt(served: Served, shelf: Shelf) -> None:
+    """Receive, and be interrupted once that pop is held: not by one of an earlier receive."""
+    asked = len(pops(shelf))
+
+    def interrupt() -> None:
+        wait_for(lambda: len(pops(shelf)) > asked and shelf.held == 1, "the pop that is held", 60)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    try:
+        served.consumer.receive(timeout=60)
+    finally:
+        interrupter.join()
 
 
 def test_messages_are_received_and_acknowledged_on_the_callers_connection() -> None:
@@ -46,12 +57,9 @@ def test_an_interrupt_loses_no_message_and_no_connection() -> None:
         consumer = served.consumer
 
         for number in range(3):
-            interrupter = threading.Thread(target=interrupt_when_held, args=(shelf,))
-            interrupter.start()
             asked = len(pops(shelf))
             with pytest.raises(KeyboardInterrupt):
-                consumer.receive(timeout=20)
-            interrupter.join()
+                receive_and_interrupt(served, shelf)
             assert shelf.held == 1
             served.do(lambda number=number: shelf.put(record(number)))  # type: ignore[misc]
             assert bodies(consumer.receive(timeout=10)) == [b"%d" % number]
@@ -64,11 +72,8 @@ def test_what_an_interrupted_receive_brings_goes_back_when_the_consumer_is_close
     shelf = Shelf()
     with shelved(shelf) as served:
         learn(served)
-        interrupter = threading.Thread(target=interrupt_when_held, args=(shelf,))
-        interrupter.start()
         with pytest.raises(KeyboardInterrupt):
-            served.consumer.receive(timeout=20)
-        interrupter.join()
+            receive_and_interrupt(served, shelf)
         served.do(lambda: shelf.put(record(0)))
         kept = served.consumer._client.member.receiving.kept
         wait_for(lambda: len(kept) == 1, "the message to be kept")
@@ -92,12 +97,12 @@ def test_a_close_by_another_thread_ends_a_receive_that_waits() -> None:
         for thread in threads:
             thread.start()
         wait_for(lambda: shelf.held == 3, "three pops that are held")
-        began = time.monotonic()
+        began = own_time()
         served.consumer.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
         assert [type(error) for error in outcomes] == [errors.ClientClosed] * 3
-        assert time.monotonic() - began < 5
+        assert own_time() - began < 5
         with pytest.raises(errors.ClientClosed):
             served.consumer.receive()
 

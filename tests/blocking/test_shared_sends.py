@@ -252,7 +252,7 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
 
 def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) -> None:
     watch = Watch()
-    with mq.Producer(cluster.address, group="g", linger=0.02) as producer:
+    with mq.Producer(cluster.address, group="g", linger=0.2) as producer:
         producer.add_send_hook(watch)
         with ThreadPoolExecutor(32) as threads:
             sends = {

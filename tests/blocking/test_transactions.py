@@ -143,7 +143,7 @@ def test_a_close_does_not_wait_for_a_function_that_never_ends(cluster: Cluster, 
         finish.wait(60)
         return COMMIT
 
-    with mq.Producer(cluster.address, group="stuck", send_timeout=1.0) as producer:
+    with mq.Producer(cluster.address, group="stuck", send_timeout=4.0) as producer:
         worker = threading.Thread(
             target=lambda: producer.send_in_transaction(Message(topic, b"x"), local)
         )

@@ -30,12 +30,15 @@ def main() -> None:
         stop_wait=5.0,
     )
 
+    telling = threading.Lock()
+
     def handle(message: ReceivedMessage) -> None:
         say(f"got {message.keys[0]}")
 
     def changed(_: object) -> None:
-        held = consumer.assignment().get(topic, ())
-        say("holds " + " ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in held))
+        with telling:  # who looks first also says it first
+            held = consumer.assignment().get(topic, ())
+            say("holds " + " ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in held))
 
     consumer.subscribe(topic, "*", handle)
     consumer.on_assigned(changed)

@@ -18,7 +18,7 @@ from pocketmq.protocol.requests import reading, sending
 class RawClient:
     """One connection; requests may be pipelined."""
 
-    def __init__(self, address: str, timeout: float = 10.0) -> None:
+    def __init__(self, address: str, timeout: float = 30.0) -> None:
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout)
         self._reader = FrameReader()

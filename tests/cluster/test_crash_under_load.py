@@ -2,6 +2,7 @@
 
 import random
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.cluster.raw import RawClient, everything_in, send_header
 QUEUES = 4
 WINDOW = 16
 ROUNDS = 4
+NUMBERS = count(1)
 
 
 def send_until_it_breaks(
@@ -22,12 +24,11 @@ def send_until_it_breaks(
 ) -> None:
     """Keep `WINDOW` sends in flight and note what is acknowledged, until the connection breaks."""
     sent: dict[int, tuple[str, int]] = {}
-    number = len(acknowledged) * 1000
     try:
         with RawClient(address) as client:
             while True:
                 while len(sent) < WINDOW:
-                    number += 1
+                    number = next(NUMBERS)  # one that was not acknowledged may be stored, too
                     key = f"{lane}-{number}"
                     queue = MessageQueue("load", "broker-0", number % QUEUES)
                     header = send_header(queue, key)

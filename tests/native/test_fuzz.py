@@ -13,7 +13,7 @@ from pocketmq import native
 from tests.native.both import core, functions, outcome
 from tests.native.fuzzed import FUZZED
 
-SECONDS = float(os.environ.get("POCKETMQ_FUZZ_SECONDS", "0.5"))
+SECONDS = float(os.environ.get("POCKETMQ_FUZZ_SECONDS", "0.25"))
 
 
 def test_every_function_is_fuzzed() -> None:

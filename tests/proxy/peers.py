@@ -27,7 +27,7 @@ TOPICS = {
     "tx": "TRANSACTION",
     "urgent": "PRIORITY",
 }
-PATIENCE = 20.0
+PATIENCE = 50.0
 QUICK = ProxyLimits(min_long_polling=0.1)
 """Apache's limits, but polls may be short."""
 

@@ -26,7 +26,7 @@ from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import SERVICE
 from tests.net.certificates import make_certificates
-from tests.proxy.peers import Peer, Served, code, serving
+from tests.proxy.peers import PATIENCE, Peer, Served, code, serving
 
 ROOT = Credentials(access_key="root", secret_key="secret")
 GUARDED: dict[str, Any] = {
@@ -190,7 +190,7 @@ async def test_an_enforcing_proxy_serves_no_plain_client(tmp_path: Path) -> None
             assert code(await Peer(channel, address).send("normal", b"x")) == "OK"
         async with grpc.aio.insecure_channel(address) as channel:
             method = channel.unary_unary(f"/{SERVICE}/QueryRoute")
-            call = method(b"", timeout=5)
+            call = method(b"", timeout=PATIENCE)
             assert await call.code() is grpc.StatusCode.UNAVAILABLE
 
 

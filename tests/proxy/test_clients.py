@@ -247,7 +247,7 @@ async def test_an_operator_has_a_message_consumed_by_a_client() -> None:
 
 async def test_messages_of_a_push_consumer_are_renewed_until_it_leaves() -> None:
     limits = ProxyLimits(
-        min_long_polling=0.1, default_invisible_time=2.0, renew_ahead=1.5, renew_interval=0.2
+        min_long_polling=0.1, default_invisible_time=6.0, renew_ahead=5.0, renew_interval=0.2
     )
     async with serving(limits=limits) as served:
         peer = served.peer
@@ -255,7 +255,7 @@ async def test_messages_of_a_push_consumer_are_renewed_until_it_leaves() -> None
         await peer.receive("normal", "g", auto_renew=True)
         await peer.send("normal", b"x")
         (got,) = await peer.received("normal", "g", auto_renew=True)
-        status, _ = await peer.receive("normal", "g", wait=4)
+        status, _ = await peer.receive("normal", "g", wait=8)
         assert code(status) == "MESSAGE_NOT_FOUND"
         left = s.NotifyClientTerminationRequest(group=d.Resource(name="g"))
         assert code(await peer.call("NotifyClientTermination", left)) == "OK"
@@ -267,7 +267,7 @@ async def test_messages_of_a_push_consumer_are_renewed_until_it_leaves() -> None
 
 async def test_the_first_handle_serves_after_a_renewal() -> None:
     limits = ProxyLimits(
-        min_long_polling=0.1, default_invisible_time=2.0, renew_ahead=1.5, renew_interval=0.2
+        min_long_polling=0.1, default_invisible_time=60.0, renew_ahead=59.0, renew_interval=0.2
     )
     async with serving(limits=limits) as served:
         peer = served.peer

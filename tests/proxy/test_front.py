@@ -23,7 +23,7 @@ from pocketmq.proxy.relay_inlet import RelayInlet
 from tests.loops import until
 from tests.net.certificates import make_certificates
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -286,7 +286,7 @@ async def test_the_last_bytes_arrive_before_the_end() -> None:
         await reader.read(1)
         writer.write(bytes(1_000_000))
 
-    async with relaying(answer_and_close) as inside:
+    async with relaying(answer_and_close, linger=60) as inside:
         for options in ({}, {"ssl": trusting_all()}):
             reader, writer = await inside.open(**options)
             writer.write(b"P")
@@ -299,13 +299,15 @@ async def test_a_client_that_stops_reading_the_last_bytes_is_closed() -> None:
         await reader.read(1)
         writer.write(bytes(8_000_000))
 
-    async with relaying(answer_and_close, linger=0.2, write_stall=0.2) as inside:
+    async with relaying(answer_and_close, linger=2, write_stall=2) as inside:
         sock = socket.create_connection(("127.0.0.1", inside.port))
         sock.setblocking(False)
         loop, taken = asyncio.get_running_loop(), 0
         await loop.sock_sendall(sock, b"P")
         while taken < 4_000_000:
-            taken += len(await loop.sock_recv(sock, 65536))
+            data = await loop.sock_recv(sock, 65536)
+            assert data, "closed while it was read"
+            taken += len(data)
         await until(lambda: inside.ended == 1, "the end inside")
         await until(lambda: not inside.relays._open, "the end of the relay")
         sock.close()

@@ -45,6 +45,7 @@ class MemoryBudget:
         self._holders: dict[HeldMemory, None] = {}  # those that hold anything, in order
         self._deferred: dict[HeldMemory, None] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when the timer should fire
 
     # What connections report
 
@@ -101,11 +102,12 @@ class MemoryBudget:
 
     def _check(self) -> None:
         self._timer = None
+        now = self._now()
+        self._leave_out(now - self._due - _TICK, now)
         for held in tuple(self._holders):
             self._count(held, held.read_bytes, held.unsent_bytes)
             if not held.size:
                 self._end(held)
-        now = self._now()
         self._cut_stalled_frames(now)
         if self.used > self._line:
             self._pressed_at = now if self._pressed_at is None else self._pressed_at
@@ -229,10 +231,19 @@ class MemoryBudget:
     def _mark_frame(self, held: HeldMemory) -> None:
         held.frame_mark, held.frame_at = held.received, self._now()
 
+    def _leave_out(self, stall: float, now: float) -> None:
+        """Move the windows by the time the loop stood still, in which it read nothing."""
+        if stall <= 0:
+            return
+        for held in self._holders:
+            held.marked_at = min(held.marked_at + stall, now)
+            held.frame_at = min(held.frame_at + stall, now)
+
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
     def _set_timer(self, delay: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._due = self._now() + delay
         self._timer = asyncio.get_running_loop().call_later(delay, self._check)
