@@ -307,6 +307,13 @@ class Group:
             for queue, found in owners.items()
         )
 
+    def _owners(self) -> str:
+        """Tell who owns what, and which queue each has got its last message of, for an error."""
+        return "; ".join(
+            f"{name} owns {sorted(each.owned)}, got {[got.queue for got in each.deliveries[-1:]]}"
+            for name, each in self.present.items()
+        )
+
     def _read(self) -> None:
         for member in self._everybody:
             member.read()
@@ -316,7 +323,7 @@ class Group:
         while not reached():
             if time.monotonic() > deadline:
                 if strict:
-                    raise TimeoutError(f"waited {PATIENCE:g} s for {what}")
+                    raise TimeoutError(f"waited {PATIENCE:g} s for {what}; {self._owners()}")
                 return
             time.sleep(_POLL)
 

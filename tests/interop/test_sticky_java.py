@@ -166,7 +166,7 @@ def test_java_members_keep_their_share_beside_sticky_ones(
             lambda: group.kill("m3"),
         ):
             change()
-            wait_until(lambda: not astray(group), "AVG's share for Java's member", 20)
+            wait_until(lambda: not astray(group), "AVG's share for Java's member")
         record = group.finish()
     assert lost(record) == set()
     assert [each.kind for each in record.happenings] == ["join", "join", "leave", "kill"]

@@ -134,7 +134,8 @@ async def load(peer: Peer, proxy: ProxyProcess, accepted: set[bytes], handled: s
         await until(lambda: len(handled) > 100 and len(accepted - handled) > 30, "lag", PATIENCE)
         proxy.process.kill()
 
-    tasks = [asyncio.create_task(each) for each in (send(0), send(1), receive(), receive(), kill())]
+    senders = [send(number) for number in range(4)]  # twice as fast as two receivers, who also ack
+    tasks = [asyncio.create_task(each) for each in (*senders, receive(), receive(), kill())]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[-1] is None, outcomes
     assert {type(each) for each in outcomes[:-1]} == {grpc.aio.AioRpcError}, outcomes
