@@ -1,7 +1,8 @@
 """Java brokers for our clients, found through a Java name server."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pocketmq.model import TopicRoute
@@ -47,6 +48,40 @@ class JavaBroker:
         return [each.broker_name for each in decode_body(answer.body, TopicRoute).broker_datas]
 
 
+class Registering:
+    """Brokers of which a name server is to know soon.
+
+    A 5.x broker registers when it starts with the name servers that it has reached until then. If
+    there was none yet, it tries again ten seconds later, or when its permission is set.
+    """
+
+    def __init__(self, running: JavaBroker) -> None:
+        self._running = running
+        self._asked = 0.0
+
+    def done(self, java: Iterable[str]) -> bool:
+        """Tell whether all are known; `java` are the addresses of those that are Java's."""
+        brokers = self._running.brokers
+        # Nobody asks the name server all the while, which would cost it more than to start.
+        if not all(map(listens, brokers.values())):
+            return False
+        if set(self._running.route("TBW102")) == set(brokers):
+            return True
+        if not self._asked:
+            self._asked = time.monotonic()
+        elif time.monotonic() - self._asked > _USUAL:
+            self._asked = time.monotonic()
+            for address in java:
+                # One that asks who one is refuses.
+                with suppress(OSError), WireClient(address) as client:
+                    client.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=6\n")
+        return False
+
+
+_USUAL = 1.0
+"""Seconds in which a broker that listens has registered by itself, if it has reached anybody."""
+
+
 @contextmanager
 def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Iterator[JavaBroker]:
     """Start a Java name server with the first of them, then the others; it knows all at the end."""
@@ -65,12 +100,12 @@ def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Ite
             places[name] = f"127.0.0.1:{port}"
         running = JavaBroker(address, places)
 
+        registering = Registering(running)
+
         def registered() -> bool:
             for each in started:
                 each.check_alive()
-            # Nobody asks the name server all the while, which would cost it more than to start.
-            heard = all(map(listens, places.values()))
-            return heard and len(running.route("TBW102")) == len(names)
+            return registering.done(places.values())
 
-        wait_until(registered, "the brokers to register")
+        wait_until(registered, "the brokers to register", pause=0.1)
         yield running

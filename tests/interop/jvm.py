@@ -294,8 +294,10 @@ def listens(address: str) -> bool:
     return True
 
 
-def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str, patience: float = PATIENCE, pause: float = 0.02
+) -> None:
     deadline = time.monotonic() + patience
-    while not looked(condition, 0.02):
+    while not looked(condition, pause):
         in_time = time.monotonic() < deadline or condition()
         assert in_time, f"waited {patience:g} s in vain for {what}"

@@ -5,8 +5,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.interop.java_broker import JavaBroker
-from tests.interop.jvm import Jars, Process, broker, listens, nameserver, wait_until
+from tests.interop.java_broker import JavaBroker, Registering
+from tests.interop.jvm import Jars, Process, broker, nameserver, wait_until
 from tests.ports import free_port
 from tests.server_process import ServerProcess
 
@@ -41,7 +41,7 @@ class Row:
         self._ports = {name: free_port() for name in names}
         self._running = {name: self._start(name) for name in names}
         self._made = JavaBroker(self.address, self.addresses)
-        wait_until(self._all_there, "the brokers to register")
+        self._wait_for_all("the brokers to register")
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -70,15 +70,18 @@ class Row:
     def restart(self, name: str) -> None:
         """Start a broker that was killed, on its files."""
         self._running[name] = self._start(name)
-        wait_until(self._all_there, f"{name} to register")
+        self._wait_for_all(f"{name} to register")
 
-    def _all_there(self) -> bool:
-        for running in self._running.values():
-            if isinstance(running, Process):
+    def _wait_for_all(self, what: str) -> None:
+        registering = Registering(self._made)
+        java = {name: each for name, each in self._running.items() if isinstance(each, Process)}
+
+        def all_there() -> bool:
+            for running in java.values():
                 running.check_alive()
-        if not all(map(listens, self.addresses.values())):  # costs a name server nothing
-            return False
-        return set(self._made.route("TBW102")) == set(self._ports)
+            return registering.done(self.addresses[name] for name in java)
+
+        wait_until(all_there, what, pause=0.1)
 
     def _start_nameserver(self) -> str:
         if self._names == "ours":
