@@ -10,6 +10,7 @@ import pytest
 
 from pocketmq import Cluster
 from tests.early import ENVIRONMENT, ROOT, begun_early
+from tests.spark.archive import quick_java
 from tests.spark.topics import send
 
 for package in ("grpc", "grpc_status", "google.rpc", "pandas"):
@@ -25,7 +26,7 @@ def connected(folder: Path) -> dict[str, Any]:
         send(cluster, "orders", range(100))
         told = subprocess.run(
             [sys.executable, "-m", "tests.spark.connecting", cluster.address, str(folder)],
-            env=ENVIRONMENT | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+            env=ENVIRONMENT | {"JDK_JAVA_OPTIONS": quick_java()},
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

@@ -13,6 +13,7 @@ import pocketmq as mq
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.schema import full_schema
 from tests.early import ENVIRONMENT, ROOT, begun_early
+from tests.spark.archive import quick_java
 from tests.spark.topics import rows
 
 for package in ("grpc", "grpc_status", "google.rpc", "pandas", "yaml"):
@@ -20,7 +21,6 @@ for package in ("grpc", "grpc_status", "google.rpc", "pandas", "yaml"):
 
 PAGE = ROOT / "docs" / "how-to" / "run-declarative-pipelines.md"
 PATIENCE = 450.0
-FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx700m"
 
 
 class Seen(NamedTuple):
@@ -76,7 +76,7 @@ def run_pipeline(folder: Path) -> Seen:
             env=ENVIRONMENT
             | {
                 "JAVA_HOME": java_home(),
-                "JDK_JAVA_OPTIONS": FAST,
+                "JDK_JAVA_OPTIONS": f"{quick_java()} -Xmx700m",
                 "PYSPARK_PYTHON": sys.executable,
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                 "SPARK_LOCAL_IP": "127.0.0.1",
