@@ -1,8 +1,8 @@
 //! Plain sends and acks of gRPC clients: requests to brokers straight from a read, and back.
 //!
 //! Which queue a message goes to, and by which connection, is decided in Python, some messages in
-//! advance: each such place is used once, and for a short time. Python posts the requests, has their
-//! timeouts, and gets what is unusual or fails.
+//! advance: such places are used in turn, for some messages and a short time. Python posts the
+//! requests, has their timeouts, and gets what is unusual or fails.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,9 +32,22 @@ struct Place {
     middle: Option<Py<PyBytes>>,
 }
 
+/// Places that are used in turn, for a number of requests and a short time.
 struct Window {
     places: Vec<Place>,
+    used: usize,
+    count: usize,
     until: Instant,
+}
+
+impl Window {
+    /// The place of the next request, if there is one and it is not too late.
+    fn next(&self) -> Option<&Place> {
+        if self.used >= self.count || self.until < Instant::now() {
+            return None;
+        }
+        self.places.get(self.used.checked_rem(self.places.len())?)
+    }
 }
 
 /// What plain calls of all clients of a proxy need.
@@ -77,11 +90,12 @@ impl GrpcShortcuts {
         }
     }
 
-    /// Let the next plain sends to a topic go to these places, the last one first.
+    /// Let the next plain sends to a topic, `count` of them, go to these places in turn.
     fn offer_sends(
         &mut self,
         topic: String,
         places: Vec<(Py<PyAny>, Py<PyBytes>, Py<PyBytes>)>,
+        count: usize,
         seconds: f64,
     ) {
         let made = |(own, head, middle)| Place {
@@ -90,7 +104,7 @@ impl GrpcShortcuts {
             middle: Some(middle),
         };
         let places = places.into_iter().map(made).collect();
-        keep(&mut self.sends, topic, places, seconds);
+        keep(&mut self.sends, topic, places, count, seconds);
     }
 
     /// Let plain acks of a group, topic and broker go to a place.
@@ -107,16 +121,17 @@ impl GrpcShortcuts {
             &mut self.acks,
             key_of(&names.0, &names.1, &names.2),
             places,
+            1,
             seconds,
         );
     }
 
-    /// The number of places of a topic that were not used; None while they are good.
+    /// The number of sends to a topic that did not use their places; None while these are good.
     fn left(&self, topic: &str) -> Option<usize> {
         let Some(window) = self.sends.get(topic) else {
             return Some(0);
         };
-        let left = window.places.len();
+        let left = window.count - window.used;
         (left == 0 || window.until < Instant::now()).then_some(left)
     }
 
@@ -170,12 +185,24 @@ impl GrpcShortcuts {
     }
 }
 
-fn keep(windows: &mut HashMap<String, Window>, key: String, places: Vec<Place>, seconds: f64) {
+fn keep(
+    windows: &mut HashMap<String, Window>,
+    key: String,
+    places: Vec<Place>,
+    count: usize,
+    seconds: f64,
+) {
     if windows.len() >= MOST {
         windows.clear();
     }
     let until = Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 60.0));
-    windows.insert(key, Window { places, until });
+    let window = Window {
+        places,
+        used: 0,
+        count,
+        until,
+    };
+    windows.insert(key, window);
 }
 
 fn key_of(group: &str, topic: &str, broker: &str) -> String {
@@ -195,16 +222,14 @@ impl GrpcShortcuts {
         if path == self.send_path {
             let send = read_send(request, &self.rules)?;
             let window = self.sends.get_mut(send.topic)?;
-            if window.until < Instant::now() {
-                return None;
-            }
-            let place = window.places.last()?;
+            let place = window.next()?;
             let middle = place.middle.as_ref()?.as_bytes(py);
             let head = place.head.as_bytes(py);
             send.push_header(&mut header, head, middle, sender, now_ms())?;
             let message_id = send.message_id.to_owned();
             let body = request.slice_ref(send.body);
-            let place = window.places.pop()?.own;
+            let place = place.own.clone_ref(py);
+            window.used += 1;
             return Some(self.begun(Kind::Send { message_id }, place, header, body));
         }
         if path != self.ack_path {
@@ -212,10 +237,10 @@ impl GrpcShortcuts {
         }
         let ack = read_ack(request)?;
         let window = self.acks.get(&key_of(ack.group, ack.topic, ack.broker))?;
-        if window.until < Instant::now() || ack.visible_at_ms <= now_ms() {
+        let place = window.next()?;
+        if ack.visible_at_ms <= now_ms() {
             return None;
         }
-        let place = window.places.last()?;
         ack.push_header(&mut header, place.head.as_bytes(py))?;
         let kind = Kind::Ack {
             message_id: ack.message_id.to_owned(),

@@ -44,7 +44,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 7;
+const API: u32 = 8;
 
 /// The module `pocketmq_core`.
 #[pymodule]

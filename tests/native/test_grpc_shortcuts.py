@@ -85,7 +85,7 @@ class Client:
         """Make a call; return it if the core takes it."""
         template = self.writer.plain_template(QUEUE)
         place = (object(), template.head, template.middle)
-        self.shortcuts.offer_sends("orders", [place], 60.0)
+        self.shortcuts.offer_sends("orders", [place], 1, 60.0)
         self.stream += 2
         _, events, more, plain = self.own.feed(call(self.stream, request, **{":path": path}))
         assert not more
@@ -108,6 +108,37 @@ class Client:
         assert plain.done()
         ((_, _, _, data), *_) = [each for each in frames(self.output) if each[0] == 0]
         return bytes(data[5:])
+
+
+def test_places_are_used_in_turn_for_as_many_sends_as_were_offered() -> None:
+    client = Client()
+    template = client.writer.plain_template(QUEUE)
+    own = [object(), object()]
+    places = [(each, template.head, template.middle) for each in own]
+    request = s.SendMessageRequest(messages=[usual_message()]).SerializeToString()
+
+    def next_place() -> Any:
+        client.stream += 2
+        made = call(client.stream, request, **{":path": SEND})
+        _, _, _, plain = client.own.feed(made)
+        return plain[0].place if plain else None
+
+    assert client.shortcuts.left("orders") == 0
+    client.shortcuts.offer_sends("orders", places, 3, 60.0)
+    assert [next_place() for _ in range(2)] == own
+    assert client.shortcuts.left("orders") is None
+    assert [next_place() for _ in range(2)] == [own[0], None]
+    assert client.shortcuts.left("orders") == 0
+    client.shortcuts.offer_sends("orders", places, 3, 0.0)
+    assert next_place() is None
+    assert client.shortcuts.left("orders") == 3
+    client.shortcuts.offer_sends("orders", [], 3, 60.0)
+    assert next_place() is None
+
+
+def usual_message() -> d.Message:
+    system = d.SystemProperties(message_id="01AB", message_type=d.MessageType.NORMAL)
+    return d.Message(topic=d.Resource(name="orders"), system_properties=system, body=b"x")
 
 
 def sent_command(plain: Any) -> Command:

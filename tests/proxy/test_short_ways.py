@@ -238,6 +238,16 @@ async def test_queues_get_their_turns_however_slow_a_producer_is(
 
 
 @pytest.mark.usefixtures("patient")
+async def test_queues_get_their_turns_however_fast_a_producer_is() -> None:
+    """Those of the core, which has places for more messages than there are queues, and others."""
+    async with known_topic() as served:
+        sends = watched(served, "SendMessage")
+        offsets = [(await served.peer.send("normal", b"x")).entries[0].offset for _ in range(38)]
+        assert sorted([0, 0, *offsets]) == sorted([*range(20), *range(20)])
+        assert len(sends.begun) == 4  # the others are the core's
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_broker_whose_connection_was_lost_gets_its_turns_again() -> None:
     async with known_topic(brokers=2) as served:
         plain = short_way(served)

@@ -44,6 +44,17 @@ class TargetQueues:
         self._turns[topic] = turn + 1
         return queues[turn % len(queues)]
 
+    def choose_in_turn(self, queues: Sequence[MessageQueue], count: int) -> list[MessageQueue]:
+        """Choose for the next messages, `count` of them, while no broker is avoided.
+
+        Return all queues, that of the first message first; after the last one the first follows.
+        """
+        self.choose(queues, "")
+        topic = queues[0].topic
+        first = (self._turns[topic] - 1) % len(queues)
+        self._turns[topic] += count - 1
+        return [*queues[first:], *queues[:first]]
+
     def take_back(self, topic: str, count: int) -> None:
         """Undo the last choices for a topic, which no message followed: they were not its turns."""
         if topic in self._turns:

@@ -1,8 +1,8 @@
 """Plain sends and acks that the native core reads and answers: where their requests go.
 
 The rules stay here. Queues are chosen as for all other sends, for some messages in advance; such a
-choice is good for one message and a short time. Whatever the core cannot tell takes the usual way:
-the first call of its kind, unusual requests and responses, failures.
+choice is good for a number of messages and a short time. Whatever the core cannot tell takes the
+usual way: the first call of its kind, unusual requests and responses, failures.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ from pocketmq.proxy.wire.schema import SERVICE
 
 _FRESH_FOR = 1.0
 """Seconds for which a choice is used; routes and types of topics are cached for longer."""
-_MOST_PLACES = 128
+_MOST_SENDS = 1024
+"""Messages that queues are chosen for at most; one message of them takes the usual way."""
 _MOST_TOPICS = 2_000
 _ACK = RequestCode.ACK_MESSAGE
 _json = msgspec.json.encode
@@ -129,7 +130,7 @@ class Shortcuts:
         if left:
             self._state.choice.take_back(topic, left)
             self._sizes[topic] = self._sizes.get(topic, 1) // 4
-            self.core.offer_sends(topic, [], 0.0)
+            self.core.offer_sends(topic, [], 0, 0.0)
 
     def offer_sends(self, queues: Sequence[MessageQueue], writer: RequestWriter) -> None:
         """Choose queues for the next plain messages of a topic: more of them if all were used."""
@@ -138,18 +139,19 @@ class Shortcuts:
             return  # the core does not tell `choice` of brokers that can be reached again
         if len(self._sizes) >= _MOST_TOPICS:
             self._sizes.clear()
-        size = min(max(2 * self._sizes.get(topic, 1), 1), _MOST_PLACES)
+        size = min(max(2 * self._sizes.get(topic, 1), 1), _MOST_SENDS)
         self._sizes[topic] = size
+        wanted = choice.choose_in_turn(queues, size)[:size]
         places = []
-        for _ in range(size):
-            queue = choice.choose(queues, "")
+        for queue in wanted:
             place = self._place(queue.broker_name, RequestCode.SEND_MESSAGE_V2, queue)
             if place is None:  # the usual way connects
-                choice.take_back(topic, 1)
                 break
             template = writer.plain_template(queue)
             places.append((place, template.head, template.middle))
-        self.core.offer_sends(topic, places[::-1], _FRESH_FOR)
+        count = size if len(places) == len(wanted) else len(places)
+        choice.take_back(topic, size - count)
+        self.core.offer_sends(topic, places, count, _FRESH_FOR)
 
     def offer_acks(self, group: str, topic: str, broker: str) -> None:
         """Let plain acks of a group and topic go to a broker."""
