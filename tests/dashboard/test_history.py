@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.admin.explaining import explain
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import QUIET, GroupHistory
@@ -342,6 +343,17 @@ def test_a_moment_takes_from_facts_what_is_known() -> None:
         True,
     )
     assert now.lags == dict.fromkeys(Q, 5)
+
+
+def test_a_member_that_joins_during_a_query_is_no_part_of_what_has_settled() -> None:
+    joining = facts(views={"a": view("c1")}, running={"c1": info(*Q), "c2": info()})
+    assert explain(joining).fits == "AVG"
+    entry, *others = history(
+        moment(0, owned(*["c1"] * 4)),
+        moment_of(joining, 1, "AVG"),
+        moment(2, owned("c1", "c1", "c2", "c2")),
+    )
+    assert (entry.why, entry.moved, others) == ("c2 joined", 2, [])
 
 
 @pytest.mark.parametrize(

@@ -203,13 +203,15 @@ _JAVA_STRATEGIES = {
 
 
 def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> GroupObservation:
-    """Return what the history needs of the facts."""
+    """Return what the history needs of the facts; `fits` is the strategy that explains them."""
     holders = facts.holders()
     untold = facts.silent
     if any(queue not in holders for queues in facts.queues.values() for queue in queues):
         untold = untold | untold_by(facts)
-    # A member that joined while we queried is only known by its own response.
-    members = frozenset((*facts.members(), *facts.running, *facts.silent))
+    # A member that joined while we queried is only known by its own response. The strategy was
+    # found without it, so it does not say that the group has settled.
+    listed = frozenset(facts.members())
+    members = listed.union(facts.running, facts.silent)
     nobody: KnownOwners = None if untold or facts.unseen_brokers else ()
     owners: dict[MessageQueue, KnownOwners] = {}
     lags = {}
@@ -229,7 +231,7 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> GroupObs
         owners=owners,
         lags=lags,
         strategies=_strategies(facts),
-        fits=fits,
+        fits=fits if members == listed else None,
         shared=facts.model() is not MessageModel.BROADCASTING and not pops(facts),
     )
 
