@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks._paths import note
@@ -75,8 +75,11 @@ class Process:
 
     def cpu(self) -> float:
         """Give the seconds of processor time used so far, by all threads."""
-        tasks = Path(f"/proc/{self.child.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        used = 0
+        for task in Path(f"/proc/{self.child.pid}/task").iterdir():
+            with suppress(FileNotFoundError):  # the thread has ended
+                used += int((task / "schedstat").read_text().split()[0])
+        return used / 1e9
 
     def anonymous(self) -> float:
         """Give the MB of memory that is the process's own."""
@@ -120,12 +123,12 @@ class Client:
                 return read_command(found)
 
     def drive(self, frames: list[bytes], depth: int, seconds: float) -> int:
-        """Keep `depth` requests under way for a while; give how many were answered."""
+        """Keep `depth` requests under way for a while; give the number answered, at least one."""
         end = time.perf_counter() + seconds
         sent = done = 0
         while True:
             room = depth - (sent - done)
-            if time.perf_counter() >= end:
+            if sent and time.perf_counter() >= end:
                 room = 0
                 if done == sent:
                     return done

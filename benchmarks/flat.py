@@ -40,7 +40,7 @@ ROUNDS = 5
 SECONDS = 0.7
 
 Drive = Callable[[float], int]
-"""Does something for a while, and returns how many messages that were."""
+"""Does something for a while, at least once, and returns how many messages that were."""
 
 
 class Size:
@@ -131,7 +131,7 @@ def taking_turns(clients: list[Client], depth: int) -> Drive:
 
     def drive(seconds: float) -> int:
         end, done = time.perf_counter() + seconds, 0
-        while time.perf_counter() < end:
+        while not done or time.perf_counter() < end:
             client = clients[done // depth % len(clients)]
             client.socket.sendall(burst)
             answered = 0
@@ -193,7 +193,7 @@ async def send_to(producer: Producer, topics: int, seconds: float) -> int:
 
     async def caller() -> None:
         nonlocal sent
-        while time.perf_counter() < end:
+        while not sent or time.perf_counter() < end:
             sent += 1
             await producer.send(Message(f"topic-{sent % topics}", BODY))
 
