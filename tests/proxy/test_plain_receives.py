@@ -132,6 +132,31 @@ async def test_messages_that_come_for_a_client_that_is_gone_are_visible_soon() -
     gc.collect()  # a call that was cancelled refers to its channel
 
 
+async def test_messages_for_a_client_that_leaves_just_then_are_visible_soon() -> None:
+    async with known_group() as served:
+        receives = watched(served)
+        receives._stream_of = lambda wanted, answer: None
+        (link,) = open_links(served.proxy)
+        calls = link._calls
+        assert calls is not None
+        go_on = calls.continue_stream
+
+        def reset_at_once(call: Any, responses: Any) -> None:
+            go_on(call, responses)
+            calls._end(call)  # as for a reset in the same read
+
+        calls.continue_stream = reset_at_once  # type: ignore[method-assign]
+        call = served.peer.stream("ReceiveMessage", receive_request("normal", "g", wait=15))
+        await served.polled("normal", "g")
+        await served.peer.send("normal", b"x")
+        await until(lambda: receives.whole, "the pop", PATIENCE)
+        call.cancel()
+        calls.continue_stream = go_on  # type: ignore[method-assign]
+        assert [each.body for each in await served.peer.received("normal", "g")] == [b"x"]
+    del call
+    gc.collect()  # what was never awaited would be told now
+
+
 async def test_a_request_that_is_repeated_is_checked_again_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -200,9 +200,7 @@ class _Pop(BrokerAnswer):
                 raise outcome
             return outcome
 
-        popping = run(question, carry, first)
+        pop = receiving.ClientPop(state, wanted, run(question, carry, first))
         if not self._call.is_over():
-            responses = receiving.delivered(state, self._caller, wanted, popping)
+            responses = receiving.delivered(state, self._caller, pop)
             self._call.continue_stream(self._receives.respond(responses))
-        else:
-            receiving.abandon(state, wanted, popping)

@@ -41,16 +41,48 @@ async def receive_message(
         yield _end(state)
         return
     requests, question = pop_of(state, wanted)
-    async for response in delivered(state, caller, wanted, run(question, requests.carry)):
+    pop = ClientPop(state, wanted, run(question, requests.carry))
+    async for response in delivered(state, caller, pop):
         yield response
 
 
+class ClientPop:
+    """A pop for a client, begun; if the client hangs up, its messages are visible again soon."""
+
+    def __init__(
+        self, state: ProxyState, wanted: Receive, popping: Coroutine[Any, Any, PopResult]
+    ) -> None:
+        self.wanted = wanted
+        self._state = state
+        self._taken = False
+        self._popping = state.tasks.spawn(popping, "pop")
+        # Whoever was to wait for it may have been cancelled before it ran at all.
+        self._popping.add_done_callback(self._release)
+
+    async def result(self) -> PopResult:
+        """Wait for it."""
+        self._taken = True
+        try:
+            return await asyncio.shield(self._popping)
+        except asyncio.CancelledError:
+            self._taken = False
+            self._popping.add_done_callback(self._release)
+            raise
+
+    def _release(self, popping: asyncio.Task[PopResult]) -> None:
+        if self._taken or popping.cancelled() or popping.exception() is not None:
+            return
+        self._taken = True
+        _reveal(self._state, self.wanted, popping.result().messages)
+
+
 async def delivered(
-    state: ProxyState, caller: Caller, wanted: Receive, popping: Coroutine[Any, Any, PopResult]
+    state: ProxyState, caller: Caller, pop: ClientPop
 ) -> AsyncIterator[s.ReceiveMessageResponse | bytes]:
     """Yield all responses to a client, with the messages that a pop brings."""
+    wanted = pop.wanted
     try:
-        result = await _popped(state, wanted, popping)
+        result = await pop.result()
         messages = _kept(state, wanted, result.messages)
         if wanted.renew and messages:
             _renewed(state, caller, wanted, messages)
@@ -69,29 +101,6 @@ def _end(state: ProxyState) -> s.ReceiveMessageResponse:
     done = s.ReceiveMessageResponse()
     done.delivery_timestamp.FromMilliseconds(state.clock.now_ms())
     return done
-
-
-async def _popped(
-    state: ProxyState, wanted: Receive, pop: Coroutine[Any, Any, PopResult]
-) -> PopResult:
-    """Wait for a pop; if the client hangs up, its messages are made visible again soon."""
-    popping = state.tasks.spawn(pop, "pop")
-    try:
-        return await asyncio.shield(popping)
-    except asyncio.CancelledError:
-        popping.add_done_callback(lambda done: _abandoned(state, wanted, done))
-        raise
-
-
-def abandon(state: ProxyState, wanted: Receive, pop: Coroutine[Any, Any, PopResult]) -> None:
-    """Make messages that are popped for a client that is gone visible again soon."""
-    popping = state.tasks.spawn(pop, "pop")
-    popping.add_done_callback(lambda done: _abandoned(state, wanted, done))
-
-
-def _abandoned(state: ProxyState, wanted: Receive, popping: asyncio.Task[PopResult]) -> None:
-    if not popping.cancelled() and popping.exception() is None:
-        _reveal(state, wanted, popping.result().messages)
 
 
 def _reveal(state: ProxyState, wanted: Receive, messages: list[ReceivedMessage]) -> None:
