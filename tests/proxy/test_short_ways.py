@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -184,6 +184,36 @@ async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None
         await served.cluster.heal("broker-0")
 
 
+@pytest.mark.usefixtures("patient")
+async def test_a_send_whose_client_leaves_as_it_fails_is_not_begun_again() -> None:
+    async with known_topic(faults=True) as served:
+        plain = short_way(served)
+        (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
+        broker = broker_at_hand(plain._session, queue.broker_name)
+        assert broker is not None
+        (link,) = open_links(served.proxy)
+        calls = link._calls
+        assert calls is not None
+        go_on, failed = calls.continue_with, []
+
+        def reset_at_once(call: Any, begin: Any) -> None:
+            go_on(call, begin)
+            calls._end(call)  # as for a reset in the same read
+            failed.append(call)
+
+        calls.continue_with = reset_at_once  # type: ignore[method-assign]
+        await served.cluster.partition("broker-0")
+        sent = asyncio.create_task(served.peer.send("normal", b"x"))
+        await until(lambda: broker.connection.requests.open, "the request", PATIENCE)
+        broker.connection.abort()
+        await until(lambda: failed, "the failure", PATIENCE)
+        sent.cancel()
+        await asyncio.wait([sent])
+        await served.cluster.heal("broker-0")
+    del sent
+    gc.collect()  # what was never awaited would be told now
+
+
 @pytest.mark.parametrize("fresh_for", [60.0, 0.0])
 async def test_a_client_that_sends_and_resets_leaves_nothing_open_at_a_broker(
     monkeypatch: pytest.MonkeyPatch, fresh_for: float
@@ -328,21 +358,21 @@ async def test_a_try_that_certainly_failed_is_repeated_and_one_that_may_not_have
         ):
             begun = Begun()
             plain.failed(begun, form, queue, error)
-            response = s.SendMessageResponse.FromString(await begun.work)
+            response = s.SendMessageResponse.FromString(await begun.begin())
             assert code(response) == expected, error
 
 
 class Begun:
     """A call that was begun."""
 
-    work: Coroutine[Any, Any, bytes]
+    begin: Callable[[], Awaitable[bytes]]
     release: Callable[[], None] | None = None
 
     def __init__(self) -> None:
         self.replies: list[bytes] = []
 
-    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
-        self.work = work
+    def continue_with(self, begin: Callable[[], Awaitable[bytes]]) -> None:
+        self.begin = begin
 
     def caller(self) -> Caller:
         return Caller("c@1", "1.2.3.4:5")

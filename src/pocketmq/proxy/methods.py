@@ -4,7 +4,7 @@ Two shells carry calls out: `native_link` on the native core, and `grpc_port` on
 """
 
 import enum
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -56,8 +56,8 @@ class BegunCall(Call, Protocol):
     def reply(self, response: bytes) -> None:
         """Send the response."""
 
-    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
-        """Let a coroutine make the response."""
+    def continue_with(self, begin: Callable[[], Awaitable[bytes]]) -> None:
+        """Make the response in a task, which calls `begin` if the client is still there."""
 
 
 class BegunStream(BegunCall, Protocol):

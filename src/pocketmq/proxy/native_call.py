@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from pocketmq.proxy.methods import Method
 from pocketmq.proxy.translation.caller import Caller
@@ -79,9 +79,9 @@ class NativeCall:
         """Send the response of a call that was begun."""
         self._calls.finish(self, response)
 
-    def continue_with(self, work: Coroutine[Any, Any, bytes]) -> None:
-        """Let a coroutine make the response of a call that was begun."""
-        self._calls.continue_with(self, work)
+    def continue_with(self, begin: Callable[[], Awaitable[bytes]]) -> None:
+        """Make the response of a call that was begun in a task."""
+        self._calls.continue_with(self, begin)
 
     def reply_all(self, responses: bytes) -> bool:
         """Send all responses; False if the client does not take them now."""

@@ -6,7 +6,7 @@ keep: it resets a call that is late, as all gRPC clients do.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
 from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
@@ -146,16 +146,14 @@ class NativeCalls:
         """Send responses that take their time."""
         self._start(call, self._many(call, responses))
 
-    def continue_with(self, call: NativeCall, work: Coroutine[Any, Any, bytes]) -> None:
-        """Let a coroutine make the response, unless the client has ended the call."""
+    def continue_with(self, call: NativeCall, begin: Callable[[], Awaitable[bytes]]) -> None:
+        """Make the response in a task, unless the client has ended the call."""
 
         async def respond() -> None:
-            self.finish(call, await work)
+            self.finish(call, await begin())
 
         if call.stream in self._open:
             self._start(call, respond())
-        else:
-            work.close()
 
     def _called(self, event: tuple[Any, ...]) -> None:
         _, stream, path, _, _, message, ended = event

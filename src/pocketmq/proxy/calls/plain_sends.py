@@ -133,8 +133,9 @@ class PlainSends:
         self, call: BegunCall, form: StoredForm, queue: MessageQueue, error: MQError
     ) -> None:
         """Try again as `sending` does, or reply with the error."""
-        again = sending.send_again(self._state, form, queue, error)
-        call.continue_with(self._respond(again))
+        call.continue_with(
+            lambda: self._respond(sending.send_again(self._state, form, queue, error))
+        )
 
 
 class _Stored(BrokerAnswer):
