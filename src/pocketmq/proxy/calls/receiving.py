@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from pocketmq.client.pop.popped import PopResult
@@ -123,10 +124,13 @@ def _kept(
     for message in messages:
         receipt = receipt_of(message)
         if receipt is not None and tags and message.tag not in tags:
-            state.tasks.spawn(_settle(_ack(state, wanted, receipt)), "ack of an unwanted message")
+            acknowledge = partial(_ack, state, wanted, receipt)
+            state.tasks.spawn(_settle(acknowledge), "ack of an unwanted message")
         elif receipt is not None and message.reconsume_times >= most:
-            ended = dead_letter(state, wanted.topic, wanted.group, receipt, message.message_id)
-            state.tasks.spawn(_settle(ended), "dead letter")
+            bury = partial(
+                dead_letter, state, wanted.topic, wanted.group, receipt, message.message_id
+            )
+            state.tasks.spawn(_settle(bury), "dead letter")
         else:
             kept.append(message)
     return kept
@@ -137,9 +141,9 @@ async def _ack(state: ProxyState, wanted: Receive, receipt: Receipt) -> None:
     await requests.ack(receipt.handle.broker_name, [(wanted.topic, receipt.handle)])
 
 
-async def _settle(work: Awaitable[None]) -> None:
+async def _settle(begin: Callable[[], Awaitable[None]]) -> None:
     try:
-        await work
+        await begin()
     except (CallRefused, MQError) as error:
         logger.warning('settling a message failed: error="%s"; it is redelivered later', error)
 
