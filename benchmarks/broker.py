@@ -77,7 +77,7 @@ class Process:
         """Give the seconds of processor time used so far, by all threads."""
         used = 0
         for task in Path(f"/proc/{self.child.pid}/task").iterdir():
-            with suppress(FileNotFoundError):  # the thread has ended
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
                 used += int((task / "schedstat").read_text().split()[0])
         return used / 1e9
 
@@ -89,8 +89,8 @@ class Process:
         return 0.0
 
     def stop(self) -> None:
-        self.child.terminate()
-        self.child.wait(30)
+        with self.child:  # waits for its end, and closes the pipe
+            self.child.terminate()
 
 
 class Client:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.broker import Client, broker, send_frames
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +27,11 @@ def test_every_number_has_a_cost_and_a_ratio_to_the_first() -> None:
     assert [row[-3] for row in rows] == ["1", "100"] * 5
     assert all(float(row[-2]) > 0 for row in rows)
     assert [row[-1] for row in rows[::2]] == ["1.00"] * 5
+
+
+def test_a_round_that_is_over_before_it_begins_has_a_message() -> None:
+    with broker() as process:
+        client = Client(process.port)
+        assert client.drive(send_frames(), 1, 0.0) == 1
+        client.socket.close()
+        assert process.cpu() > 0

@@ -132,7 +132,9 @@ async def test_messages_that_come_for_a_client_that_is_gone_are_visible_soon() -
     gc.collect()  # a call that was cancelled refers to its channel
 
 
-async def test_messages_for_a_client_that_leaves_just_then_are_visible_soon() -> None:
+async def test_messages_for_a_client_that_leaves_just_then_are_visible_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with known_group() as served:
         receives = watched(served)
         receives._stream_of = lambda wanted, answer: None
@@ -145,13 +147,13 @@ async def test_messages_for_a_client_that_leaves_just_then_are_visible_soon() ->
             go_on(call, responses)
             calls._end(call)  # as for a reset in the same read
 
-        calls.continue_stream = reset_at_once  # type: ignore[method-assign]
+        monkeypatch.setattr(calls, "continue_stream", reset_at_once)
         call = served.peer.stream("ReceiveMessage", receive_request("normal", "g", wait=15))
         await served.polled("normal", "g")
         await served.peer.send("normal", b"x")
         await until(lambda: receives.whole, "the pop", PATIENCE)
         call.cancel()
-        calls.continue_stream = go_on  # type: ignore[method-assign]
+        monkeypatch.undo()
         assert [each.body for each in await served.peer.received("normal", "g")] == [b"x"]
     del call
     gc.collect()  # what was never awaited would be told now

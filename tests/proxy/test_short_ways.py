@@ -185,7 +185,9 @@ async def test_a_send_of_the_core_whose_client_is_gone_is_not_repeated() -> None
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_send_whose_client_leaves_as_it_fails_is_not_begun_again() -> None:
+async def test_a_send_whose_client_leaves_as_it_fails_is_not_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with known_topic(faults=True) as served:
         plain = short_way(served)
         (queue, *_) = (await plain._state.cluster.route("normal")).publish_queues
@@ -201,7 +203,7 @@ async def test_a_send_whose_client_leaves_as_it_fails_is_not_begun_again() -> No
             calls._end(call)  # as for a reset in the same read
             failed.append(call)
 
-        calls.continue_with = reset_at_once  # type: ignore[method-assign]
+        monkeypatch.setattr(calls, "continue_with", reset_at_once)
         await served.cluster.partition("broker-0")
         sent = asyncio.create_task(served.peer.send("normal", b"x"))
         await until(lambda: broker.connection.requests.open, "the request", PATIENCE)

@@ -55,13 +55,13 @@ class ClientPop:
     ) -> None:
         self.wanted = wanted
         self._state = state
-        self._taken = False
+        self._taken = False  # nobody waits for the messages, and nobody has released them
         self._popping = state.tasks.spawn(popping, "pop")
         # Whoever was to wait for it may have been cancelled before it ran at all.
         self._popping.add_done_callback(self._release)
 
     async def result(self) -> PopResult:
-        """Wait for it."""
+        """Return what came, once it is there; raises as the pop does."""
         self._taken = True
         try:
             return await asyncio.shield(self._popping)
