@@ -69,6 +69,14 @@ def test_a_queue_that_came_back_is_not_ended_by_news_of_its_first_giving() -> No
     assert owners(STARTED, GAVE, again, released)[1:] == [(A, 12.0, 14.1, RELEASED)]
 
 
+def test_an_end_that_was_told_before_its_heir_was_known_is_dated_back() -> None:
+    """The last message may be finished just before the heir is known, and the event between."""
+    first = event(A, 10.0, (FIRST,), before=BOTH, revoked=(SECOND,))
+    news = event(A, 10.2, (FIRST,), overlap(stopped=10.01, drained=10.09), before=(FIRST,))
+    assert owners(STARTED, first, TOOK)[0] == (A, 1.1, 10.1, RELEASED)
+    assert owners(STARTED, first, TOOK, news) == [(A, 1.1, 10.01, RELEASED), (B, 10.03, 20.0, HELD)]
+
+
 def test_it_comes_back_while_it_still_drained() -> None:
     draining = event(A, 10.0, BOTH, overlap(stopped=10.01), before=BOTH)
     back = Handover(queue=SECOND, kind="overlap", giver=B, heir=A, offset=9, started=12.0)

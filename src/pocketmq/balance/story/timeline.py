@@ -113,6 +113,7 @@ class OwnershipFold:
         for queue in before:
             self._revive(me, queue)
         mine = self._owned_by(me, event.topic)
+        self._date_back(me, times)
         self._give(me, times, after)
         for queue in [queue for queue in mine if queue not in after]:
             stopped = times.stopped.get(queue, at)
@@ -135,6 +136,16 @@ class OwnershipFold:
         since = self._foreign_since.pop(queue, None)
         if since is not None and since < at and handover_version(me) is not None:
             self._untold[queue].append((since, at))
+
+    def _date_back(self, me: str, times: "_HandoverTimes") -> None:
+        """Correct ends that were told before the hand-over was known, which has the exact time."""
+        for queue, stopped in times.stopped.items():
+            number = self._last_closed.get((queue, me))
+            if number is None:
+                continue
+            one = self._closed[number]
+            if one.ended != DIED and one.since <= stopped < one.until:
+                self._closed[number] = msgspec.structs.replace(one, until=stopped)
 
     def _give(self, me: str, times: "_HandoverTimes", after: Mapping[QueueName, None]) -> None:
         """End the ownership of queues that were given away, although they are still listed.
