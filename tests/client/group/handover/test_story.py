@@ -42,3 +42,26 @@ async def test_times_of_an_earlier_owner_are_not_those_of_the_next_hand_over() -
         story.reported(Report(QUEUE, HandoverKind.ORPHAN, None, me, 7))
         one = told(story)[-1]
         assert (one.heir, one.stopped, one.drained) == (me, None, None)
+
+
+async def test_a_queue_that_turns_round_is_told_as_two_hand_overs() -> None:
+    """Else the member would count as its owner while another one was."""
+    async with shell() as a:
+        story, me = a.sticky.story, a.parts.session.client_id
+        told(story)
+        story.released(QUEUE)
+        story.reported(Report(QUEUE, HandoverKind.OVERLAP, me, HEIR, 7))
+        story.drained(QUEUE)
+        story.taken(QUEUE, 9)
+        story.reported(Report(QUEUE, HandoverKind.OVERLAP, HEIR, me, 9))
+        story.released(QUEUE)
+        story.drained(QUEUE)
+        story.reported(Report(QUEUE, HandoverKind.OVERLAP, me, HEIR, 11))
+        gave, took, again = told(story)[-3:]
+        assert (gave.giver, gave.heir, gave.offset, gave.started) == (me, HEIR, 7, None)
+        assert (took.giver, took.heir, took.offset, took.stopped) == (HEIR, me, 9, None)
+        assert (again.giver, again.heir, again.offset, again.started) == (me, HEIR, 11, None)
+        assert gave.stopped is not None
+        assert took.started is not None
+        assert again.stopped is not None
+        assert gave.stopped <= took.started <= again.stopped

@@ -84,6 +84,7 @@ class HandoverStory:
 
     def taken(self, queue: MessageQueue, offset: int) -> None:
         """Note that this member starts a queue."""
+        self._tell_apart(queue, "stopped")
         self._unfinished.pop(queue, None)
         change = self._change(queue)
         change.assigned[queue] = offset
@@ -92,6 +93,7 @@ class HandoverStory:
 
     def released(self, queue: MessageQueue) -> None:
         """Note that no message of a queue is started any more."""
+        self._tell_apart(queue, "started")
         change = self._change(queue)
         change.revoked.add(queue)
         change.draining.add(queue)
@@ -132,6 +134,13 @@ class HandoverStory:
             self._tell(topic)
 
     # How it is told
+
+    def _tell_apart(self, queue: MessageQueue, other_way: str) -> None:
+        """Report a change before a queue of it turns round: a record has one giver and one heir."""
+        change = self._changes.get(queue.topic)
+        known = None if change is None else change.handovers.get(queue)
+        if getattr(known, other_way, None) is not None:
+            self._tell(queue.topic)
 
     def _change(self, queue: MessageQueue, otherwise: str = "hand-over") -> _Change:
         topic = queue.topic
