@@ -82,7 +82,7 @@ async def test_frames_wait_for_memory_and_those_that_lack_least_come_first() -> 
         assert bodies == [MIB, 5]
         assert not owner.closed
         held = sum(held_frame(each) for each in owner.opened)
-        assert held == 6 * MIB + 128 * KIB
+        assert 6 * MIB < held <= 6 * MIB + 128 * KIB  # pressure pauses them, with part still unread
 
 
 async def test_nobody_is_slow_because_the_server_itself_had_no_time() -> None:
