@@ -129,6 +129,14 @@ def children_of(pid: int) -> list[int]:
         return [int(child) for text in texts for child in text.split()]
 
 
+def command_line(pid: int) -> str:
+    """The words that a process was started with; none if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process runs; one that only waits to be reaped does not."""
     try:

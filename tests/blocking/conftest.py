@@ -1,6 +1,5 @@
 """One cluster for the tests of a module, and programs of their own for what ends a process."""
 
-import signal
 import subprocess
 import sys
 import textwrap
@@ -9,22 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import Cluster
+from tests.interrupts import ctrl_c
+
+__all__ = ["cluster", "ctrl_c", "program", "topic"]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2, in_process=False) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c() -> Iterator[None]:
-    """Have SIGINT interrupt the main thread, whoever runs the tests and whatever ran before."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    yield
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture

@@ -26,10 +26,13 @@ from pocketmq.model import TopicRoute
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from pocketmq.testing.external import ExternalCluster
+from tests.interrupts import ctrl_c
 from tests.loops import open_files
 from tests.ports import free_port
-from tests.server_process import children_of, is_alive, wait_for
+from tests.server_process import children_of, command_line, is_alive, wait_for
 from tests.wire_client import WireClient
+
+__all__ = ["ctrl_c"]  # a fixture of all tests here
 
 BOTH = pytest.mark.parametrize("in_process", [True, False], ids=["in-process", "children"])
 
@@ -301,11 +304,15 @@ def test_ctrl_c_during_the_start_leaves_nothing(
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
     threads, files = set(threading.enumerate()), open_files()
-    others, children = own_children(), set[int]()
+    children = set[int]()
+
+    def new_children(program: str) -> set[int]:
+        """Those that run a program: what earlier tests began in threads starts processes, too."""
+        return {child for child in own_children() if program in command_line(child)}
 
     def interrupt() -> None:
-        wait_for(lambda: own_children() - others, "the child")
-        children.update(own_children() - others)
+        wait_for(lambda: new_children(str(fake)), "the child")
+        children.update(new_children(str(fake)))
         # To this thread: a signal to the process may be taken by another, and wakes nobody here.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
