@@ -138,7 +138,7 @@ class OwnershipFold:
             self._untold[queue].append((since, at))
 
     def _date_back(self, me: str, times: "_HandoverTimes") -> None:
-        """Correct ends that were told before the hand-over was known, which has the exact time."""
+        """Correct ends that were sent before the hand-over was known, which has the exact time."""
         for queue, stopped in times.stopped.items():
             number = self._last_closed.get((queue, me))
             if number is None:
