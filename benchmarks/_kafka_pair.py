@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from benchmarks._spark_cpu import tree_cpu
+from benchmarks._spark_cpu import spark_cpu, tree_cpu
 from benchmarks.java.kafka import KafkaServers
 from benchmarks.spark import Bench
 
@@ -75,11 +75,11 @@ class Pair:
         return reader.option("subscribe", topic).option("startingOffsets", starting).load()
 
     def measure(self, work: Callable[[], None], broker: int, rows: int) -> Cost:
-        before = tree_cpu(self.bench.java) + tree_cpu(broker)
+        before = spark_cpu(self.bench.java) + tree_cpu(broker)
         started = time.perf_counter()
         work()
         wall = time.perf_counter() - started
-        return Cost(rows / wall, rows / (tree_cpu(self.bench.java) + tree_cpu(broker) - before))
+        return Cost(rows / wall, rows / (spark_cpu(self.bench.java) + tree_cpu(broker) - before))
 
     def compare(
         self,

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from pocketmq.spark.warm_python import warm_process
+
 _TICK = os.sysconf("SC_CLK_TCK")
 _seen: dict[int, dict[tuple[int, str], float]] = {}
 """By root: what its grandchildren had used when they were last seen."""
@@ -15,6 +17,12 @@ class _Process(NamedTuple):
     own: float
     reaped: float
     """Of the children that it has waited for."""
+
+
+def spark_cpu(java: int) -> float:
+    """Return the same of Spark: of its JVM, and of the warm Python and its forks."""
+    warm = warm_process()
+    return tree_cpu(java) + (0.0 if warm is None else tree_cpu(warm))
 
 
 def tree_cpu(root: int) -> float:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks._spark_cpu import tree_cpu
+from benchmarks._spark_cpu import spark_cpu, tree_cpu
 from benchmarks._synthetic_source import Synthetic
 from pocketmq import Message, Producer
 from pocketmq.spark import spark_session
@@ -113,11 +113,11 @@ class Bench:
         return found
 
     def _once(self, work: Callable[[], None], rows: int) -> Rate:
-        before, served = tree_cpu(self.java), tree_cpu(self.broker)
+        before, served = spark_cpu(self.java), tree_cpu(self.broker)
         started = time.perf_counter()
         work()
         wall = time.perf_counter() - started
-        spent = tree_cpu(self.java) - before
+        spent = spark_cpu(self.java) - before
         return Rate(rows / wall, rows / spent, rows / (spent + tree_cpu(self.broker) - served))
 
     def noop(self, frame: DataFrame) -> None:

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from benchmarks._kafka_page import table, write_table
 from benchmarks._kafka_pair import TURNS, Pair
 from benchmarks._small_sends import SMALL, kafka_sender, our_sender
-from benchmarks._spark_cpu import tree_cpu
+from benchmarks._spark_cpu import spark_cpu
 from benchmarks.java.kafka import KafkaServers
 from benchmarks.java.kafka_parts import KafkaParts, NoKafkaError, find_kafka, find_spark_source
 from benchmarks.java.servers import QUEUES
@@ -166,10 +166,10 @@ def micro_batches(
         spent = 0.0
         for number in range(ROUNDS + FIRST):
             if number == FIRST:
-                spent = tree_cpu(pair.bench.java)
+                spent = spark_cpu(pair.bench.java)
             send()
             query.processAllAvailable()
-        spent = tree_cpu(pair.bench.java) - spent
+        spent = spark_cpu(pair.bench.java) - spent
         found = [p for p in query.recentProgress if p["numInputRows"]][FIRST:]
         query.stop()
     took = [p["durationMs"]["triggerExecution"] for p in found]

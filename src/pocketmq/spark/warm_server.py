@@ -1,0 +1,230 @@
+"""The warm Python: has imported what Spark's Python processes need, and is forked for each.
+
+Spark starts processes to find a source, to plan a read, to plan a stream and to run tasks. Each
+would import PySpark, Arrow and pandas anew: half a second of processor time and more. The driver
+starts this program once, with a socket to listen at; it ends when its standard input does, that is
+with the driver.
+
+A fork must be what a fresh process would have been, so it gets the module, arguments, streams,
+directory and environment of its request. A request whose environment differs from this one in more
+than what Spark sets is refused: variables may decide how Python and its libraries start.
+
+One thread: what is forked must not have others.
+"""
+
+import gc
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from pocketmq.spark.warm_client import ACCEPTED, STREAMS
+from pocketmq.spark.warm_python import AT_START, WARM
+from pocketmq.spark.worker_daemon import silence_hang_ups
+
+IMPORTED = (
+    "pyspark.worker",
+    "pyspark.sql.worker.commit_data_source_write",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.write_into_data_source",
+    "pocketmq.spark.batch_reader",
+    "pocketmq.spark.sink",
+    "pocketmq.spark.source",
+    "pocketmq.spark.stream_reader",
+)
+_SPARK_SETS = ("SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHON_", "PYTHONUNBUFFERED")
+_OTHERS = {*AT_START, WARM, "_", "OLDPWD", "PWD", "SHLVL"}
+_PATH = "PYTHONPATH"
+_LARGEST = 4 << 20
+_PATIENCE = 10.0
+
+
+class Request(NamedTuple):
+    """What a process was started with."""
+
+    directory: str
+    arguments: list[str]
+    environment: dict[str, str]
+    streams: list[int]
+
+
+class Refused(Exception):
+    """The request needs a fresh process."""
+
+
+class Server:
+    """Forks this process, and reports to clients how their forks end."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
+        self._forks: dict[socket.socket, int] = {}
+
+    def run(self) -> Request | None:
+        """Serve until standard input ends; in a fork, return what it was asked for."""
+        ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for source in (self._listener, ended, sys.stdin):
+            self._selector.register(source, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is sys.stdin:
+                    return None
+                if key.fileobj is self._listener:
+                    request = self._serve()
+                    if request is not None:
+                        return request
+                elif isinstance(key.fileobj, socket.socket):
+                    self._end(key.fileobj)
+                else:
+                    os.read(ended, 4096)
+                    self._reap()
+
+    def _serve(self) -> Request | None:
+        client, _ = self._listener.accept()
+        streams: list[int] = []
+        try:
+            client.settimeout(_PATIENCE)
+            request = receive(client, streams)
+            check(request)
+            fork = os.fork()
+            if not fork:
+                self._forget()
+                client.close()
+                return request
+            self._forks[client] = fork
+            self._selector.register(client, selectors.EVENT_READ)
+            client.sendall(ACCEPTED)
+        except (OSError, ValueError, Refused):
+            if client not in self._forks:
+                client.close()  # it becomes a fresh process
+        for stream in streams:
+            os.close(stream)
+        return None
+
+    def _forget(self) -> None:
+        """Be a process of its own; the selector is not asked, since the server shares it."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._selector.close()
+        self._listener.close()
+        for client in self._forks:
+            client.close()
+
+    def _end(self, client: socket.socket) -> None:
+        """End a fork whose client has ended: Spark has killed it."""
+        self._selector.unregister(client)
+        with suppress(ProcessLookupError):
+            os.kill(self._forks[client], signal.SIGTERM)
+
+    def _reap(self) -> None:
+        clients = {fork: client for client, fork in self._forks.items()}
+        while self._forks:
+            fork, status = os.waitpid(-1, os.WNOHANG)
+            if not fork:
+                return
+            client = clients[fork]
+            del self._forks[client]
+            with suppress(KeyError):  # the client has ended before
+                self._selector.unregister(client)
+            code = os.waitstatus_to_exitcode(status)
+            with client, suppress(OSError):
+                client.sendall(bytes([code if code >= 0 else 128 - code]))
+
+
+def receive(client: socket.socket, streams: list[int]) -> Request:
+    """Read a request; `streams` gets its open files.
+
+    Raises `OSError`, `ValueError` and `Refused`.
+    """
+    start, files, _, _ = socket.recv_fds(client, 4, len(STREAMS))
+    streams += files
+    size = int.from_bytes(start, "big")
+    if len(start) != 4 or len(files) != len(STREAMS) or size > _LARGEST:
+        raise Refused
+    text = b""
+    while len(text) < size:
+        more = client.recv(size - len(text))
+        if not more:
+            raise Refused
+        text += more
+    directory, count, *words = [os.fsdecode(word) for word in text.split(b"\0")]
+    pairs = [word.partition("=") for word in words[int(count) :]]
+    environment = {name: value for name, _, value in pairs}
+    return Request(directory, words[: int(count)], environment, streams)
+
+
+def check(request: Request) -> None:
+    """Raise `Refused` unless a fork can be what a fresh process would have been."""
+    if request.arguments[:1] != ["-m"] or len(request.arguments) < 2:
+        raise Refused
+    for name, value in AT_START.items():
+        if request.environment.get(name) not in (None, os.environ.get(name, value)):
+            raise Refused
+    if _of_user(request.environment) != _of_user(os.environ):
+        raise Refused
+
+
+def _of_user(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that neither Spark nor a shell sets; Spark may repeat paths."""
+    found = {
+        name: value
+        for name, value in environment.items()
+        if value and name not in _OTHERS and not name.startswith(_SPARK_SETS)
+    }
+    if _PATH in found:
+        found[_PATH] = os.pathsep.join(dict.fromkeys(found[_PATH].split(os.pathsep)))
+    return found
+
+
+def become(request: Request) -> None:
+    """Run the module that was asked for, as the main program of this process."""
+    for ours, theirs in zip(STREAMS, request.streams, strict=True):
+        os.dup2(theirs, ours)
+        os.close(theirs)
+    os.chdir(request.directory)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    time.tzset()
+    _, module, *_ = request.arguments
+    sys.path.insert(0, request.directory)  # as `-m` does
+    sys.argv[:] = request.arguments[1:]
+    sys.modules.pop(module, None)  # as a main program it is another one
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """Serve at the socket whose file number is the argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark's processes ignore it, too
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
+        address = Path(listener.getsockname())
+        request = None
+        try:
+            for name in IMPORTED:
+                import_module(name)
+            silence_hang_ups()
+            gc.collect()
+            gc.freeze()  # pages that no collection writes to stay shared
+            request = Server(listener).run()
+        finally:
+            if request is None:
+                with suppress(OSError):
+                    address.unlink()
+                    address.parent.rmdir()
+    if request is not None:
+        become(request)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Processes that Spark starts are forks of the warm Python, and are what fresh ones would be."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pocketmq.spark.warm_python import WARM
+from pocketmq.spark.worker_python import VARIABLE
+from tests.server_process import children_of, command_line, is_alive, wait_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only on Linux")
+
+DRIVER = """
+import os, sys
+from pocketmq.spark.worker_python import VARIABLE, choose_python
+from pocketmq.spark.warm_python import WARM
+choose_python(local=True)
+print(os.environ[VARIABLE], os.environ[WARM], sep="\\n", flush=True)
+sys.stdin.read()
+"""
+SHOWN = """
+import json, os, sys
+if __name__ == "__main__":
+    print(json.dumps({
+        "parent": os.getppid(), "argv": sys.argv, "path": sys.path, "cwd": os.getcwd(),
+        "said": sys.stdin.read(), "seed": hash("x"), "own": os.environ.get("SPARK_OWN"),
+        "main": sys.modules["__main__"].__spec__.name, "arrow": "pyarrow" in sys.modules,
+    }))
+    print("wrong", file=sys.stderr)
+    sys.exit(7)
+"""
+
+
+class Driver:
+    """A process that has chosen its Python, as one with a session has."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        (home / "shown.py").write_text(SHOWN)
+        (home / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
+        environment = {
+            key: value for key, value in os.environ.items() if key not in {VARIABLE, WARM}
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdout is not None
+        self.python = self.process.stdout.readline().strip()
+        self.socket = Path(self.process.stdout.readline().strip())
+        self.environment = environment | {WARM: str(self.socket), "PYTHONHASHSEED": "0"}
+        (self.warm,) = children_of(self.process.pid)
+
+    def start(self, module: str, *words: str, **more: str) -> "subprocess.Popen[str]":
+        """Start a module as Spark does."""
+        return subprocess.Popen(
+            [self.python, "-m", module, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.home,
+            env=self.environment | more,
+        )
+
+    def show(self, *words: str, **more: str) -> dict[str, object]:
+        """Return what a process saw of itself."""
+        process = self.start("shown", *words, **more)
+        told, wrong = process.communicate("some words", 60)
+        assert (process.returncode, wrong) == (7, "wrong\n")
+        seen: dict[str, object] = json.loads(told)
+        return seen
+
+    def stop(self) -> None:
+        """End it as a program ends."""
+        self.process.communicate("", 60)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    one = Driver(tmp_path)
+    yield one
+    one.stop()
+
+
+def test_a_fork_is_what_a_fresh_process_would_have_been(driver: Driver) -> None:
+    fork = driver.show("a b", "", SPARK_OWN="mine")
+    fresh = driver.show("a b", "", SPARK_OWN="mine", **{WARM: ""})
+    assert (fork.pop("parent"), fork.pop("arrow")) == (driver.warm, True)
+    assert (fresh.pop("parent"), fresh.pop("arrow")) == (os.getpid(), False)
+    assert fork == fresh
+    assert fork["argv"] == [str(driver.home / "shown.py"), "a b", ""]
+    assert fork["said"] == "some words"
+
+
+def test_another_start_of_python_is_a_fresh_process(driver: Driver) -> None:
+    for name, value in (("PYTHONHASHSEED", "1"), ("TZ", "Asia/Tokyo"), ("OMP_NUM_THREADS", "2")):
+        assert driver.show(**{name: value})["parent"] == os.getpid(), name
+    path = os.environ.get("PYTHONPATH", "")
+    extended = os.pathsep.join(filter(None, [path, str(driver.home)]))
+    assert driver.show(PYTHONPATH=extended)["parent"] == os.getpid()
+    twice = os.pathsep.join([path, path])
+    assert driver.show(PYTHONPATH=twice)["parent"] == driver.warm
+
+
+def test_it_can_be_turned_off() -> None:
+    text = DRIVER.replace("choose_python(", "os.environ[WARM] = 'off'; choose_python(")
+    done = subprocess.run([sys.executable, "-c", text], input="", capture_output=True, text=True)
+    script, shown = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, shown) == (0, "", "off")
+    command = [script, "-m", "this"]
+    environment = os.environ | {WARM: "off"}
+    assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
+
+
+def test_a_fork_ends_with_the_process_that_asked_for_it(driver: Driver) -> None:
+    process = driver.start("slow")
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        (fork,) = children_of(driver.warm)
+        process.send_signal(signal.SIGKILL)
+        wait_for(lambda: not is_alive(fork), "the fork's end")
+    with driver.start("slow") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        (fork,) = children_of(driver.warm)
+        os.kill(fork, signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert driver.show()["parent"] == driver.warm
+
+
+def test_processes_are_fresh_when_the_warm_one_is_gone(driver: Driver) -> None:
+    os.kill(driver.warm, signal.SIGKILL)
+    wait_for(lambda: not is_alive(driver.warm), "the end of the warm Python")
+    assert driver.socket.exists()
+    assert driver.show()["parent"] == os.getpid()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+def test_nothing_is_left_after_the_driver(tmp_path: Path, killed: bool) -> None:
+    driver = Driver(tmp_path)
+    assert driver.show()["parent"] == driver.warm
+    if killed:
+        driver.process.kill()
+    driver.stop()
+    wait_for(lambda: not driver.socket.parent.exists(), "the end of the warm Python")
+
+
+def test_nonsense_at_the_socket_ends_nothing(driver: Driver) -> None:
+    long = b"\0\0\0\5"
+    for text in (
+        b"",
+        b"abc",
+        long + b"abc",
+        b"\xff\xff\xff\xff",
+        long + b"abcde",
+        long + b"a\0b\0c",
+    ):
+        for files in ([], [0], [0, 1, 2]):
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(str(driver.socket))
+                if text:
+                    socket.send_fds(line, [text[:4]], files)
+                    line.sendall(text[4:])
+                line.shutdown(socket.SHUT_WR)
+                with suppress(ConnectionResetError):
+                    assert line.recv(1) == b"", text
+    assert driver.show()["parent"] == driver.warm
+
+
+def test_workers_of_a_session_are_forks(spark: "SparkSession") -> None:
+    (daemon,) = spark.sparkContext.parallelize([1], 1).map(lambda _: os.getppid()).collect()
+    assert "warm_server" in command_line(daemon)
