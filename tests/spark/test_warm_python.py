@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pocketmq.spark.warm_python import WARM
+from pocketmq.spark.warm_python import OFF, WARM
 from pocketmq.spark.worker_python import VARIABLE
 from tests.server_process import children_of, command_line, is_alive, wait_for
 
@@ -119,13 +119,14 @@ def test_another_start_of_python_is_a_fresh_process(driver: Driver) -> None:
 
 
 def test_it_can_be_turned_off() -> None:
-    text = DRIVER.replace("choose_python(", "os.environ[WARM] = 'off'; choose_python(")
-    done = subprocess.run([sys.executable, "-c", text], input="", capture_output=True, text=True)
-    script, shown = done.stdout.splitlines()
-    assert (done.returncode, done.stderr, shown) == (0, "", "off")
-    command = [script, "-m", "this"]
-    environment = os.environ | {WARM: "off"}
-    assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
+    text = DRIVER.replace("choose_python(", f"os.environ[WARM] = {OFF!r}; choose_python(")
+    shown = subprocess.run(
+        [sys.executable, "-c", text], input=b"", stdout=subprocess.PIPE, check=True
+    )
+    script, warm = shown.stdout.decode().splitlines()
+    assert warm == OFF
+    command = [script, "-m", "pocketmq.cli", "--version"]
+    subprocess.run(command, env=os.environ | {WARM: OFF}, stdout=subprocess.DEVNULL, check=True)
 
 
 def test_a_fork_ends_with_the_process_that_asked_for_it(driver: Driver) -> None:
