@@ -188,3 +188,4 @@ def test_nonsense_at_the_socket_ends_nothing(driver: Driver) -> None:
 def test_workers_of_a_session_are_forks(spark: "SparkSession") -> None:
     (daemon,) = spark.sparkContext.parallelize([1], 1).map(lambda _: os.getppid()).collect()
     assert "warm_server" in command_line(daemon)
+    assert len(list(Path(f"/proc/{daemon}/task").iterdir())) == 1  # forks again, for each worker

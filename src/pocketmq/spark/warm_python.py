@@ -38,7 +38,7 @@ def warm_up() -> None:
             listener.listen(64)
             number = listener.fileno()
             _running = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-                [sys.executable, "-P", "-m", "pocketmq.spark.warm_server", str(number)],
+                [sys.executable, "-m", "pocketmq.spark.warm_server", str(number)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -198,7 +198,8 @@ def become(request: Request) -> None:
     os.environ.update(request.environment)
     time.tzset()
     _, module, *_ = request.arguments
-    sys.path.insert(0, request.directory)  # as `-m` does
+    if not sys.flags.safe_path:
+        sys.path[0] = request.directory  # as with `-m`
     sys.argv[:] = request.arguments[1:]
     sys.modules.pop(module, None)  # as a main program it is another one
     runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -207,23 +208,30 @@ def become(request: Request) -> None:
 def main() -> None:
     """Serve at the socket whose file number is the argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark's processes ignore it, too
-    with socket.socket(fileno=int(sys.argv[1])) as listener:
-        address = Path(listener.getsockname())
-        request = None
-        try:
-            for name in IMPORTED:
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    address = Path(listener.getsockname())
+    try:
+        for name in IMPORTED:
+            with suppress(ImportError):  # not in every version of Spark
                 import_module(name)
-            silence_hang_ups()
-            gc.collect()
-            gc.freeze()  # pages that no collection writes to stay shared
-            request = Server(listener).run()
-        finally:
-            if request is None:
-                with suppress(OSError):
-                    address.unlink()
-                    address.parent.rmdir()
+        silence_hang_ups()
+        gc.collect()
+        gc.freeze()  # pages that no collection writes to stay shared
+        request = Server(listener).run()
+    except BaseException:
+        _clean_up(address)
+        raise
     if request is not None:
         become(request)
+    else:
+        _clean_up(address)
+        os._exit(0)  # the driver waits, and an orderly end of all modules takes long
+
+
+def _clean_up(address: Path) -> None:
+    with suppress(OSError):
+        address.unlink()
+        address.parent.rmdir()
 
 
 if __name__ == "__main__":
