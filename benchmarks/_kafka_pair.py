@@ -64,7 +64,9 @@ class Pair:
         reader = reader.option("kafka.bootstrap.servers", self.kafka.broker)
         return reader.option("subscribe", topic).load()
 
-    def stream(self, topic: str, starting: str, *, ours: bool, **options: str) -> DataFrame:
+    def stream(
+        self, topic: str, starting: str, *, ours: bool, schema: str | None = None, **options: str
+    ) -> DataFrame:
         name, option, address = (
             ("rocketmq", "nameServer", self.bench.address)
             if ours
@@ -72,6 +74,8 @@ class Pair:
         )
         reader = self.bench.spark.readStream.format(name).options(**options)
         reader = reader.option(option, address)
+        if schema is not None:
+            reader = reader.schema(schema)
         return reader.option("subscribe", topic).option("startingOffsets", starting).load()
 
     def measure(self, work: Callable[[], None], broker: int, rows: int) -> Cost:
