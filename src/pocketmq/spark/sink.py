@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.connections import sender_for
-from pocketmq.spark.packing import pack, slices
+from pocketmq.spark.packing import one_queue, pack, slices
 from pocketmq.spark.rows import read_rows
 from pocketmq.spark.sink_options import SinkPlan, sink_plan
 from pocketmq.spark.task_sends import TaskSends
@@ -61,9 +61,9 @@ def send_rows(plan: SinkPlan, batches: Iterator[pa.RecordBatch]) -> int:
         for whole in batches:
             for batch in slices(whole):
                 rows = read_rows(batch, plan.columns, plan.topic, row, partition)
-                requests = pack(
-                    rows, plan.batch_size, sender.take_ids, sends.queues, sends.queue_count
-                )
+                # A small write fills all queues; the requests of a large one do so in turn.
+                spread = one_queue if row else sends.queue_count
+                requests = pack(rows, plan.batch_size, sender.take_ids, sends.queues, spread)
                 for what in requests:
                     sends.send(what)
                 row += batch.num_rows
