@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from numpy import random
 
 from pocketmq.spark.warm_python import OFF, WARM
 from pocketmq.spark.worker_python import VARIABLE
@@ -47,13 +49,13 @@ if __name__ == "__main__":
 class Driver:
     """A process that has chosen its Python, as one with a session has."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **more: str) -> None:
         self.home = home
         (home / "shown.py").write_text(SHOWN)
         (home / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
         environment = {
             key: value for key, value in os.environ.items() if key not in {VARIABLE, WARM}
-        }
+        } | more
         self.process = subprocess.Popen(
             [sys.executable, "-c", DRIVER],
             stdin=subprocess.PIPE,
@@ -119,6 +121,39 @@ def test_another_start_of_python_is_a_fresh_process(driver: Driver) -> None:
     assert driver.show(PYTHONPATH=twice)["parent"] == driver.warm
 
 
+def test_paths_are_searched_as_a_fresh_process_does(tmp_path: Path) -> None:
+    before, later = os.environ.get("PYTHONPATH", ""), tmp_path / "later"
+    paths = os.pathsep.join(filter(None, [before, str(later), "relative"]))
+    driver = Driver(tmp_path, PYTHONPATH=f"{paths}{os.pathsep}")
+    try:
+        later.mkdir()  # the warm Python has looked for it, and found nothing
+        driver.home.joinpath("shown.py").rename(later / "shown.py")
+        assert driver.show()["parent"] == os.getpid()  # another directory, and a relative path
+        driver.home = Path.cwd()
+        assert driver.show(**{"not-a-name": "x"})["parent"] == driver.warm
+    finally:
+        driver.stop()
+
+
+def test_a_main_program_stays_until_its_threads_have_ended(driver: Driver) -> None:
+    (driver.home / "threads.py").write_text(
+        textwrap.dedent("""
+            import atexit, pickle, sys, threading
+            class Mine: pass
+            def work():
+                threading.main_thread().join()
+                print(len(pickle.loads(pickle.dumps([Mine()]))), sys.argv[1:])
+            threading.Thread(target=work).start()
+            atexit.register(lambda: print(__name__, sys.modules["__main__"].__spec__.name))
+        """)
+    )
+    told, wrong = driver.start("threads", "x").communicate("", 60)
+    assert (told, wrong) == ("1 ['x']\n__main__ threads\n", "")
+    missing = driver.start("nosuch")
+    assert missing.communicate("", 60)[1].endswith("No module named nosuch\n")
+    assert missing.returncode == 1
+
+
 def test_it_can_be_turned_off() -> None:
     text = DRIVER.replace("choose_python(", f"os.environ[WARM] = {OFF!r}; choose_python(")
     shown = subprocess.run(
@@ -145,6 +180,23 @@ def test_a_fork_ends_with_the_process_that_asked_for_it(driver: Driver) -> None:
         os.kill(fork, signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
     assert driver.show()["parent"] == driver.warm
+
+
+def test_a_fork_and_its_client_may_end_at_once(driver: Driver) -> None:
+    with driver.start("slow") as stays, driver.start("slow") as ends:
+        for process in (stays, ends):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+        forks = children_of(driver.warm)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(str(driver.socket))  # the server waits for its request, and not for us
+            os.kill(forks[1], signal.SIGKILL)
+            wait_for(lambda: not is_alive(forks[1]), "the fork's end")
+            ends.kill()
+            ends.wait(60)
+        assert driver.show()["parent"] == driver.warm
+        assert stays.poll() is None
+        stays.kill()
 
 
 def test_processes_are_fresh_when_the_warm_one_is_gone(driver: Driver) -> None:
@@ -176,6 +228,23 @@ def test_nonsense_at_the_socket_ends_nothing(driver: Driver) -> None:
                 line.shutdown(socket.SHUT_WR)
                 assert line.recv(1) == b"", text
     assert driver.show()["parent"] == driver.warm
+
+
+def test_random_numbers_of_numpy_differ_between_workers(spark: "SparkSession") -> None:
+    def drawn(_: int) -> tuple[float, bool]:
+        number = random.rand()
+        random.seed(1)
+        before = str(random.get_state())
+        fork = os.fork()
+        if not fork:
+            os._exit(str(random.get_state()) != before)
+        return number, os.waitpid(fork, 0)[1] == 0
+
+    tasks = spark.sparkContext.parallelize(range(2), 2)
+    (one, kept), (other, also_kept) = tasks.map(drawn).collect()
+    assert one != other
+    assert kept
+    assert also_kept
 
 
 def test_workers_of_a_session_are_forks(spark: "SparkSession") -> None:

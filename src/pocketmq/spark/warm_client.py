@@ -7,23 +7,30 @@ on, and ends as the fork does. If it is killed, so is the fork: the connection c
 
 import os
 import socket
+import struct
 import sys
 
 ACCEPTED = b"\1"
 STREAMS = (0, 1, 2)
+_CREDENTIALS = struct.Struct("3i")
 
 
 def main(address: str, python: str, arguments: list[str]) -> int:
     """Return the exit code of the fork; does not return if there is none."""
-    with socket.socket(socket.AF_UNIX) as line:
-        if not _ask(line, address, arguments):
-            os.execv(python, [python, *arguments])  # noqa: S606 - what Spark has asked for
-        # What Spark reads and writes is the fork's alone from now on.
-        nothing = os.open(os.devnull, os.O_RDWR)
+    line = _accepted(address, arguments)
+    if line is None:
+        os.execv(python, [python, *arguments])  # noqa: S606 - what Spark has asked for
+    return _follow(line)
+
+
+def _accepted(address: str, arguments: list[str]) -> socket.socket | None:
+    try:
         for stream in STREAMS:
-            os.dup2(nothing, stream)
-        code = line.recv(1)
-        return code[0] if code else 1
+            os.fstat(stream)  # one that is closed cannot be passed on
+        line = socket.socket(socket.AF_UNIX)
+        return line if _ask(line, address, arguments) else None
+    except OSError:  # the warm Python has ended
+        return None
 
 
 def _ask(line: socket.socket, address: str, arguments: list[str]) -> bool:
@@ -31,13 +38,22 @@ def _ask(line: socket.socket, address: str, arguments: list[str]) -> bool:
     words += map(os.fsencode, arguments)
     words += [name + b"=" + value for name, value in os.environb.items()]
     text = b"\0".join(words)
-    try:
-        line.connect(address)
-        socket.send_fds(line, [len(text).to_bytes(4, "big")], STREAMS)
-        line.sendall(text)
-        return line.recv(1) == ACCEPTED
-    except OSError:  # the warm Python has ended
+    line.connect(address)
+    peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    if _CREDENTIALS.unpack(peer)[1] != os.getuid():  # the environment holds secrets
         return False
+    socket.send_fds(line, [len(text).to_bytes(4, "big")], STREAMS)
+    line.sendall(text)
+    return line.recv(1) == ACCEPTED
+
+
+def _follow(line: socket.socket) -> int:
+    """Wait for the fork's end; what Spark reads and writes is the fork's alone from now on."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in STREAMS:
+        os.dup2(nothing, stream)
+    code = line.recv(1)
+    return code[0] if code else 1
 
 
 if __name__ == "__main__":

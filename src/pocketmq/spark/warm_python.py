@@ -17,9 +17,9 @@ WARM = "POCKETMQ_SPARK_WARM"
 """Names the socket; Spark's JVM passes it on. Users may set it to `off`."""
 OFF = "off"
 AT_START = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-"""What Spark sets for workers unless the user has, and what counts only when Python starts."""
+"""What Spark sets for workers unless the user has, and what only counts at a start: of Python, and
+of numpy's threads."""
 CLIENT = Path(__file__).with_name("warm_client.py")
-_PATIENCE = 10.0
 
 _running: "subprocess.Popen[bytes] | None" = None
 
@@ -50,7 +50,7 @@ def warm_up() -> None:
         shutil.rmtree(home)
         return
     os.environ[WARM] = str(home / "socket")
-    atexit.register(_end, _running)
+    atexit.register(_stop, _running, home, os.getpid())
 
 
 def warm_process() -> int | None:
@@ -58,11 +58,9 @@ def warm_process() -> int | None:
     return None if _running is None else _running.pid
 
 
-def _end(warm: "subprocess.Popen[bytes]") -> None:
-    assert warm.stdin is not None
-    warm.stdin.close()
-    try:
-        warm.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
+def _stop(warm: "subprocess.Popen[bytes]", home: Path, driver: int) -> None:
+    """End it when the driver ends; a fork of the driver that ends does nothing."""
+    if os.getpid() == driver:
         warm.kill()
-        warm.wait()
+        warm.communicate()
+        shutil.rmtree(home, ignore_errors=True)

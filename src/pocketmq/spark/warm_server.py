@@ -9,7 +9,7 @@ A fork must be what a fresh process would have been, so it gets the module, argu
 directory and environment of its request. A request whose environment differs from this one in more
 than what Spark sets is refused: variables may decide how Python and its libraries start.
 
-One thread: what is forked must not have others.
+There is one Python thread: others would be missing in a fork, perhaps with a lock held.
 """
 
 import gc
@@ -19,11 +19,13 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from pocketmq.spark.warm_client import ACCEPTED, STREAMS
@@ -42,11 +44,16 @@ IMPORTED = (
     "pocketmq.spark.source",
     "pocketmq.spark.stream_reader",
 )
-_SPARK_SETS = ("SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHON_", "PYTHONUNBUFFERED")
+_SPARK_SETS = (
+    "SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHONUNBUFFERED", "PYTHON_WORKER_", "PYTHON_UNIX_DOMAIN_",
+    "PYTHON_DAEMON_", "PYTHON_UDF_", "PYTHON_FAULTHANDLER_", "PYTHON_TRACEBACK_",
+)  # fmt: skip
+"""How names begin that Spark sets for each process; no fork needs them at its start."""
 _OTHERS = {*AT_START, WARM, "_", "OLDPWD", "PWD", "SHLVL"}
+"""Names that are compared otherwise, that are ours, or that shells set."""
 _PATH = "PYTHONPATH"
 _LARGEST = 4 << 20
-_PATIENCE = 10.0
+_PATIENCE = 2.0
 
 
 class Request(NamedTuple):
@@ -69,10 +76,11 @@ class Server:
         self._listener = listener
         self._selector = selectors.DefaultSelector()
         self._forks: dict[socket.socket, int] = {}
+        self._pipe = (-1, -1)
 
     def run(self) -> Request | None:
         """Serve until standard input ends; in a fork, return what it was asked for."""
-        ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        ended, wake = self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for source in (self._listener, ended, sys.stdin):
@@ -121,9 +129,13 @@ class Server:
         self._listener.close()
         for client in self._forks:
             client.close()
+        for end in self._pipe:
+            os.close(end)
 
     def _end(self, client: socket.socket) -> None:
         """End a fork whose client has ended: Spark has killed it."""
+        if client not in self._forks:  # both have ended at once
+            return
         self._selector.unregister(client)
         with suppress(ProcessLookupError):
             os.kill(self._forks[client], signal.SIGTERM)
@@ -172,20 +184,29 @@ def check(request: Request) -> None:
     for name, value in AT_START.items():
         if request.environment.get(name) not in (None, os.environ.get(name, value)):
             raise Refused
-    if _of_user(request.environment) != _of_user(os.environ):
+    theirs = _of_user(request.environment)
+    if theirs != _of_user(os.environ):
+        raise Refused
+    relative = not all(map(os.path.isabs, theirs.get(_PATH, "/").split(os.pathsep)))
+    if relative and request.directory != str(Path.cwd()):
         raise Refused
 
 
 def _of_user(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that neither Spark nor a shell sets; Spark may repeat paths."""
+    """Return the variables that neither Spark nor a shell sets.
+
+    Spark may repeat paths. Shells drop empty ones, and variables whose names they cannot write.
+    """
     found = {
         name: value
         for name, value in environment.items()
-        if value and name not in _OTHERS and not name.startswith(_SPARK_SETS)
+        if value
+        and name.isidentifier()
+        and name not in _OTHERS
+        and not name.startswith(_SPARK_SETS)
     }
-    if _PATH in found:
-        found[_PATH] = os.pathsep.join(dict.fromkeys(found[_PATH].split(os.pathsep)))
-    return found
+    paths = dict.fromkeys(filter(None, found.pop(_PATH, "").split(os.pathsep)))
+    return found | ({_PATH: os.pathsep.join(paths)} if paths else {})
 
 
 def become(request: Request) -> None:
@@ -201,8 +222,12 @@ def become(request: Request) -> None:
     if not sys.flags.safe_path:
         sys.path[0] = request.directory  # as with `-m`
     sys.argv[:] = request.arguments[1:]
-    sys.modules.pop(module, None)  # as a main program it is another one
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    invalidate_caches()  # directories on the path may have come since
+    if not hasattr(sys.modules.get(module), "__path__"):
+        sys.modules.pop(module, None)  # as a main program it is another one
+    sys.modules["__main__"] = ModuleType("__main__")
+    run_as_main = runpy._run_module_as_main  # type: ignore[attr-defined]  # noqa: SLF001 - `-m` itself
+    run_as_main(module)
 
 
 def main() -> None:
@@ -210,28 +235,43 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark's processes ignore it, too
     listener = socket.socket(fileno=int(sys.argv[1]))
     address = Path(listener.getsockname())
-    try:
-        for name in IMPORTED:
-            with suppress(ImportError):  # not in every version of Spark
-                import_module(name)
-        silence_hang_ups()
-        gc.collect()
-        gc.freeze()  # pages that no collection writes to stay shared
-        request = Server(listener).run()
-    except BaseException:
-        _clean_up(address)
-        raise
+    for name in IMPORTED:
+        with suppress(ImportError):  # not in every version of Spark
+            import_module(name)
+    if threading.active_count() > 1:
+        return
+    silence_hang_ups()
+    os.register_at_fork(after_in_child=RandomNumbers().begin_anew)
+    gc.collect()
+    gc.freeze()  # pages that no collection writes to stay shared
+    request = Server(listener).run()
     if request is not None:
         become(request)
-    else:
-        _clean_up(address)
-        os._exit(0)  # the driver waits, and an orderly end of all modules takes long
-
-
-def _clean_up(address: Path) -> None:
-    with suppress(OSError):
+        return
+    with suppress(OSError):  # the driver was killed, or it would have done that
         address.unlink()
         address.parent.rmdir()
+    os._exit(0)
+
+
+class RandomNumbers:
+    """Those of numpy: unlike Python's own they would be the same in all forks."""
+
+    def __init__(self) -> None:
+        self._imported = sys.modules.get("numpy.random")
+        self._state = self._now()
+
+    def begin_anew(self) -> None:
+        """Seed the generator, unless a user has."""
+        if self._imported is not None and self._now() == self._state:
+            self._imported.seed()
+            self._state = self._now()
+
+    def _now(self) -> object:
+        if self._imported is None:
+            return None
+        name, keys, *rest = self._imported.get_state()
+        return name, keys.tobytes(), *rest
 
 
 if __name__ == "__main__":
