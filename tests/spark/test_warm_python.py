@@ -126,10 +126,11 @@ def test_paths_are_searched_as_a_fresh_process_does(tmp_path: Path) -> None:
     paths = os.pathsep.join(filter(None, [before, str(later), "relative"]))
     driver = Driver(tmp_path, PYTHONPATH=f"{paths}{os.pathsep}")
     try:
-        later.mkdir()  # the warm Python has looked for it, and found nothing
-        driver.home.joinpath("shown.py").rename(later / "shown.py")
         assert driver.show()["parent"] == os.getpid()  # another directory, and a relative path
         driver.home = Path.cwd()
+        driver.start("nosuch").communicate("", 60)  # now it has looked for the directory
+        later.mkdir()
+        (tmp_path / "shown.py").rename(later / "shown.py")
         assert driver.show(**{"not-a-name": "x"})["parent"] == driver.warm
     finally:
         driver.stop()
