@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +89,17 @@ class Driver:
         seen: dict[str, object] = json.loads(told)
         return seen
 
+    @contextmanager
+    def slow(self) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+        """Run a process that does not end; give it and the fork that it follows."""
+        others = set(children_of(self.warm))
+        with self.start("slow") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+            (fork,) = set(children_of(self.warm)) - others
+            yield process, fork
+            process.kill()
+
     def stop(self) -> None:
         """End it as a program ends."""
         self.process.communicate("", 60)
@@ -167,37 +178,25 @@ def test_it_can_be_turned_off() -> None:
 
 
 def test_a_fork_ends_with_the_process_that_asked_for_it(driver: Driver) -> None:
-    process = driver.start("slow")
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
-        (fork,) = children_of(driver.warm)
-        process.send_signal(signal.SIGKILL)
+    with driver.slow() as (process, fork):
+        process.kill()
         wait_for(lambda: not is_alive(fork), "the fork's end")
-    with driver.start("slow") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
-        (fork,) = children_of(driver.warm)
+    with driver.slow() as (process, fork):
         os.kill(fork, signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
     assert driver.show()["parent"] == driver.warm
 
 
 def test_a_fork_and_its_client_may_end_at_once(driver: Driver) -> None:
-    with driver.start("slow") as stays, driver.start("slow") as ends:
-        for process in (stays, ends):
-            assert process.stdout is not None
-            assert process.stdout.readline() == "here\n"
-        forks = children_of(driver.warm)
+    with driver.slow() as (stays, _), driver.slow() as (ends, fork):
         with socket.socket(socket.AF_UNIX) as silent:
             silent.connect(str(driver.socket))  # the server waits for its request, and not for us
-            os.kill(forks[1], signal.SIGKILL)
-            wait_for(lambda: not is_alive(forks[1]), "the fork's end")
+            os.kill(fork, signal.SIGKILL)
+            wait_for(lambda: not is_alive(fork), "the fork's end")
             ends.kill()
             ends.wait(60)
         assert driver.show()["parent"] == driver.warm
         assert stays.poll() is None
-        stays.kill()
 
 
 def test_processes_are_fresh_when_the_warm_one_is_gone(driver: Driver) -> None:
