@@ -30,10 +30,7 @@ def started_by(process: int) -> set[int]:
 
 
 def runs_spark(process: int) -> bool:
-    try:
-        return b"SparkSubmit" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
+    return "SparkSubmit" in server_process.command_line(process)
 
 
 def is_over(process: int) -> bool:

@@ -122,6 +122,14 @@ def test_a_small_write_fills_all_queues_and_a_pinned_one_its_own(cluster: Cluste
         made.write(iter([wrong]))
 
 
+def test_rows_after_the_first_fill_requests_instead(cluster: Cluster) -> None:
+    topic = cluster.create_topic("four-queues", queues=4)
+    rows = batch(*[{"body": b"x"}] * 40)
+    writer(cluster.address, topic=topic).write(iter([rows, rows]))
+    shares = Counter(row["queueId"] for row in stored(cluster, topic))
+    assert sorted(shares.values()) == [10, 10, 10, 50]
+
+
 def test_rows_of_one_key_are_in_one_queue_in_order(cluster: Cluster, topic: str) -> None:
     """Over several batches of rows and many requests."""
     keyed = [{"body": b"%d" % at, "orderingKey": f"customer-{at % 7}"} for at in range(300)]
