@@ -2,8 +2,8 @@
 //!
 //! Each function replaces a pure-Python function of `pocketmq` that has the same name: the same
 //! results, the same errors. It is called per burst or per batch; only the classes of `shared`,
-//! `submits` and `receipts` are used per message. Bytes come from peers, so everything is read through checked
-//! slices and no `unsafe` is allowed.
+//! `submits` and `receipts` are used per message, and `spin` per wait. Bytes come from peers, so everything is
+//! read through checked slices and no `unsafe` is allowed.
 
 pub mod answers;
 pub mod batch;
@@ -35,6 +35,7 @@ pub mod python;
 pub mod receipts;
 pub mod sends;
 pub mod shared;
+pub mod spin;
 pub mod split_properties;
 pub mod stored;
 pub mod submits;
@@ -44,7 +45,7 @@ pub mod wire;
 use pyo3::prelude::*;
 
 /// What this build offers; `pocketmq.native` refuses a core with another number.
-const API: u32 = 8;
+const API: u32 = 9;
 
 /// The module `pocketmq_core`.
 #[pymodule]
@@ -71,6 +72,7 @@ fn pocketmq_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<receipts::BatchReceipts>()?;
     module.add_class::<shared::Place>()?;
     module.add_class::<shared::OpenPlaces>()?;
+    module.add_class::<spin::Spin>()?;
     module.add_class::<submits::PlainSubmits>()?;
     module.add_function(wrap_pyfunction!(keys::words_of_records, module)?)?;
     module.add_function(wrap_pyfunction!(md5::md5_starts, module)?)?;

@@ -22,6 +22,7 @@ from pocketmq.client.producer.plain_frames import Stored, stored_answer
 from pocketmq.errors import ConnectionLost, MQError, RequestTimedOut
 from pocketmq.net import Limits
 from pocketmq.net.reasons import reason_of
+from pocketmq.net.spinning import Spin, spin_on
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG, read_command
 from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
@@ -54,7 +55,9 @@ class BlockingConnection:
     among them) leaves the stream at an unknown place, so the socket is closed, never reused.
     """
 
-    __slots__ = ("_large", "_opaque", "_patience", "_reader", "_socket", "address", "used")
+    __slots__ = (
+        "_large", "_opaque", "_patience", "_reader", "_socket", "_spin", "address", "used",
+    )  # fmt: skip
 
     def __init__(self, address: str, sock: socket.socket, limits: Limits) -> None:
         self.address = address
@@ -63,10 +66,14 @@ class BlockingConnection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
         self._socket = sock
+        self._spin = self._new_spin(sock)
         self._reader = FrameReader(limits.frame)
         self._patience = math.inf  # the kernel's default
         self._opaque = 0
         self._large = False  # the last response
+
+    def _new_spin(self, sock: socket.socket) -> Spin | None:
+        return spin_on(sock.fileno())
 
     def next_opaque(self) -> int:
         """Return the number of the next request."""
@@ -225,7 +232,10 @@ class BlockingConnection:
             sent = sock.send(frame)
             if sent != len(frame):
                 sock.sendall(memoryview(frame)[sent:])
-            data = sock.recv(size)
+            spin = self._spin
+            data = None if spin is None else spin.receive(size)
+            if data is None:
+                data = sock.recv(size)
             stored = read(data, opaque)
             if stored is not None:
                 self.used = time.monotonic()

@@ -22,6 +22,7 @@ from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
+from pocketmq.net.spinning import ROUNDS, Spin, spin_on_transport
 from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG
@@ -37,8 +38,8 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox",
         "_owner", "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared",
-        "_transport", "_watch", "accepted", "context", "lane", "limits", "local_address",
-        "received", "remote_address", "requests",
+        "_spin", "_transport", "_watch", "accepted", "answered", "context", "lane",
+        "limits", "local_address", "received", "remote_address", "requests",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,8 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         self.received = 0  # bytes so far
         self.lane: Lane | None = None
         """What may take requests straight from a read, before all others; set by the owner."""
+        self.answered = False
+        """Whether all of a read was answered, and nothing else is to be done; set by the lane."""
         self._owner = owner
         self._shared = shared
         self._loop = loop
@@ -76,6 +79,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         if budget is not None:
             self._memory = HeldMemory(budget, self, self._reader, inbox, outbox)
         self._transport: asyncio.Transport | None = None
+        self._spin: Spin | None = None
         self._resumed_at = 0.0
         # libuv reads up to 32 times from one socket before it looks at others.
         self._reads_on = self.accepted and type(loop).__module__ == "uvloop"
@@ -117,6 +121,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
             peer = self.remote_address or socket_name(transport.get_extra_info("peername"))
             self.remote_address = peer  # as a load balancer reported it, or the socket's own
             self._requests.peer = peer
+            self._spin = spin_on_transport(transport)
         try:
             self._owner.connection_opened(self)
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only
@@ -137,10 +142,32 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         """
         if self.closed:  # bytes after our own end of file are dropped
             return
+        self._read(self._read_buffer[:nbytes].tobytes())
+        if self.answered:
+            if self._spin is not None:
+                self._read_on_at_once(self._spin)
+            self.answered = False
+
+    def _read_on_at_once(self, spin: Spin) -> None:
+        """Handle the next requests of a client that sends one after another, as they come.
+
+        The loop gets no turn between them: that would cost more than a request.
+        """
+        for _ in range(ROUNDS):
+            self.answered = False
+            data = spin.receive(LANE_READ)
+            if data is None:
+                return
+            self._read(data)
+            if not self.answered or self.closed or self._inbox.deaf:
+                return
+
+    def _read(self, data: bytes) -> None:
         self._watch.last_read = self._loop.time()
+        nbytes = len(data)
         self.received += nbytes
         lane, reader, memory, start = self.lane, self._reader, self._memory, 0
-        data, lane_read = self._read_buffer[:nbytes].tobytes(), self._lane_read
+        lane_read = self._lane_read
         if lane is None:
             if not reader.unfinished:
                 start = self._requests.answer_drafts(data, 0, self.limits.frame)

@@ -164,6 +164,8 @@ class CommitLogWriter:
         self._counters.traffic.took(stored + messages, whole + size, elapsed_ms)
         if arrivals is not None:
             self._wake(arrivals)
+        else:
+            connection.answered = True
 
     def seal_alone(self) -> bool:
         """Write the changes of pops of a single request; False if that failed.
