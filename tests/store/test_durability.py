@@ -1,5 +1,8 @@
 """One sync for all who wait; after a failed one nobody is told that anything is safe."""
 
+import errno
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import pytest
 
 from pocketmq.errors import StoreFailed
 from pocketmq.store import Flusher, MessageStore, StoreOptions
+from pocketmq.store.disk import Disk, DiskFile
 from tests.store.faults import FullDisk, abandon
 from tests.store.messages import bodies, put
 
@@ -110,3 +114,95 @@ def test_with_sync_only_those_who_ask_wait_for_the_device(tmp_path: Path) -> Non
     store.maintain(10.0)
     assert store.synced == 0
     store.close()
+
+
+class Device(Disk):
+    """Syncs at once, takes a millisecond for it, or fails."""
+
+    slow = broken = False
+
+    def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
+        return DeviceFile(self, path, size, create=create)
+
+
+class DeviceFile(DiskFile):
+    __slots__ = ("_device",)
+
+    def __init__(self, device: Device, path: Path, size: int, *, create: bool) -> None:
+        self._device = device
+        super().__init__(path, size, create=create)
+
+    def sync(self) -> None:
+        if self._device.slow:
+            time.sleep(0.001)
+        if self._device.broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def syncs_until_quick(store: MessageStore) -> int:
+    """Sync one message after another until the caller may do it itself; return how many before."""
+    heard: list[Exception | None] = []
+    for number in range(100_000):
+        put(store, "T", b"x")
+        if store.sync_if_quick():
+            assert store.synced == store.log.written
+            return number
+        store.request_sync(heard.append)
+        assert len(heard) == number + 1
+    raise AssertionError("no sync was expected to be quick")
+
+
+def test_the_caller_syncs_itself_once_many_syncs_in_a_row_were_quick(tmp_path: Path) -> None:
+    device = Device(tmp_path / "s")
+    store = MessageStore.open(tmp_path / "s", disk=device)
+    assert syncs_until_quick(store) >= 16
+    device.slow = True
+    put(store, "T", b"x")
+    store.sync_if_quick()
+    put(store, "T", b"x")
+    assert not store.sync_if_quick()
+    assert store.synced < store.log.written
+    device.slow = False
+    assert syncs_until_quick(store) >= 16
+    store.close()
+
+
+def test_syncs_of_a_slow_device_are_never_expected_to_be_quick(tmp_path: Path) -> None:
+    device = Device(tmp_path / "s")
+    device.slow = True
+    store = MessageStore.open(tmp_path / "s", disk=device)
+    for _ in range(40):
+        put(store, "T", b"x")
+        assert not store.sync_if_quick()
+        store.request_sync(lambda error: None)
+    store.close()
+
+
+def test_a_quick_sync_that_fails_is_reported_to_the_one_who_asks_next(tmp_path: Path) -> None:
+    device = Device(tmp_path / "s")
+    store = MessageStore.open(tmp_path / "s", disk=device)
+    syncs_until_quick(store)
+    put(store, "T", b"lost")
+    device.broken = True
+    assert not store.sync_if_quick()
+    device.broken = False
+    heard: list[Exception | None] = []
+    store.request_sync(heard.append)
+    assert [type(error) for error in heard] == [StoreFailed]
+    assert store.synced < store.log.written
+    store.close()
+
+
+def test_no_caller_syncs_while_another_sync_runs(tmp_path: Path) -> None:
+    flusher = ByHand()
+    store = MessageStore.open(tmp_path / "s", flusher=flusher, disk=Device(tmp_path / "s"))
+    for _ in range(100_000):
+        if store.sync_if_quick():
+            break
+        put(store, "T", b"x")
+        store.request_sync(lambda error: None)
+        flusher.run()
+    put(store, "T", b"x")
+    store.request_sync(lambda error: None)
+    assert not store.sync_if_quick()
+    abandon(store)

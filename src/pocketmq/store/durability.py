@@ -14,7 +14,8 @@ The flush policy (`flushDiskType`) decides when a sender gets its answer:
 - SYNC_FLUSH (`sync` on): once synced. `LogSync` is the group commit: one sync at a time, and all
   that ask while it runs share the next one. Which answers wait for it is decided in
   `broker.writing.log_writer` (not those to messages with the property WAIT=false); meanwhile
-  `broker.writing.synced_answers` holds them.
+  `broker.writing.synced_answers` holds them. For a request that comes alone the writer's thread
+  syncs by itself, as long as the device takes less time for it than a thread does to wake up.
 
 A *checkpoint* records in SQLite how far the queues' indexes are, so that recovery reads the log
 from there and not from its start. It syncs log and index files first: a checkpoint must never
@@ -29,6 +30,7 @@ named `job`, which run on the flusher's thread. A job works only on what was cap
 """
 
 import logging
+import time
 from collections.abc import Callable
 
 from pocketmq.errors import StoreError
@@ -45,6 +47,10 @@ Synced = Callable[[Exception | None], None]
 """Called with None once everything requested is durable, else with why that is uncertain."""
 
 _TRIM_AT_ONCE = 50
+_QUICK = 0.0002
+"""Seconds that a sync may take on the writer's thread: about what handing it to another costs."""
+_QUICK_ONES = 16
+"""Quick syncs in a row after which the next one is expected to be quick."""
 
 
 class LogSync:
@@ -55,6 +61,7 @@ class LogSync:
         self._log = log
         self._flusher = flusher
         self._waiters: list[Synced] = []
+        self._quick = 0  # syncs in a row
 
     def request(self, synced: Synced) -> None:
         """Call back once everything written so far is on the device."""
@@ -94,6 +101,24 @@ class LogSync:
             raise store_error(error, 0) from error
         self._log.was_synced(position)
 
+    def sync_if_quick(self) -> bool:
+        """Sync everything written while the caller waits, if that is expected to be quick.
+
+        Returns whether it was done; if it failed, `request` reports why.
+        """
+        if self._quick < _QUICK_ONES or self.busy:
+            return False
+        began = time.perf_counter()
+        try:
+            self.sync_now()
+        except StoreError:
+            return False
+        self._took(time.perf_counter() - began)
+        return True
+
+    def _took(self, seconds: float) -> None:
+        self._quick = self._quick + 1 if seconds < _QUICK else 0
+
     def _start(self) -> None:
         waiters, self._waiters = self._waiters, []
         if self._log.failed is not None:
@@ -101,14 +126,19 @@ class LogSync:
             return
         self.busy = True
         files, position = self._log.unsynced()
+        seconds = 0.0
 
         def job() -> None:
+            nonlocal seconds
+            began = time.perf_counter()
             for file in files:
                 file.sync()
+            seconds = time.perf_counter() - began
 
         def outcome(error: Exception | None) -> None:
             self.busy = False
             if error is None:
+                self._took(seconds)
                 self._log.was_synced(position)
             elif isinstance(error, OSError):
                 self._log.sync_failed(error)

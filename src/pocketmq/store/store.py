@@ -317,6 +317,13 @@ class MessageStore:
         """Call back once everything written so far is on the device; callers share syncs."""
         self._log_sync.request(synced)
 
+    def sync_if_quick(self) -> bool:
+        """Sync everything written while the caller waits, if that takes no time to speak of.
+
+        Returns whether it was done.
+        """
+        return self._log_sync.sync_if_quick()
+
     def sync_now(self) -> None:
         """Sync everything to the device while the caller waits; raises `StoreError`.
 

@@ -295,6 +295,47 @@ async def test_a_synced_message_is_acknowledged_after_the_sync_and_not_before(
         assert slow_disk().syncs == 2  # one for those before, one for all that came meanwhile
 
 
+class WatchedDisk(Disk):
+    """Syncs at once, and notes on which thread."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.threads: list[threading.Thread] = []
+
+    def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
+        return WatchedFile(self, path, size, create=create)
+
+
+class WatchedFile(DiskFile):
+    __slots__ = ("_disk",)
+
+    def __init__(self, disk: WatchedDisk, path: Path, size: int, *, create: bool) -> None:
+        self._disk = disk
+        super().__init__(path, size, create=create)
+
+    def sync(self) -> None:
+        self._disk.threads.append(threading.current_thread())
+
+
+async def test_with_a_quick_device_a_single_request_is_synced_without_another_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    disks = put_store_on(monkeypatch, WatchedDisk, tmp_path / "store")
+    async with running(flush_disk_type="SYNC_FLUSH") as (broker, address), client(address) as peer:
+        await no_chores(broker)
+        (disk,) = disks
+        assert isinstance(disk, WatchedDisk)
+        here = threading.current_thread()
+        while here not in disk.threads:
+            assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
+        assert len(disk.threads) > 16
+        assert broker.state.store.synced == broker.state.store.log.written
+        numbers = [peer.post(SEND, send_fields("T"), b"x") for _ in range(2)]
+        for number in numbers:
+            assert (await peer.answer(number)).code == 0
+        assert disk.threads[-1] is not here
+
+
 @leaping
 async def test_a_slow_sync_is_answered_with_flush_disk_timeout(
     slow_disk: Callable[[], SlowDisk],

@@ -80,6 +80,16 @@ class WriteBatch:
         if queue.waiting and queue not in self.arrivals:
             self.arrivals[queue] = end - count
 
+    @property
+    def single(self) -> bool:
+        """Whether only one request waits for a sync."""
+        if len(self.held) != 1:
+            return False
+        ((request, _), *more) = next(iter(self.held.values()))
+        if isinstance(request, SendBurst):
+            return not more and sum(request.by_code.values()) == 1
+        return not more
+
     def check_dropped(self) -> None:
         """Check, right after the store refused something, whether it dropped what was not written.
 

@@ -245,6 +245,10 @@ class CommitLogWriter:
             return
         if not config.sync_flush:
             self._send(batch.held, batch.began)
+        elif not self._synced.messages and batch.single and self._store.sync_if_quick():
+            self._send(batch.held, batch.began)
+            if self._latest is not None and not (batch.ready or batch.arrivals):
+                self._latest.answered = self._latest in batch.held
         else:
             timeout = config.sync_flush_timeout / 1000
             self._synced.hold(batch.held, batch.messages, batch.size, timeout, batch.began)
