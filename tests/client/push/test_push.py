@@ -179,3 +179,33 @@ async def test_handlers_at_work_may_finish_when_the_consumer_is_closed() -> None
             await groups.send(running.address, 1)
             await until(lambda: len(other.got) == 1, "the next message alone")
             assert other.got[0].queue_offset == 1
+
+
+@pytest.mark.parametrize(("count", "first"), [(1, "handler"), (8, "handler"), (9, "pull")])
+async def test_handlers_of_few_messages_start_before_the_next_pull_is_sent(
+    count: int, first: str
+) -> None:
+    (queue,) = groups.queues_of(1, 1)
+    loop, pulls, begun = asyncio.get_running_loop(), [], asyncio.Event()
+    async with (
+        groups.cluster(1, 1) as running,
+        Producer(running.address, group="senders") as producer,
+    ):
+        consumer = PushConsumer(running.address, group="billing", consume_from=groups.FIRST)
+
+        async def handle(_: ReceivedMessage) -> None:
+            pulls.append(last_pull())
+            begun.set()
+
+        def last_pull() -> float:
+            joined = consumer._life.member
+            found = None if joined is None else joined.held().get(queue)
+            return found.process.last_pull if found and found.template else loop.time()
+
+        consumer.subscribe("orders", "*", handle)
+        async with consumer:
+            await until(lambda: last_pull() + 0.01 < loop.time(), "a pull that waits")
+            before = last_pull()
+            await producer.send_batch([Message("orders", b"x")] * count)
+            await asyncio.wait_for(begun.wait(), 20)
+            assert ("handler" if pulls[0] == before else "pull") == first

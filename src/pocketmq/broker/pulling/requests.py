@@ -221,8 +221,8 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
         group_flag=checked.group.group_sys_flag,
         body_size=read.size,
     )
-    _count(state, checked, read)
     connection.write(head, *read.pieces)
+    _count(state, checked, read)
     if state.measures is not None:
         state.measures.answered(request.code, code, state.steady())
 

@@ -82,6 +82,8 @@ class QueueLoop(Generic[Q, A]):
                 else:
                     held.failing = False
                     wait = self.take(held, answer)
+                    if wait == 0 and self.hands_over_first(answer):
+                        await asyncio.sleep(0)
             if wait is None:
                 return
             if wait:
@@ -132,6 +134,10 @@ class QueueLoop(Generic[Q, A]):
     def take(self, held: Q, answer: A) -> float | None:
         """Take an answer in; return the seconds to wait before the next, None to end the loop."""
         raise NotImplementedError
+
+    def hands_over_first(self, answer: A) -> bool:  # noqa: ARG002 - push uses it
+        """Return whether handlers start with what an answer brought before the next is prepared."""
+        return False
 
     def after_error(self, held: Q, code: int | None) -> float:
         """Return the seconds to wait after a refusal with `code`, or no answer at all."""

@@ -26,6 +26,9 @@ Correct = Callable[[HeldQueue, int, float], None]
 """Called for a queue that was pulled outside what its broker holds."""
 
 _PULL = int(RequestCode.PULL_MESSAGE)
+_FEW = 8
+"""Messages of a pull that were sent just now, and that their handlers get before all else. With
+more of them the broker's work on the next pull should begin first."""
 
 
 class PushPullLoop(PullLoop[HeldQueue]):
@@ -127,9 +130,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
     def take(self, held: HeldQueue, answer: PullResult) -> float | None:
         """Carry out what an answer leads to; return the seconds to wait before the next pull."""
         parts, process, messages = self._parts, held.process, answer.messages
-        if messages:
-            took = self._now() - process.last_pull  # noted right before the request
-            parts.work.pulled(held, len(messages), took)
+        took = self._now() - process.last_pull  # noted right before the request
         steps = pulling.after_pull(
             parts.profile,
             pulling.PullAnswer(
@@ -161,7 +162,13 @@ class PushPullLoop(PullLoop[HeldQueue]):
                     "first=%s",
                     log_name(step.queue), step.asked, step.next_offset, step.first_offset,
                 )  # fmt: skip
+        if messages:
+            parts.work.pulled(held, len(messages), took)
         return wait
+
+    def hands_over_first(self, answer: PullResult) -> bool:
+        """Return whether handlers start with what a pull brought before the next is prepared."""
+        return 0 < len(answer.messages) <= _FEW
 
     def after_error(self, held: HeldQueue, code: int | None) -> float:
         """Return the seconds to wait after a pull that failed."""
