@@ -2,6 +2,8 @@
 
 import errno
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -205,4 +207,59 @@ def test_no_caller_syncs_while_another_sync_runs(tmp_path: Path) -> None:
     put(store, "T", b"x")
     store.request_sync(lambda error: None)
     assert not store.sync_if_quick()
+    abandon(store)
+
+
+class FailsOnce(Disk):
+    """A device that reports an error of the log once, as Linux does; the next sync succeeds."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.fails = False
+        self.failed = threading.Event()
+
+    def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
+        return FailsOnceFile(self, path, size, create=create)
+
+
+class FailsOnceFile(DiskFile):
+    __slots__ = ("_device",)
+
+    def __init__(self, device: FailsOnce, path: Path, size: int, *, create: bool) -> None:
+        self._device = device
+        super().__init__(path, size, create=create)
+
+    def sync(self) -> None:
+        if self._device.fails and self.path.parent.name == "commitlog":
+            self._device.fails = False
+            self._device.failed.set()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_nobody_is_told_that_a_message_is_safe_whose_pages_a_checkpoint_could_not_write(
+    tmp_path: Path, *, quick: bool
+) -> None:
+    device, reports = FailsOnce(tmp_path / "s"), queue.SimpleQueue[Callable[[], None]]()
+    store = MessageStore.open(tmp_path / "s", disk=device, flusher=Flusher(reports.put))
+    heard: list[Exception | None] = []
+
+    def ask() -> None:
+        count = len(heard)
+        store.request_sync(heard.append)
+        while len(heard) == count:
+            reports.get(timeout=20)()
+
+    put(store, "T", b"x")
+    while not store.sync_if_quick():
+        ask()
+    heard.clear()
+    put(store, "T", b"lost")
+    device.fails = True
+    store.checkpoint()
+    assert device.failed.wait(20)
+    if quick:
+        assert not store.sync_if_quick()
+    ask()
+    assert [type(error) for error in heard] == [StoreFailed]
     abandon(store)

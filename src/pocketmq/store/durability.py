@@ -104,9 +104,10 @@ class LogSync:
     def sync_if_quick(self) -> bool:
         """Sync everything written while the caller waits, if that is expected to be quick.
 
-        Returns whether it was done; if it failed, `request` reports why.
+        Returns whether it was done; if it failed, `request` reports why. Not while the flusher has
+        jobs: one could have met an error of the device, which Linux reports only once.
         """
-        if self._quick < _QUICK_ONES or self.busy:
+        if self._quick < _QUICK_ONES or self.busy or not self._flusher.idle:
             return False
         began = time.perf_counter()
         try:
@@ -145,7 +146,8 @@ class LogSync:
             # The next sync starts before callbacks run: the device must not idle meanwhile.
             if self._waiters:
                 self._start()
-            _notify(waiters, (self._log.failed or error) if error else None)
+            # A sync that succeeds after a failed one, such as a checkpoint's, proves nothing.
+            _notify(waiters, self._log.failed or error)
 
         self._flusher.submit(job, outcome)
 

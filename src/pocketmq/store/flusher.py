@@ -1,4 +1,4 @@
-"""A thread for jobs that wait for the device (sync, SQLite), so that the owner's loop never does.
+"""A thread for jobs that wait for the device (sync, SQLite), so that the owner's loop does not.
 
 Jobs run one after another on the thread; their outcomes are reported on the owner's thread: through
 `call_back`, usually a loop's `call_soon_threadsafe`, or while the owner closes the flusher.
@@ -32,7 +32,13 @@ class Flusher:
             queue.SimpleQueue()
         )
         self._finished: deque[tuple[Outcome, Exception | None]] = deque()
+        self._unreported = 0
         self._thread: threading.Thread | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job runs or waits, and the owner knows the outcomes of all."""
+        return not self._unreported
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
         """Run a job soon; `outcome` is called on the owner's thread, in the order of the jobs."""
@@ -44,6 +50,7 @@ class Flusher:
                 target=self._run, args=(self._call_back,), name="pocketmq-flusher", daemon=True
             )
             self._thread.start()
+        self._unreported += 1
         self._jobs.put((job, outcome))
 
     def close(self) -> None:
@@ -70,6 +77,7 @@ class Flusher:
     def _report(self) -> None:
         while self._finished:
             outcome, error = self._finished.popleft()
+            self._unreported -= 1
             outcome(error)
 
 
