@@ -6,7 +6,8 @@
 //! busy costs one look in hundreds of waits.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +24,10 @@ const FULL: u32 = 16;
 const FIRST_PAUSE: u32 = 32;
 const LAST_PAUSE: u32 = 1024;
 
-/// One thread of a process at most: several would keep the peer from the processors it needs.
-static BUSY: AtomicBool = AtomicBool::new(false);
+/// The process that has a thread which waits this way: one at most, as several would keep the peer
+/// from the processors it needs. A child that was forked meanwhile has no such thread.
+static BUSY: AtomicU32 = AtomicU32::new(NOBODY);
+const NOBODY: u32 = 0;
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -91,13 +94,14 @@ impl Spin {
 
     /// Return bytes that are there or come within the limit, `size` at most; else None.
     ///
-    /// None as well at the end of the stream and for errors, which the next read finds, and where
-    /// it does not pay.
+    /// None as well at the end of the stream and for errors, after which the next read finds the end,
+    /// and where it does not pay.
     fn receive<'py>(&mut self, py: Python<'py>, size: usize) -> Option<Bound<'py, PyBytes>> {
-        if !several_processors() || !self.worth.tries() {
+        if !several_processors() || !begin() {
             return None;
         }
-        if BUSY.swap(true, Ordering::Relaxed) {
+        if !self.worth.tries() {
+            BUSY.store(NOBODY, Ordering::Relaxed);
             return None;
         }
         let (descriptor, limit, size) = (self.descriptor, self.limit, size.min(LARGEST));
@@ -107,12 +111,21 @@ impl Spin {
             }
             let part = &mut buffer[..size];
             let count = py.detach(|| receive_within(descriptor, part, limit));
-            BUSY.store(false, Ordering::Relaxed);
+            BUSY.store(NOBODY, Ordering::Relaxed);
             count.map(|count| PyBytes::new(py, &part[..count]))
         });
         self.worth.note(received.is_some());
         received
     }
+}
+
+/// Let the caller's thread wait this way, unless another one of the process does.
+fn begin() -> bool {
+    let (process, before) = (process::id(), BUSY.load(Ordering::Relaxed));
+    let free = before != process;
+    free && BUSY
+        .compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed)
+        .is_ok()
 }
 
 fn several_processors() -> bool {

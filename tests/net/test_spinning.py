@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import native, net
+from pocketmq.net.lane_reads import LANE_READ
 from pocketmq.net.spinning import ROUNDS, SWITCH, spin_on
 from tests.loops import until
 from tests.net.peers import Raw, Recorder, ask, echo, serving
@@ -156,3 +157,55 @@ async def test_each_request_has_its_iteration_where_it_is_turned_off(
 ) -> None:
     monkeypatch.setenv(SWITCH, "off")
     assert await taken() == [1] * 3 * (1 + ROUNDS)
+
+
+class Once:
+    """A lane that notes what it is given."""
+
+    starts: tuple[bytes, ...] = (b'{"code":310,',)
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+
+    def take(self, connection: net.Connection, data: bytes, start: int) -> int:
+        self.taken.append(data[start:])
+        return len(data)
+
+    def end(self, connection: net.Connection) -> None:
+        """Nothing is left to finish."""
+
+
+async def test_nothing_is_read_from_a_connection_that_a_read_has_closed() -> None:
+    owner = Recorder(echo)
+    async with serving(owner) as (_, address), Raw(address) as peer:
+        await until(lambda: owner.opened, "the connection")
+        connection = owner.opened[0]
+        connection.lane = lane = Once()
+        connection.answered = True  # as a write at the end of an iteration leaves it
+        too_long = b"\x7f\xff\xff\xff".ljust(LANE_READ, b"\0")
+        await peer.send(too_long + ask(b"x").encode())
+        await until(lambda: owner.closed, "the end of the connection")
+        assert lane.taken == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_forked_while_a_thread_spins_can_spin(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    here, there = pair
+    first = core.Spin(here.fileno(), 60 * SECOND)
+    thread = threading.Thread(target=first.receive, args=(100,))
+    thread.start()
+    other, far = socket.socketpair()
+    with other, far:
+        far.sendall(b"x" * 100_000)
+        second = core.Spin(other.fileno(), 0)
+        while second.receive(1) is not None:  # the thread has not begun
+            pass
+        child = os.fork()
+        if not child:
+            os._exit(0 if core.Spin(other.fileno(), 0).receive(1) == b"x" else 1)
+        _, status = os.waitpid(child, 0)
+        there.sendall(b"done")
+        thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0

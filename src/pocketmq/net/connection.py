@@ -142,11 +142,10 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         """
         if self.closed:  # bytes after our own end of file are dropped
             return
+        self.answered = False  # what was answered outside of a read says nothing about this one
         self._read(self._read_buffer[:nbytes].tobytes())
-        if self.answered:
-            if self._spin is not None:
-                self._read_on_at_once(self._spin)
-            self.answered = False
+        if self.answered and self._spin is not None:
+            self._read_on_at_once(self._spin)
 
     def _read_on_at_once(self, spin: Spin) -> None:
         """Handle the next requests of a client that sends one after another, as they come.
@@ -154,13 +153,13 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         The loop gets no turn between them: that would cost more than a request.
         """
         for _ in range(ROUNDS):
+            if not self.answered or self.closed or self._inbox.deaf:
+                return
             self.answered = False
             data = spin.receive(LANE_READ)
             if data is None:
                 return
             self._read(data)
-            if not self.answered or self.closed or self._inbox.deaf:
-                return
 
     def _read(self, data: bytes) -> None:
         self._watch.last_read = self._loop.time()

@@ -25,7 +25,7 @@ class Spin(Protocol):
     def receive(self, size: int, /) -> bytes | None:
         """Return bytes that are there or come at once, up to `size` of them; or None.
 
-        None says nothing about the socket: the next read finds its end, and errors.
+        None says nothing about the socket: the next read finds its end, also after an error.
         """
 
 
