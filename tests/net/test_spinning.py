@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq import native, net
 from pocketmq.net.lane_reads import LANE_READ
-from pocketmq.net.spinning import ROUNDS, SWITCH, spin_on
+from pocketmq.net.spinning import ALONE, ROUNDS, SWITCH, spin_on
 from tests.loops import until
 from tests.net.peers import Raw, Recorder, ask, echo, serving
 
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 SECOND = 1_000_000  # microseconds
 SKIPPED = 31  # waits after one in vain, at first
+REQUESTS = ALONE + 3 * (1 + ROUNDS)
 
 
 @pytest.fixture
@@ -138,25 +139,40 @@ async def taken(*, answers: bool = True) -> list[int]:
     owner = Recorder(echo)
     async with serving(owner) as (_, address), Raw(address) as peer:
         await until(lambda: owner.opened, "the connection")
-        owner.opened[0].lane = lane = Following(peer, 3 * (1 + ROUNDS), answers=answers)
+        owner.opened[0].lane = lane = Following(peer, REQUESTS, answers=answers)
         await peer.send(ask(b"x").encode())
         await until(lane.all_taken, "all requests")
     return [lane.turns.count(turn) for turn in sorted(set(lane.turns))]
 
 
 async def test_requests_that_follow_at_once_are_read_in_one_iteration_up_to_a_limit() -> None:
-    assert await taken() == [1 + ROUNDS] * 3
+    assert await taken() == [1] * ALONE + [1 + ROUNDS] * 3
 
 
 async def test_each_request_has_its_iteration_while_something_else_is_to_be_done() -> None:
-    assert await taken(answers=False) == [1] * 3 * (1 + ROUNDS)
+    assert await taken(answers=False) == [1] * REQUESTS
 
 
 async def test_each_request_has_its_iteration_where_it_is_turned_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(SWITCH, "off")
-    assert await taken() == [1] * 3 * (1 + ROUNDS)
+    assert await taken() == [1] * REQUESTS
+
+
+async def test_each_request_has_its_iteration_after_another_client_has_asked() -> None:
+    owner = Recorder(echo)
+    async with serving(owner) as (_, address), Raw(address) as peer, Raw(address) as other:
+        await until(lambda: len(owner.opened) == 2, "the connections")
+        port = peer.socket.getsockname()[1]
+        first = next(one for one in owner.opened if one.remote_address.endswith(f":{port}"))
+        for expected in ([1] * ALONE + [1 + ROUNDS] * 3,) * 2:
+            first.lane = lane = Following(peer, REQUESTS)
+            await peer.send(ask(b"x").encode())
+            await until(lane.all_taken, "all requests")
+            assert [lane.turns.count(turn) for turn in sorted(set(lane.turns))] == expected
+            await other.send(ask(b"y").encode())
+            await other.commands(1)
 
 
 class Once:

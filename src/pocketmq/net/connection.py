@@ -22,7 +22,7 @@ from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
-from pocketmq.net.spinning import ROUNDS, Spin, spin_on_transport
+from pocketmq.net.spinning import ALONE, ROUNDS, Spin, spin_on_transport
 from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG
@@ -143,8 +143,13 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         if self.closed:  # bytes after our own end of file are dropped
             return
         self.answered = False  # what was answered outside of a read says nothing about this one
+        shared = self._shared
+        if shared.latest is self:
+            shared.in_a_row += 1
+        else:
+            shared.latest, shared.in_a_row = self, 0
         self._read(self._read_buffer[:nbytes].tobytes())
-        if self.answered and self._spin is not None:
+        if self.answered and self._spin is not None and shared.in_a_row >= ALONE:
             self._read_on_at_once(self._spin)
 
     def _read_on_at_once(self, spin: Spin) -> None:
@@ -264,6 +269,8 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         cause.__cause__ = exc and untraced(exc)
         self._shut(cause)
         self._transport = None
+        if self._shared.latest is self:
+            self._shared.latest = None
         self._outbox.release()
         self._watch.stop()
         if self._memory is not None:

@@ -41,6 +41,10 @@ class Shared:
     """Where every read goes first. One is enough, as a read is handled before the next is made;
     letting asyncio allocate as much for each small read costs it more than all the rest."""
 
+    latest: "Connection | None" = None
+    """The connection of the last read of the loop."""
+    in_a_row: int = 0
+    """How many reads before it were that connection's, too."""
     lane_buffer: memoryview = field(init=False)
     """The start of it, for a usual read of a lane: a new view for each would cost."""
 

@@ -18,6 +18,10 @@ _LIMIT = 100
 ROUNDS = 4
 """Requests of one client that are taken one after another before others get their turn."""
 
+ALONE = 32
+"""Reads in a row of one client after which a server waits for its next request: others that ask
+now and then would wait behind it."""
+
 
 class Spin(Protocol):
     """`pocketmq_core.Spin`: the waits on one socket. Used by one thread at a time."""
