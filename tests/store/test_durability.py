@@ -263,3 +263,16 @@ def test_nobody_is_told_that_a_message_is_safe_whose_pages_a_checkpoint_could_no
     ask()
     assert [type(error) for error in heard] == [StoreFailed]
     abandon(store)
+
+
+def test_a_caller_that_syncs_itself_waits_for_the_failures_of_jobs_before(tmp_path: Path) -> None:
+    device, reports = FailsOnce(tmp_path / "s"), queue.SimpleQueue[Callable[[], None]]()
+    store = MessageStore.open(tmp_path / "s", disk=device, flusher=Flusher(reports.put))
+    put(store, "T", b"lost")
+    device.fails = True
+    store.checkpoint()
+    assert device.failed.wait(20)
+    with pytest.raises(StoreFailed, match="Input/output error"):
+        store.sync_now()
+    assert store.synced < store.log.written
+    store.close()

@@ -89,7 +89,14 @@ class LogSync:
         self.request(synced)
 
     def sync_now(self) -> None:
-        """Sync everything written while the caller waits; raises `StoreError`."""
+        """Sync everything written while the caller waits; raises `StoreError`.
+
+        A job of the flusher may have met an error of the device, which Linux reports only once:
+        that is waited for.
+        """
+        error = self._flusher.wait()
+        if isinstance(error, OSError):
+            self._log.sync_failed(error)
         if self._log.failed is not None:
             raise self._log.failed
         files, position = self._log.unsynced()

@@ -24,7 +24,7 @@ CallBack = Callable[[Callable[[], None]], object]
 
 
 class Flusher:
-    """Runs jobs in order, off the owner's thread. `submit` and `close` belong to the owner."""
+    """Runs jobs in order, off the owner's thread. Its methods belong to the owner."""
 
     def __init__(self, call_back: CallBack | None = None) -> None:
         self._call_back = call_back
@@ -52,6 +52,14 @@ class Flusher:
             self._thread.start()
         self._unreported += 1
         self._jobs.put((job, outcome))
+
+    def wait(self) -> Exception | None:
+        """Wait until all jobs have ended; return the first error that is not reported yet."""
+        if self._unreported:
+            ended = threading.Event()
+            self.submit(ended.set, lambda _: None)
+            ended.wait()
+        return next((error for _, error in self._finished if error is not None), None)
 
     def close(self) -> None:
         """Finish what was submitted, report its outcomes, and end the thread.
