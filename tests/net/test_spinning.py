@@ -204,7 +204,6 @@ async def test_nothing_is_read_from_a_connection_that_a_read_has_closed() -> Non
         assert lane.taken == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_child_forked_while_a_thread_spins_can_spin(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:

@@ -148,30 +148,10 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
             shared.in_a_row += 1
         else:
             shared.latest, shared.in_a_row = self, 0
-        self._read(self._read_buffer[:nbytes].tobytes())
-        if self.answered and self._spin is not None and shared.in_a_row >= ALONE:
-            self._read_on_at_once(self._spin)
-
-    def _read_on_at_once(self, spin: Spin) -> None:
-        """Handle the next requests of a client that sends one after another, as they come.
-
-        The loop gets no turn between them: that would cost more than a request.
-        """
-        for _ in range(ROUNDS):
-            if not self.answered or self.closed or self._inbox.deaf:
-                return
-            self.answered = False
-            data = spin.receive(LANE_READ)
-            if data is None:
-                return
-            self._read(data)
-
-    def _read(self, data: bytes) -> None:
         self._watch.last_read = self._loop.time()
-        nbytes = len(data)
         self.received += nbytes
         lane, reader, memory, start = self.lane, self._reader, self._memory, 0
-        lane_read = self._lane_read
+        data, lane_read = self._read_buffer[:nbytes].tobytes(), self._lane_read
         if lane is None:
             if not reader.unfinished:
                 start = self._requests.answer_drafts(data, 0, self.limits.frame)
@@ -191,6 +171,24 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
             memory.update(finished=start > 0)
         if self._reads_on and nbytes in (lane_read, len(self._read_buffer)):
             self._let_others_read()
+        if self.answered and self._spin is not None and shared.in_a_row >= ALONE:
+            self._read_on_at_once(self._spin)
+
+    def _read_on_at_once(self, spin: Spin) -> None:
+        """Handle the next requests of a client that sends one after another, as they come.
+
+        The loop gets no turn between them: that would cost more than a request.
+        """
+        self._spin = None  # the reads below must not come here
+        for _ in range(ROUNDS):
+            if not self.answered or self.closed or self._inbox.deaf:
+                break
+            data = spin.receive(LANE_READ)
+            if data is None:
+                break
+            self._read_buffer[: len(data)] = data
+            self.buffer_updated(len(data))
+        self._spin = spin
 
     def _read_next(self, size: int) -> None:
         """Set how much the next reads of a lane may bring."""
