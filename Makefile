@@ -26,7 +26,7 @@ demo: $(READY) $(CORE) ## see the product do its main job
 	@$(BIN)/pocketmq demo
 
 test: $(READY) $(CORE) ## run all tests
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 test-pure: $(READY) ## run the tests of what the native core replaces, in pure Python
 	@POCKETMQ_PURE=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(or $(ARGS),$(PURE_TESTS))
