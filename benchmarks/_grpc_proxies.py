@@ -32,7 +32,7 @@ class Proxy:
 
 
 def ours(namesrv: str, *, pure: bool = False) -> Proxy:
-    command = [sys.executable, "-m", "pocketmq.cli", "proxy", "-n", namesrv, "--port", "0"]
+    command = [sys.executable, "-m", "pocketmq", "proxy", "-n", namesrv, "--port", "0"]
     variables = {"POCKETMQ_PURE": "1"} if pure else {}
     child = Child([*command, "--log-level", "error"], Path.cwd(), variables)
     (address,) = child.wait_for("ready")

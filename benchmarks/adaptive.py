@@ -109,7 +109,7 @@ FAULTS: dict[str, Callable[[SickBroker], Awaitable[None]]] = {
 
 @asynccontextmanager
 async def brokers(count: int) -> AsyncIterator[tuple[str, list[SickBroker]]]:
-    command = [sys.executable, "-m", "pocketmq.cli", "namesrv", "--port", "0"]
+    command = [sys.executable, "-m", "pocketmq", "namesrv", "--port", "0"]
     server = await asyncio.create_subprocess_exec(
         *command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

@@ -24,7 +24,7 @@ CHOICES = ("java", "adaptive")
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    command = [sys.executable, "-m", "pocketmq.cli", "up", "--memory", "--port", "0"]
+    command = [sys.executable, "-m", "pocketmq", "up", "--memory", "--port", "0"]
     child = subprocess.Popen(
         [*command, "--brokers", "2"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -17,7 +17,7 @@ from functools import partial
 
 from pocketmq import Cluster, Message, MessageQueue, Producer, RebalanceEvent
 from pocketmq.model import sort_queues
-from pocketmq.model.rebalance_change import WHOLE_EVERY, EventWriter, read_event
+from pocketmq.model.rebalance_event import WHOLE_EVERY, EventWriter, read_event
 from pocketmq.pipelines.health import Observations, examine
 from pocketmq.pipelines.health.by_group import examine_topics
 from pocketmq.pipelines.health.observed import read_topics

@@ -24,7 +24,7 @@ from benchmarks.producer import BODY, TOPIC, cluster
 from pocketmq import aio
 from pocketmq.client.interceptors import HandlerCall, SendCall
 from pocketmq.client.producer.hooks import SendContext
-from pocketmq.client.push.interception import intercepted
+from pocketmq.client.push.wrapping import intercepted
 from pocketmq.metrics import ClientMetrics
 
 ROUNDS = 15

@@ -56,6 +56,16 @@ def batch_rows(kind: str, messages: list[Message]) -> list[Row]:
     ]
 
 
+class _Sink:
+    """A caller that waits for its receipt."""
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, _: object) -> None:
+        pass
+
+
 def posted(count: int) -> list[tuple[Any, ...]]:
     """Return plain sends as a producer posts them, numbered from 0."""
     queue = MessageQueue("orders", "broker-a", 3)
@@ -64,15 +74,18 @@ def posted(count: int) -> list[tuple[Any, ...]]:
     tail, prefix = b"\\u0002WAIT\\u0001true\\u0002", "7F000001004D0000000500012C1B"
     message = Message("orders", BODY)
     return [
-        (None, 5.0, 310, 3.0, number, template, tail, prefix, number, NOW_MS, message, queue)
+        (
+            _Sink(), 5.0, 310, 3.0,
+            number, template, tail, prefix, number, NOW_MS, message, queue,
+            "topic", "connection", 4.0, "window",
+        )
         for number in range(count)
-    ]
+    ]  # fmt: skip
 
 
 def send_rows(count: int) -> list[Row]:
     """Return what a producer does with messages that it sends one by one, many in flight."""
     sends = posted(count)
-    waiting = dict(enumerate(sends))
     answers = b"".join(
         Command(
             0,
@@ -94,9 +107,9 @@ def send_rows(count: int) -> list[Row]:
         (f"requests of {count} plain sends", "plain_frames", count, lambda f: f(sends)),
         (
             f"responses to {count} plain sends",
-            "stored_answers",
+            "take_receipts",
             count,
-            lambda f: f(answers, 0, end, waiting),
+            lambda f: f(answers, 0, end, dict(enumerate(sends)), []),
         ),
     ]
 

@@ -35,7 +35,7 @@ Story = Callable[[Producer, float], Awaitable[int]]
 @contextmanager
 def cluster() -> Iterator[str]:
     """A cluster of one broker, in memory; gives the name server's address."""
-    command = [sys.executable, "-m", "pocketmq.cli", "up", "--memory", "--port", "0"]
+    command = [sys.executable, "-m", "pocketmq", "up", "--memory", "--port", "0"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:

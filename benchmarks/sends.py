@@ -33,7 +33,7 @@ def cluster(
 ) -> Iterator[tuple[str, int]]:
     """Run a cluster of one broker on a loop; yield the name server's address and its process."""
     store = ["--memory"] if data is None else ["--data", data]
-    command = [sys.executable, "-m", "pocketmq.cli", "up", *store, "--port", "0", "--no-grpc"]
+    command = [sys.executable, "-m", "pocketmq", "up", *store, "--port", "0", "--no-grpc"]
     command += more
     environment = os.environ | {loops.CHOICE: loop}
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

@@ -86,11 +86,13 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]  # of a class without
     def schedule(self) -> None:
         """Share out the groups; a worker that replaces another gets two, as the first ones do.
 
-        It begins a test when it has the next.
+        It begins a test when it has the next. Another one may be being started, which has not said
+        yet which tests it has.
         """
-        replaced = self.collection is not None
-        super().schedule()
-        if replaced:
+        if self.collection is None:
+            super().schedule()
+        else:
+            self._share_out()
             self._share_out()
 
     def _share_out(self) -> None:

@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 from tests.grouping import RELEASE  # noqa: E402
 from tests.interop.ready import made_ready  # noqa: E402
 
-# Three on two cores: much of a test is waiting for what brokers do in their own time.
-PARALLEL = ["-n", "3", "--dist", "loadgroup"]
+# Four on two cores: much of a test is waiting for what brokers do in their own time.
+PARALLEL = ["-n", "4", "--dist", "loadgroup"]
 TIME_TO_END = 30.0
 
 

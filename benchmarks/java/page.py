@@ -107,7 +107,8 @@ def _where(run: Run) -> Iterator[str]:
     )
     yield _point(
         "while one pair is measured, the processes of the others are stopped (SIGSTOP): an",
-        "idle Java broker wakes up often enough to slow down another measurement",
+        "idle Java broker wakes up often enough to slow down another measurement. Before, all that",
+        "was written so far is brought to disk (sync), so that it is not written meanwhile",
     )
 
 
@@ -148,7 +149,7 @@ def _rounds(scale: Scale) -> Iterator[str]:
     yield _point(
         f"consume: a backlog of {scale.backlog} messages, medians of {scale.rounds} rounds",
         "after one warm-up, measured after the first eighth. Defaults: of brokers and clients;",
-        "ours pulls up to 256 messages at once while many wait, Java's 32; Kafka's: `poll`, a",
+        "ours pulls up to 512 messages at once while many wait, Java's 32; Kafka's: `poll`, a",
         "message a call. Batches of 1024: pulled and handled 1024 at a time, caches of 16 batches",
         f"per queue in both clients, {large} in both brokers; Kafka's: `consume(1024)`",
     )

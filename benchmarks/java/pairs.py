@@ -6,6 +6,7 @@ wakes up so often that it slows what is measured beside it. Cost is the processo
 processes of client and servers together.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -127,11 +128,13 @@ def prepare(servers: Servers) -> None:
 
 @contextmanager
 def alone(pair: Pair, pairs: Sequence[Pair]) -> Iterator[None]:
-    """Stop the processes of all other pairs meanwhile."""
+    """Stop the processes of all other pairs meanwhile, after what they wrote is on disk."""
     mine = pair.children()
     others = [child for each in pairs for child in each.children() if child not in mine]
     for child in others:
         child.signal(signal.SIGSTOP)
+    # Linux would write it just then, and a slow disk would count against the pair that is next.
+    os.sync()
     try:
         # A name server that was stopped for long drops its broker, which registers again later.
         until(pair.servers.is_known, f"the broker of {pair.servers.name}")

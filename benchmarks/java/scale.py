@@ -10,7 +10,8 @@ class Scale(NamedTuple):
     seconds: float = 2.0
     warm: int = 10
     """Rounds before those that count, at most; fewer if they get no faster."""
-    backlog: int = 400_000
+    backlog: int = 1_600_000
+    """Messages: with fewer of them the quickest pair is through before all queues are found."""
     live: int = 1000
     lead: int = 600
     """Live messages before those that count: a new consumer takes its time to find its queues."""

@@ -180,7 +180,7 @@ class OurServers(Servers):
     environment: Mapping[str, str] = {}
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "pocketmq.cli", "up", "--host", "127.0.0.1"]
+        command = [sys.executable, "-m", "pocketmq", "up", "--host", "127.0.0.1"]
         command += ["--port", self.namesrv.partition(":")[2], "--broker-port", str(self.port)]
         command += ["--data", str(self.home / "data"), "--log-level", "error"]
         settings = {**self.guard.broker_settings(), **self.settings}

@@ -71,21 +71,60 @@ fn receipt<'py>(
         .into_pyobject(py)
 }
 
-/// Return the receipts of plain sends at a position of a read; see the pure `stored_answers`.
+/// Messages that were answered together: their window, how many, their bytes, when they left.
+struct Together<'py> {
+    window: Bound<'py, PyAny>,
+    count: usize,
+    bytes: usize,
+    asked: Bound<'py, PyAny>,
+}
+
+impl<'py> Together<'py> {
+    /// Note them, for what frees the capacity: also if handing over ends with an error.
+    fn note(self, freed: &Bound<'py, PyList>) -> PyResult<()> {
+        freed.append((self.window, self.count, self.bytes, self.asked))
+    }
+}
+
+/// Hand the receipts of a read over to those who wait for them; see the pure `take_receipts`.
 #[pyfunction]
-pub fn stored_answers<'py>(
+pub fn take_receipts<'py>(
     data: &Bound<'py, PyBytes>,
     start: usize,
     limit: i64,
     waiting: &Bound<'py, PyDict>,
-) -> PyResult<(Bound<'py, PyList>, usize)> {
+    freed: &Bound<'py, PyList>,
+) -> PyResult<(usize, usize)> {
+    let mut latest = None;
+    let ended = hand_over(data, start, limit, waiting, &mut latest, freed);
+    if let Some(together) = latest {
+        together.note(freed)?;
+    }
+    let (count, at, odd) = ended?;
+    if !odd {
+        return Ok((count, at));
+    }
+    // Only the pure function knows what this is; it goes on from here.
+    let rest = pure(data.py(), "take_receipts")?.call1((data, at, limit, waiting, freed))?;
+    let (more, end): (usize, usize) = rest.extract()?;
+    Ok((count + more, end))
+}
+
+/// Hand them over; return how many, where they end, and whether what comes there is odd.
+fn hand_over<'py>(
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    limit: i64,
+    waiting: &Bound<'py, PyDict>,
+    latest: &mut Option<Together<'py>>,
+    freed: &Bound<'py, PyList>,
+) -> PyResult<(usize, usize, bool)> {
     let py = data.py();
-    let found = PyList::empty(py);
-    let limit = u64::try_from(limit).unwrap_or(0);
-    let mut at = start;
+    let most = u64::try_from(limit).unwrap_or(0);
+    let (mut count, mut at) = (0, start);
     let mut spans = Vec::new();
     let mut shape: Option<Shape<'_>> = None;
-    while let Some(cut) = frame_at(data.as_bytes(), at, limit) {
+    while let Some(cut) = frame_at(data.as_bytes(), at, most) {
         if cut.kind != 0 || !cut.body.is_empty() || cut.header.len() > LONGEST {
             break;
         }
@@ -96,13 +135,7 @@ pub fn stored_answers<'py>(
             shape = usual.and_then(|(_, whole)| Shape::new(cut.header, whole.3, &spans));
         }
         let Some((opaque, stored)) = usual else {
-            // Only the pure function knows what this is; it goes on from here.
-            let rest = pure(py, "stored_answers")?.call1((data, at, limit, waiting))?;
-            let (more, end): (Bound<'py, PyList>, usize) = rest.extract()?;
-            for each in more {
-                found.append(each)?;
-            }
-            return Ok((found, end));
+            return Ok((count, at, true));
         };
         let opaque = PyInt::new(py, opaque);
         let Some(posted) = waiting.get_item(&opaque)? else {
@@ -111,13 +144,60 @@ pub fn stored_answers<'py>(
         let Ok(posted) = posted.cast_into::<PyTuple>() else {
             break;
         };
+        if posted.len() <= posts::WINDOW {
+            break;
+        }
         let Some(receipt) = of_posted(&posted, stored)? else {
             break;
         };
-        found.append((opaque, receipt))?;
+        waiting.del_item(&opaque)?;
+        count += 1;
         at = cut.end;
+        settle(&posted, receipt, latest, freed)?;
     }
-    Ok((found, at))
+    Ok((count, at, false))
+}
+
+/// Give a send its receipt, unless it was cancelled, and note what capacity that frees.
+fn settle<'py>(
+    posted: &Bound<'py, PyTuple>,
+    receipt: Bound<'py, PyAny>,
+    latest: &mut Option<Together<'py>>,
+    freed: &Bound<'py, PyList>,
+) -> PyResult<()> {
+    let py = posted.py();
+    let sink = posted.get_borrowed_item(0)?;
+    if sink.call_method0(intern!(py, "done"))?.is_truthy()? {
+        return Ok(());
+    }
+    let (window, asked) = (
+        posted.get_item(posts::WINDOW)?,
+        posted.get_item(posts::ASKED)?,
+    );
+    let body = posted
+        .get_borrowed_item(posts::MESSAGE)?
+        .getattr(intern!(py, "body"))?;
+    let bytes = body.cast::<PyBytes>()?.as_bytes().len();
+    // Before the receipt is there: whatever comes of waking its task, the send has ended.
+    match latest {
+        Some(them) if them.window.is(&window) && them.asked.is(&asked) => {
+            them.count += 1;
+            them.bytes += bytes;
+        }
+        _ => {
+            let new = Together {
+                window,
+                count: 1,
+                bytes,
+                asked,
+            };
+            if let Some(before) = latest.replace(new) {
+                before.note(freed)?;
+            }
+        }
+    }
+    sink.call_method1(intern!(py, "set_result"), (receipt,))?;
+    Ok(())
 }
 
 /// Return the receipt of a posted send; None if the response is not as it should be.
@@ -126,9 +206,6 @@ fn of_posted<'py>(
     (message_id, queue_id, queue_offset, stored): Whole<'_>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = posted.py();
-    if posted.len() < posts::LEAST {
-        return Ok(None);
-    }
     let queue = posted.get_item(posts::QUEUE)?;
     if queue
         .getattr(intern!(py, "queue_id"))?

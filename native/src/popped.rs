@@ -7,11 +7,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::pulled::{kept_body, plain_record, Plain, RECEIVED_MESSAGE};
+use crate::pulled::{plain_record, Plain};
 use crate::python::{pure, Imported};
 use crate::stored::{int32, number, once, Text, LONGEST, RESPONSE_FLAG};
 use crate::wire::{be32, push_decimal, slice_at, BODY_AT};
 
+static WHOLE_MESSAGE: Imported = Imported::new("pocketmq.protocol.received", "WholeMessage");
 static DELIVERY: Imported = Imported::new("pocketmq.protocol.received", "DeliveryContext");
 static INFLATE_LIMIT: Imported = Imported::new("pocketmq.protocol.compression", "INFLATE_LIMIT");
 
@@ -227,7 +228,7 @@ pub fn read_usual_pop<'py>(
         return Ok((!made.is_none()).then_some(made));
     };
     popped.name_queue(&broker.to_cow()?);
-    let (class, delivery) = (RECEIVED_MESSAGE.get(py)?, DELIVERY.get(py)?);
+    let (class, delivery) = (WHOLE_MESSAGE.get(py)?, DELIVERY.get(py)?);
     let (limit, none) = (INFLATE_LIMIT.get(py)?, py.None());
     let popped_at = PyString::new(py, &popped.pop_time.to_string());
     let buffer = PyBytes::new(py, body);
@@ -249,7 +250,7 @@ pub fn read_usual_pop<'py>(
             record.body.len(),
             record.text_at,
             context,
-            kept_body(py, &record),
+            &none,
             topic,
         ))?);
     }

@@ -2,18 +2,16 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt};
+use pyo3::types::{PyBytes, PyList};
 
-use crate::python::Imported;
+use crate::python::pure;
+use crate::received::{messages_at, Place};
 use crate::wire::{be16, be32, be64s, checksum, slice_at, BODY_AT, LARGEST_TEXT, MAGIC_V1};
-
-pub(crate) static RECEIVED_MESSAGE: Imported =
-    Imported::new("pocketmq.protocol.received", "ReceivedMessage");
 
 /// System flags: hosts of 16 bytes, or a batch inside that is to be unwrapped.
 const NOT_PLAIN: u32 = 0x10 | 0x20 | 0x40 | 0x80;
-const COMPRESSED: u32 = 1;
-const KEPT_SLICE: usize = 1024;
+/// Bytes of a record with a small body, to make a list of about the right length.
+const USUAL_RECORD: usize = 256;
 
 /// A record with a topic of up to 127 bytes, IPv4 hosts and no batch inside.
 pub struct Plain<'a> {
@@ -59,35 +57,16 @@ pub fn plain_record(data: &[u8], position: usize) -> Option<Plain<'_>> {
     })
 }
 
-/// Return the body if it is kept with its message; `None` of Python for others.
-pub(crate) fn kept_body<'py>(py: Python<'py>, found: &Plain<'_>) -> Bound<'py, PyAny> {
-    if found.body.len() > KEPT_SLICE || found.sys_flag & COMPRESSED != 0 {
-        py.None().into_bound(py)
-    } else {
-        PyBytes::new(py, found.body).into_any()
-    }
-}
-
-/// A number of Python that is made again only when it changes: most messages are of one size.
-struct LastNumber<'py> {
-    value: usize,
-    made: Bound<'py, PyInt>,
-}
-
-impl<'py> LastNumber<'py> {
-    fn new(py: Python<'py>) -> PyResult<Self> {
-        Ok(LastNumber {
-            value: 0,
-            made: 0usize.into_pyobject(py)?,
+impl Plain<'_> {
+    /// Return its place; `None` if that takes more than 32 bits, or its offset more than 64.
+    fn place(&self, position: usize, delta: Option<i64>) -> Option<Place> {
+        Some(Place {
+            queue_offset: self.queue_offset.checked_add(delta?)?,
+            position: position.try_into().ok()?,
+            store_size: self.size.try_into().ok()?,
+            body_size: self.body.len().try_into().ok()?,
+            text_at: self.text_at.try_into().ok()?,
         })
-    }
-
-    fn of(&mut self, value: usize) -> PyResult<&Bound<'py, PyInt>> {
-        if value != self.value {
-            self.made = value.into_pyobject(self.made.py())?;
-            self.value = value;
-        }
-        Ok(&self.made)
     }
 }
 
@@ -96,33 +75,21 @@ impl<'py> LastNumber<'py> {
 pub fn plain_messages<'py>(
     data: &Bound<'py, PyBytes>,
     delivery: &Bound<'py, PyAny>,
-) -> PyResult<(Vec<Bound<'py, PyAny>>, usize)> {
+) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = data.py();
-    let class = RECEIVED_MESSAGE.get(py)?;
     let delta = delivery.getattr(intern!(py, "offset_delta"))?;
-    let small_delta = delta.extract::<i64>().ok();
-    let (mut sizes, mut body_sizes) = (LastNumber::new(py)?, LastNumber::new(py)?);
+    let delta = delta.extract::<i64>().ok();
     let bytes = data.as_bytes();
-    let mut messages = Vec::new();
+    let mut places = Vec::with_capacity(bytes.len() / USUAL_RECORD);
     let mut position = 0;
     while let Some(found) = plain_record(bytes, position) {
-        let kept = kept_body(py, &found);
-        let offset = small_delta.and_then(|delta| found.queue_offset.checked_add(delta));
-        let offset = match offset {
-            Some(offset) => offset.into_pyobject(py)?.into_any(),
-            None => delta.add(found.queue_offset)?, // beyond 64 bits, as Python has it
+        let Some(place) = found.place(position, delta) else {
+            let made = pure(py, "plain_messages")?.call1((data, delivery))?;
+            return made.extract();
         };
-        messages.push(class.call1((
-            data,
-            position,
-            offset,
-            sizes.of(found.size)?,
-            body_sizes.of(found.body.len())?,
-            found.text_at,
-            delivery,
-            kept,
-        ))?);
+        places.push(place);
         position += found.size;
     }
-    Ok((messages, position))
+    places.shrink_to_fit();
+    Ok((messages_at(data, delivery, places)?, position))
 }

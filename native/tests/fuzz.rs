@@ -15,6 +15,7 @@ use pocketmq_core::md5::{first_word, Words};
 use pocketmq_core::plain_send::read_send;
 use pocketmq_core::popped::{popped, records};
 use pocketmq_core::pulled::plain_record;
+use pocketmq_core::received::find_property;
 use pocketmq_core::split_properties::split;
 use pocketmq_core::tags::{looks_torn, tags_code};
 use pocketmq_core::wire::{be32, be64, checksum, java_hash, MAGIC_V1};
@@ -480,6 +481,19 @@ fn grpc_call(stream: u32, body: &[u8]) -> Vec<u8> {
     message.extend((body.len() as u32).to_be_bytes());
     message.extend(body);
     [http2(1, 4, stream, &headers), http2(0, 1, stream, &message)].concat()
+}
+
+#[test]
+fn a_property_is_found_in_its_text() {
+    assert_eq!(find_property(b"k\x01v\x02k\x01w", b"k"), Some(&b"w"[..]));
+    repeatedly(|random| {
+        let (mut text, name) = (random.text(), random.text());
+        random.damage(&mut text);
+        if let Some(value) = find_property(&text, &name) {
+            assert!(!value.is_empty() && !value.contains(&2));
+            assert!(text.windows(value.len()).any(|each| each == value));
+        }
+    });
 }
 
 #[test]

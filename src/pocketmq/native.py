@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
-API = 9
+API = 10
 """The number of the core's interface; a core with another one is not used."""
 
 _PURE = "POCKETMQ_PURE"

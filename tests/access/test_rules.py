@@ -8,9 +8,9 @@ from pocketmq.broker.access.rules import (
     DENIED,
     NO_RULE,
     Action,
-    Kind,
     Pattern,
     Resource,
+    ResourceKind,
     Rule,
     SubjectRules,
     decide,
@@ -18,12 +18,12 @@ from pocketmq.broker.access.rules import (
 )
 
 TEXTS = {
-    "*": Resource(Kind.ANY, None, Pattern.ANY),
-    "Topic:*": Resource(Kind.TOPIC, None, Pattern.ANY),
-    "Topic:orders": Resource(Kind.TOPIC, "orders"),
-    "Group:audit*": Resource(Kind.GROUP, "audit", Pattern.PREFIXED),
-    "Cluster:DefaultCluster": Resource(Kind.CLUSTER, "DefaultCluster"),
-    "Topic:a:b": Resource(Kind.TOPIC, "a:b"),
+    "*": Resource(ResourceKind.ANY, None, Pattern.ANY),
+    "Topic:*": Resource(ResourceKind.TOPIC, None, Pattern.ANY),
+    "Topic:orders": Resource(ResourceKind.TOPIC, "orders"),
+    "Group:audit*": Resource(ResourceKind.GROUP, "audit", Pattern.PREFIXED),
+    "Cluster:DefaultCluster": Resource(ResourceKind.CLUSTER, "DefaultCluster"),
+    "Topic:a:b": Resource(ResourceKind.TOPIC, "a:b"),
 }
 
 
@@ -54,7 +54,7 @@ def test_other_texts_are_no_resources(text: str | None) -> None:
 
 
 def test_case_does_not_matter_for_kinds_as_in_java() -> None:
-    assert parse_resource("topic:Orders") == Resource(Kind.TOPIC, "Orders")
+    assert parse_resource("topic:Orders") == Resource(ResourceKind.TOPIC, "Orders")
 
 
 def test_without_a_rule_nothing_is_allowed() -> None:

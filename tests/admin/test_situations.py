@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pocketmq.admin.balance_reports import balance_reports
-from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.situations import foreign_members, settings_of, situation_of
+from pocketmq.admin.balance import foreign_members, settings_of, situation_of
+from pocketmq.admin.facts import GroupFacts, balance_reports
 from pocketmq.balance.allocation import Average, StrategySettings
 from pocketmq.balance.sticky import Sticky
 from pocketmq.errors import Absent

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.admin.balance_reports import LONGEST_REASON, BalanceReport, balance_reports
 from pocketmq.admin.explaining import Explanation, explain
-from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.facts import LONGEST_REASON, BalanceReport, GroupFacts, balance_reports
 from pocketmq.admin.sticky_story import hands_over
 from pocketmq.balance.sticky import assign
 from pocketmq.cli.admin.balance import sticky_lines

@@ -13,7 +13,7 @@ DAEMON = """
 import os, signal, sys, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as Spark's daemon does it
 if os.fork() == 0:
-    while time.process_time() < 0.3:
+    while time.process_time() < 0.5:
         pass
     print("worked", flush=True)
     sys.stdin.readline()
@@ -36,7 +36,8 @@ def test_the_time_of_a_worker_that_has_ended_counts() -> None:
             java.stdin.write(b"end\n")
             java.stdin.flush()
             wait_for(lambda: not children_of(daemon), "the end of the worker")
-            assert before >= 0.3
+            # Linux gives whole ticks of 10 ms, user and system time cut off apart, and samples.
+            assert before >= 0.25
             assert tree_cpu(java.pid) >= before
         finally:
             subprocess.run(["kill", str(daemon)], check=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import pocketmq as mq
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
 from tests.server_process import wait_for
 
 BLOCK = 10_000

@@ -104,7 +104,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=10)
 
 
-def move_while_open(operator: Operator, topic: str, group: str, patience: float = 20.0) -> None:
+def move_while_open(operator: Operator, topic: str, group: str, patience: float = 60.0) -> None:
     """Move a topic of the source, its group and its producer, and check that nothing is lost.
 
     Copied while messages come, killed twice, then the group moves, then the producer. Every message

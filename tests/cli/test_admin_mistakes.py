@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import Cluster
-from pocketmq.cli import options, run
+from pocketmq.cli import commands, run
 from tests.cli.admin_desk import Desk
 from tests.server_process import POCKETMQ
 
@@ -82,7 +82,7 @@ def test_without_a_name_the_local_name_server_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    monkeypatch.setattr(options, "LOCAL", "127.0.0.1:1")  # where no server listens
+    monkeypatch.setattr(commands, "LOCAL", "127.0.0.1:1")  # where no server listens
     assert run(words) == code
     error = capsys.readouterr().err
     assert error.startswith("pocketmq: no name server answers at 127.0.0.1:1: ")
@@ -93,7 +93,7 @@ def test_the_local_name_server_is_used(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    monkeypatch.setattr(options, "LOCAL", cluster.address)
+    monkeypatch.setattr(commands, "LOCAL", cluster.address)
     assert run(["admin", "topicList"]) == 0
     assert "TBW102" in capsys.readouterr().out
 

@@ -101,7 +101,7 @@ def test_without_sources_the_commands_are_there_too(tmp_path: Path) -> None:
 
 def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "pocketmq.cli", "admin", "top", "-n", cluster.address]
+    command = [sys.executable, "-m", "pocketmq", "admin", "top", "-n", cluster.address]
     process = subprocess.Popen([*command, "--watch", "0.05"], stdout=theirs, env=TERMINAL)
     os.close(theirs)
     shown = b""
@@ -119,7 +119,7 @@ def test_a_watched_stream_is_printed_as_it_comes_on_a_terminal(cluster: Cluster)
     with Producer(cluster.address, group="shop") as producer:
         producer.send(Message("watched", b"hello"))
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "pocketmq.cli", "admin", "printMsg", "-n", cluster.address]
+    command = [sys.executable, "-m", "pocketmq", "admin", "printMsg", "-n", cluster.address]
     words = ["-t", "watched", "--watch", "0.05"]
     process = subprocess.Popen([*command, *words], stdout=theirs, env=TERMINAL)
     os.close(theirs)

@@ -22,7 +22,7 @@ def pocketmq(
     """Run it, in a process of its own if that is to have another environment."""
     if environment:
         done = subprocess.run(
-            [sys.executable, "-m", "pocketmq.cli", *arguments],
+            [sys.executable, "-m", "pocketmq", *arguments],
             input=stdin,
             capture_output=True,
             env={**os.environ, "PYTHONUTF8": "1", **environment},
@@ -530,7 +530,7 @@ def test_json_does_not_pay_for_tables() -> None:
 def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
     arguments = ("allocate", "--topic", "t:b*20000", "--members", "10", "--json")
     with subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.cli", *arguments],
+        [sys.executable, "-m", "pocketmq", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
@@ -574,7 +574,7 @@ def test_a_mistake_is_not_repeated_at_any_length() -> None:
 def test_output_that_cannot_be_written_is_one_line_on_stderr(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "pocketmq.cli", *arguments],
+            [sys.executable, "-m", "pocketmq", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
@@ -592,7 +592,7 @@ def test_output_that_cannot_be_written_is_one_line_on_stderr(arguments: tuple[st
     ],
 )
 def test_closed_streams_are_no_reason_to_fail(arguments: tuple[str, ...], exit_code: int) -> None:
-    command = [sys.executable, "-m", "pocketmq.cli", *arguments]
+    command = [sys.executable, "-m", "pocketmq", *arguments]
     done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], check=False)
     assert done.returncode == exit_code
     told = subprocess.run(

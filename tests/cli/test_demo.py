@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
-from pocketmq.cli.demo.group import settled
-from pocketmq.cli.demo.proof import FAILED, Proof, prove
+from pocketmq.cli.demo.cast import settled
+from pocketmq.cli.demo.outcome import FAILED, GroupResult, Proof, compared, comparison_html, prove
 from pocketmq.cli.demo.repeats import (
     GRACE,
     BrokerKilled,
@@ -37,7 +36,7 @@ from tests.pipelines.test_health import JOIN
 
 def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pocketmq.cli", *arguments],
+        [sys.executable, "-m", "pocketmq", *arguments],
         capture_output=True,
         text=True,
         timeout=280,
@@ -50,7 +49,7 @@ def on_a_terminal(*arguments: str) -> tuple[int, str, bytes]:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.cli", *arguments],
+        [sys.executable, "-m", "pocketmq", *arguments],
         stdout=theirs,
         stderr=subprocess.PIPE,
         env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"},

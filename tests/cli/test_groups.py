@@ -6,7 +6,7 @@ import click
 import pytest
 
 from pocketmq.cli import pocketmq, run
-from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.commands import FiniteRange
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyspark")

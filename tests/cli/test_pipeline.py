@@ -29,7 +29,7 @@ ESTATE = {
 
 def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pocketmq.cli", *arguments],
+        [sys.executable, "-m", "pocketmq", *arguments],
         capture_output=True,
         text=True,
         timeout=100,
@@ -159,7 +159,7 @@ def test_progress_is_shown_on_a_terminal(estate: str) -> None:
     """And only there: the tests above find nothing on stderr."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.cli", "pipeline", "fleet", estate],
+        [sys.executable, "-m", "pocketmq", "pipeline", "fleet", estate],
         stdout=subprocess.DEVNULL,
         stderr=theirs,
     )

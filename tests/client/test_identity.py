@@ -4,7 +4,7 @@ import os
 from ipaddress import ip_address
 
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.identity import client_id, instance_name, local_ip
+from pocketmq.client.options import client_id, instance_name, local_ip
 
 
 def test_an_id_is_made_of_ip_instance_unit_and_stream() -> None:

@@ -195,13 +195,13 @@ MADE: dict[str, Mistake] = {
     "a list of tags": (lambda: select(["paid"]), INVALID,
         "an expression is text such as 'paid || refunded', or a Filter, not ['paid']"),
     "tags as a list": (lambda: mq.by_tags(["paid", "refunded"]), INVALID,  # type: ignore[arg-type]
-        "a tag is text, as in by_tags('paid', 'refunded'), not ['paid', 'refunded']"),
+        "a tag must be text, as in by_tags('paid', 'refunded'), not ['paid', 'refunded']"),
     "SQL misspelt": (lambda: mq.by_sql("price >> 10"), errors.FilterSyntaxError,
         pointed("price >> 10", 8, "expected a property, a value or '(', found '>'")),
     "tags as SQL": (lambda: mq.by_sql("paid || refunded"), errors.FilterSyntaxError,
         pointed("paid || refunded", 6, "'|' is not allowed here")),
     "a number as SQL": (lambda: mq.by_sql(5), INVALID,  # type: ignore[arg-type]
-        "an expression is text, as in by_sql('price > 10'), not 5"),
+        "an expression must be text, as in by_sql('price > 10'), not 5"),
     "a topic with a blank": (lambda: push().subscribe("my orders", "*", print), errors.NameInvalid,
         f"invalid topic name 'my orders': {ALLOWED}"),
     # handlers

@@ -45,7 +45,7 @@ async def stored(address: str) -> list[str]:
 
 async def test_a_request_that_trickles_in_byte_by_byte_is_served_and_delays_nobody() -> None:
     async with broken_and_sound_way() as (proxy, address):
-        proxy.trickle(1, pause=0.001, way=Way.TO_SERVER)
+        proxy.trickle(1, pause=0.005, way=Way.TO_SERVER)
         slow = asyncio.create_task(send(str(proxy.address), "slow"))
         assert [await send(address, f"quick-{n}") for n in range(5)] == [0] * 5
         assert not slow.done()

@@ -8,9 +8,8 @@ import pytest
 
 from pocketmq import aio
 from pocketmq.dashboard.browsing import reader as reading
-from pocketmq.dashboard.browsing.content_filter import LONGEST, ContentFilter
-from pocketmq.dashboard.browsing.page_text import described
-from pocketmq.dashboard.browsing.reader import BrowsedPage, TopicReader
+from pocketmq.dashboard.browsing.reader import LONGEST, BrowsedPage, ContentFilter, TopicReader
+from pocketmq.dashboard.pages.message_browser import described
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import InvalidInput, RouteNotFound
 from pocketmq.model import MessageQueue, SysFlag

@@ -12,12 +12,17 @@ from fastapi import FastAPI
 from pocketmq import aio
 from pocketmq.dashboard import export_page
 from pocketmq.dashboard.actions.sending import BulkResent, written_message
-from pocketmq.dashboard.browsing.content_filter import ContentFilter
-from pocketmq.dashboard.browsing.export import COLUMNS, csv_text, harmless, json_lines
-from pocketmq.dashboard.browsing.reader import TopicReader
-from pocketmq.dashboard.browsing.time_fields import time_ms
+from pocketmq.dashboard.browsing.reader import ContentFilter, TopicReader
 from pocketmq.dashboard.desk import Actions, Desk, Desks
-from pocketmq.dashboard.export_page import add_export, link_to_export
+from pocketmq.dashboard.export_page import (
+    COLUMNS,
+    add_export,
+    csv_text,
+    harmless,
+    json_lines,
+    link_to_export,
+)
+from pocketmq.dashboard.formatting import time_ms
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.embedded.aio import Cluster

@@ -12,7 +12,7 @@ from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import QUIET, GroupHistory
 from pocketmq.balance.story.observation import UNEXPLAINED, GroupObservation, KnownOwners
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.assignment.lags import Lags
+from pocketmq.dashboard.assignment.observed import Lags
 from pocketmq.dashboard.assignment.snapshots import TELLS_NOTHING, moment_of
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.protocol.requests.client_calls import PROP_CONSUME_TYPE, RunningInfo

@@ -18,7 +18,7 @@ from pocketmq.dashboard.metrics import ClusterFigures, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView, Views
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue
 from pocketmq.model.group_balance import BalanceMode, QueueStage, stages_text
-from pocketmq.model.rebalance_change import RebalanceChange
+from pocketmq.model.rebalance_event import RebalanceChange
 from pocketmq.protocol.peers import Language, version_number
 from pocketmq.protocol.requests import client_calls, stats
 from pocketmq.protocol.requests import groups as rows

@@ -2,10 +2,9 @@
 
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.balance.story.observation import GroupObservation
-from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.observed import GAP, ObservedHistory
+from pocketmq.dashboard.assignment.observed import GAP, Lags, ObservedHistory
 from pocketmq.dashboard.assignment.timeline_text import TimelineText, summary
-from pocketmq.dashboard.broker_roll import REMEMBERED, BrokerRoll
+from pocketmq.dashboard.remembered import REMEMBERED, BrokerRoll
 from pocketmq.model import MessageQueue
 
 QUEUES = [MessageQueue("orders", "a", number) for number in range(2)]

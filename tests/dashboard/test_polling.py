@@ -3,7 +3,7 @@
 import asyncio
 
 from pocketmq.dashboard.polling import FORGOTTEN_AFTER, INTERVAL, WANTED_FOR, Poller, Pollers
-from pocketmq.dashboard.sampling import EVERY, REMEMBERED, RESTS, Job, Sampler, WatchedGroups
+from pocketmq.dashboard.watch import EVERY, REMEMBERED, RESTS, Job, Sampler, WatchedGroups
 from pocketmq.errors import NameServersUnreachable
 from tests.loops import leap as leap_once
 from tests.loops import leaping

@@ -19,7 +19,7 @@ from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import Cause
 from pocketmq.dashboard.assignment import queue_map, timeline_text
 from pocketmq.dashboard.assignment.experiment import Compared, try_events
-from pocketmq.dashboard.assignment.lags import Series
+from pocketmq.dashboard.assignment.observed import Series
 from pocketmq.dashboard.assignment.snapshots import GroupSnapshot, SnapshotTaker, moment_of, thinned
 from pocketmq.dashboard.assignment.summary_text import grouped, standing, trial_result
 from pocketmq.errors import AllocationInputInvalid
@@ -410,10 +410,10 @@ def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly(
     first, second = large(100), large(101)
     looking = SnapshotTaker(Admin(), "g")
     looking._digest(first, 1000.0)
-    began = time.process_time()
+    began = time.thread_time()
     look = looking._digest(second, 1001.0)
     changes = queue_map.patch(picture_of(first), look.queue_map)
-    took = time.process_time() - began
+    took = time.thread_time() - began
     assert took < 1.5, took  # four tenths of a second on a small machine
     [entry] = look.rebalances
     assert entry.why == "10.0.0.1@c100 joined"

@@ -1,7 +1,7 @@
 """What is normal while members rebalance, and when it becomes a problem."""
 
 from pocketmq.admin.findings import GroupFinding
-from pocketmq.dashboard.settling import GRACE, Settling, passing_text
+from pocketmq.dashboard.remembered import GRACE, Settling, passing_text
 
 UNOWNED = GroupFinding("unowned queues", "orders:a:1", "none owns them", "run rebalance")
 SILENT = GroupFinding("member silent", "c1", "no response", "look at it")

@@ -28,7 +28,7 @@ def shown_commands() -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("page", "command", "output"), shown_commands())
 def test_a_command_in_the_docs_prints_what_is_shown(page: str, command: str, output: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pocketmq.cli", *shlex.split(command)[1:]],
+        [sys.executable, "-m", "pocketmq", *shlex.split(command)[1:]],
         capture_output=True,
         text=True,
         cwd=ROOT,

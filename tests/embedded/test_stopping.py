@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import asyncio, os, signal, sys
 import {loop} as chosen
-from pocketmq.embedded import early_stop
+from pocketmq.embedded import own_process
 from pocketmq.embedded.stopping import StopRequests
 
 HANDS_OVER = ("__enter__", "add_signal_handler")
@@ -40,8 +40,8 @@ async def serve(at):
 
 at = 0
 while True:
-    early_stop._asked = False
-    early_stop.remember_stop_signals()
+    own_process._asked = False
+    own_process.remember_stop_signals()
     if not chosen.run(serve(at)):
         break
     at += 1

@@ -94,7 +94,9 @@ async def test_a_delay_is_a_number_of_seconds(broker: TaskiqBroker) -> None:
     with pytest.raises(SendTaskError) as refused:
         await later.kicker().with_labels(delay="soon").kiq()
     assert isinstance(refused.value.__cause__, InvalidInput)
-    assert str(refused.value.__cause__) == "task label delay is in seconds, not 'soon'"
+    assert str(refused.value.__cause__) == (
+        "the task label 'delay' must be a number of seconds, not 'soon'"
+    )
     await broker.shutdown()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
-from pocketmq.model.static_topics import GLOBAL_SCOPE, logical_broker
+from pocketmq.model.topics import GLOBAL_SCOPE, logical_broker
 from tests.interop.groups import Member, settled
 from tests.interop.jvm import Admin, Jars, wait_until
 from tests.interop.rows import ROOT, ROWS, Row

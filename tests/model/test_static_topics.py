@@ -4,14 +4,14 @@ import pytest
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model import BrokerData, MessageQueue, QueueData, TopicRoute
-from pocketmq.model.static_topics import (
+from pocketmq.model.topics import (
     MAX_STATIC_QUEUES,
     NO_LEADER,
+    TopicMapping,
     is_logical,
     leaders,
     logical_broker,
 )
-from pocketmq.model.topics import TopicMapping
 
 BROKER = "__syslo__global__"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pocketmq.model import property_names as names
-from pocketmq.model.topic_kinds import TopicKind, kind_of
+from pocketmq.model.kinds import TopicKind, kind_of
 
 
 @pytest.mark.parametrize(

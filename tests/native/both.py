@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pocketmq import native
 from pocketmq.balance.allocation import consistent_hash
+from pocketmq.balance.consumer import offset_runs
 from pocketmq.blocking import batch_places
 from pocketmq.broker.transactions import usual_commits
 from pocketmq.client.pop import usual
@@ -20,8 +21,10 @@ from pocketmq.protocol import (
     body_checksums,
     command_reader,
     pulled,
+    received,
     split_properties,
 )
+from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.store import key_index_words
 
 PURE = (
@@ -32,15 +35,22 @@ PURE = (
     command_reader,
     consistent_hash,
     key_index_words,
+    offset_runs,
     plain_batches,
     plain_frames,
     pulled,
+    received,
     shared_batches,
     split_properties,
     usual,
     usual_commits,
 )
 """The modules whose functions the core replaces: importing them fills `native.pure`."""
+
+FIELDS = (
+    "buffer", "position", "queue_offset", "store_size", "body_size", "text_at", "delivery",
+)  # fmt: skip
+"""What each received message has."""
 
 core = pytest.importorskip("pocketmq_core", reason="the native core is not built")
 
@@ -55,6 +65,8 @@ def outcome(action: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any
 
 def plain(value: Any) -> Any:
     """Return a value that is equal only to one of the same type with the same fields."""
+    if isinstance(value, ReceivedMessage):  # where it keeps its fields makes no difference
+        return ReceivedMessage, *(plain(getattr(value, name)) for name in FIELDS)
     if isinstance(value, msgspec.Struct):
         return type(value), *(plain(getattr(value, name)) for name in value.__struct_fields__)
     if isinstance(value, (list, tuple)):
@@ -75,6 +87,27 @@ def same(name: str, *args: Any, **options: Any) -> Any:
     expected = outcome(native.pure[name], *args, **options)
     assert outcome(getattr(core, name), *args, **options) == expected
     return expected
+
+
+class Freed(msgspec.Struct):
+    """A window that keeps what its messages got, for what hands receipts over."""
+
+    got: list[Any]
+
+
+class Sink:
+    """A send that waits for its receipt, as a future does."""
+
+    def __init__(self, window: Freed, opaque: int, *, cancelled: bool = False) -> None:
+        self._window, self._opaque, self._cancelled = window, opaque, cancelled
+
+    def done(self) -> bool:
+        return self._cancelled
+
+    def set_result(self, receipt: object) -> None:
+        if self._cancelled:
+            raise RuntimeError("it is cancelled")
+        self._window.got.append((self._opaque, receipt))
 
 
 _ODD = st.sampled_from([0, 1, 2, 22, 91, 127, 128, 255])

@@ -5,6 +5,7 @@ Add a function here when you add one to the core: a few sound inputs, damaged at
 
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -12,12 +13,15 @@ from zlib import crc32
 import msgspec
 
 from pocketmq.client.producer.requests import Template
+from pocketmq.errors import MessagesCutShort
 from pocketmq.model import Message, MessageQueue
-from pocketmq.protocol import Command, DeliveryContext
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.frame import FRAME_LIMIT
 from pocketmq.protocol.peers import Language
+from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.records import Record, encode_record, pack_record
+from tests.native.both import Freed, Sink
 from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -74,6 +78,17 @@ def plain_messages(random: Random) -> Call:
     kinds = [V1, V1, V6_HOSTS, STORED_BY_JAVA, encode_record(_record(random))]
     body = damaged(random, b"".join(random.choices(kinds, k=random.randrange(5))))
     return (body, DeliveryContext("broker-a", offset_delta=_number(random, 64))), {}
+
+
+def offsets_and_bytes(random: Random) -> Call:
+    messages: list[ReceivedMessage] = []
+    for _ in range(random.randrange(3)):
+        (body, delivery), _ = plain_messages(random)
+        with suppress(MessagesCutShort):
+            messages += decode_pulled(body, delivery)
+    if random.random() < 0.3:
+        random.shuffle(messages)
+    return (messages,), {}
 
 
 def pack_batch(random: Random) -> Call:
@@ -180,19 +195,22 @@ def _posted(random: Random, opaque: int) -> tuple[Any, ...]:
     prefix = random.choice(["7F000001004D000000050001ABCD", "CD", ""])
     message = Message("t", random.randbytes(random.randrange(200)))
     tail, number, born = _text(random), random.randrange(70_000), _number(random, 64)
-    return "sink", 5.0, 310, 3.0, opaque, template, tail, prefix, number, born, message, queue
+    window = Freed([])
+    sink = Sink(window, opaque, cancelled=random.random() < 0.1)
+    made = tail, prefix, number, born, message, queue, "topic", "connection", 4.0, window
+    return sink, 5.0, 310, 3.0, opaque, template, *made
 
 
 def plain_frames(random: Random) -> Call:
     return ([_posted(random, _number(random, 32)) for _ in range(random.randrange(4))],), {}
 
 
-def stored_answers(random: Random) -> Call:
+def take_receipts(random: Random) -> Call:
     waiting = {opaque: _posted(random, opaque) for opaque in range(random.randrange(3, 9))}
     waiting[2] = random.choice([waiting[2], waiting[2][:4]])  # another request
     shared = {"MSG_REGION": "eu", "TRACE_ON": random.choice(["true", "false"])}
     data = b""
-    for opaque, (*_, prefix, number, _, _, _) in [
+    for opaque, (_, _, _, _, _, _, _, prefix, number, *_) in [
         (key, posted) for key, posted in waiting.items() if len(posted) > 4
     ]:
         fields = {"queueId": "3", "transactionId": f"{prefix}{number & 0xFFFF:04X}", **shared}
@@ -203,7 +221,8 @@ def stored_answers(random: Random) -> Call:
         data += said.encode()
     if random.random() < 0.5:
         data = damaged(random, data)
-    return (data, 0, random.choice([FRAME_LIMIT, FRAME_LIMIT, 200]), waiting), {}
+    limit, freed = random.choice([FRAME_LIMIT, FRAME_LIMIT, 200]), Freed([])
+    return (data, 0, limit, waiting, freed.got), {}
 
 
 def stored_answer(random: Random) -> Call:
@@ -285,9 +304,11 @@ def usual_commit(random: Random) -> Call:
 
 FUZZED: dict[str, Callable[[Random], Call]] = {
     "batch_frame": batch_frame,
+    "body_bytes": offsets_and_bytes,
     "cut_commands": cut_commands,
     "encode_numbered": encode_numbered,
     "is_done": is_done,
+    "offsets_and_bytes": offsets_and_bytes,
     "pack_batch": pack_batch,
     "plain_frame": plain_frame,
     "plain_frames": plain_frames,
@@ -295,8 +316,8 @@ FUZZED: dict[str, Callable[[Random], Call]] = {
     "split_properties": split_properties,
     "read_usual_pop": read_usual_pop,
     "stored_answer": stored_answer,
-    "stored_answers": stored_answers,
     "stored_batch": stored_answer,
+    "take_receipts": take_receipts,
     "usual_commit": usual_commit,
     "words_of_records": words_of_records,
     "md5_starts": md5_starts,

@@ -20,7 +20,7 @@ from pocketmq.client.pop.questions import PopQuestions
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.model import MessageQueue
-from pocketmq.model.topic_kinds import TopicKind
+from pocketmq.model.kinds import TopicKind
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.command_reader import cut_commands
@@ -103,7 +103,7 @@ class Client:
         plain.owner = self
         raw, waiting = answer.encode(), {OPAQUE: (plain, 0.0), 1: ("another", 0.0)}
         assert not plain.done()
-        assert self.shortcuts.read_answers(raw, 0, 1 << 20, waiting) == ([], len(raw))
+        assert self.shortcuts.read_answers(raw, 0, 1 << 20, waiting) == (0, len(raw))
         assert waiting == {1: ("another", 0.0)}
         assert plain.done()
         ((_, _, _, data), *_) = [each for each in frames(self.output) if each[0] == 0]

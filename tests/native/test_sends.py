@@ -4,15 +4,17 @@ import json
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pocketmq import native
 from pocketmq.client.producer.plain_frames import json_text, plain_frame
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, Template
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus
 from pocketmq.protocol.message_ids import UniqueIds
-from tests.native.both import alone, damaged, same
+from tests.native.both import Freed, Sink, alone, core, damaged, outcome, same
 
 OK = SendStatus.SEND_OK
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -179,10 +181,38 @@ QUEUE = MessageQueue("t", "b", 3)
 PREFIX = "7F00000100FF18B4AAC200000000"
 
 
+WINDOW = Freed([])
+ASKED = (4.0, 4.0, 4.5, 4.5)
+"""When messages left, of those in one window."""
+CANCELLED = 7
+
+
 def posted(opaque: int, number: int = 7, body: bytes = b"x", tail: bytes = b"") -> tuple[Any, ...]:
     template = Template(QUEUE, b'{"code":310,"f":"', b'","k":"false"},"flag":')
-    waiter = (f"sink {opaque}", 5.0, 310, 3.0)
-    return *waiter, opaque, template, tail, PREFIX, number, 1_700_000, Message("t", body), QUEUE
+    waiter = (Sink(WINDOW, opaque, cancelled=opaque == CANCELLED), 5.0, 310, 3.0)
+    made = opaque, template, tail, PREFIX, number, 1_700_000, Message("t", body), QUEUE
+    return *waiter, *made, "topic", "connection", ASKED[opaque % 4], WINDOW
+
+
+def taken(raw: bytes, start: int, limit: int, waiting: dict[int, Any]) -> Any:
+    """Have both functions hand receipts over; return what the first did, if the other did alike."""
+    outcomes = []
+    for function in (native.pure["take_receipts"], core.take_receipts):
+        left = dict(waiting)
+        WINDOW.got.clear()
+        freed: list[Any] = []
+        found = outcome(function, raw, start, limit, left, freed)
+        outcomes.append((found, list(left), WINDOW.got[:], [each[1:] for each in freed]))
+    assert outcomes[0] == outcomes[1]
+    return outcomes[0]
+
+
+def taken_alone(raw: bytes, waiting: dict[int, Any]) -> Any:
+    """Have the core hand receipts over without the pure function; return what came of it."""
+    WINDOW.got.clear()
+    freed: list[Any] = []
+    count, end = alone("take_receipts", raw, 0, 2**24, dict(waiting), freed)
+    return count, end, [each[1:] for each in freed], WINDOW.got[:]
 
 
 def said(opaque: int, number: int = 7, offset: int = 12, **changes: str) -> bytes:
@@ -217,7 +247,7 @@ def test_the_frames_of_many_are_those_of_each(
         plain_frame(
             template.plain, template.middle, tail, prefix, number, message.body, born_ms, opaque
         )[0]
-        for *_, opaque, template, tail, prefix, number, born_ms, message, _ in many
+        for _, _, _, _, opaque, template, tail, prefix, number, born_ms, message, *_ in many
     ]
     assert frames == b"".join(each)
 
@@ -248,7 +278,7 @@ def test_many_responses_are_read_alike(
     waiting: dict[int, Any] = {opaque: posted(opaque, opaque) for opaque in range(1, 8)}
     waiting[8] = waiting[1][:4]  # a request of another kind
     limit = data.draw(st.sampled_from([2**24, 2**24, 300]))
-    same("stored_answers", raw, data.draw(st.sampled_from([0, 0, 0, 5])), limit, waiting)
+    taken(raw, data.draw(st.sampled_from([0, 0, 0, 5])), limit, waiting)
 
 
 def test_a_response_that_is_nearly_like_the_first_is_read_alike() -> None:
@@ -258,21 +288,52 @@ def test_a_response_that_is_nearly_like_the_first_is_read_alike() -> None:
     for at in range(len(sound)):
         for odd in (b"", b"x", b"0", b'"', b"\\", b",", b"]", b"\xff"):
             second = sound[:at] + odd + sound[at + 1 :]
-            same("stored_answers", said(1, 1) + framed(second) + said(3, 3), 0, 2**24, waiting)
+            taken(said(1, 1) + framed(second) + said(3, 3), 0, 2**24, waiting)
 
 
 def test_usual_responses_are_read_by_the_core_itself() -> None:
-    waiting = {opaque: posted(opaque, opaque) for opaque in range(5)}
+    waiting = {opaque: posted(opaque, opaque) for opaque in range(9)}
     usual = b"".join([said(opaque, opaque, 100 + opaque) for opaque in waiting])
-    found, end = alone("stored_answers", usual + usual[:50], 0, 2**24, waiting)
-    assert end == len(usual)
+    count, end, freed, got = taken_alone(usual + usual[:50], waiting)
+    assert (count, end) == (9, len(usual))
+    assert freed == [(2, 2, 4.0), (2, 2, 4.5), (2, 2, 4.0), (1, 1, 4.5), (1, 1, 4.0)]
     name = f"{PREFIX}0003"
     queue = waiting[3][11]
-    assert found[3] == (3, SendReceipt(OK, name, f"7F{103:030X}", queue, 103, name))
+    assert got[3] == (3, SendReceipt(OK, name, f"7F{103:030X}", queue, 103, name))
+    assert [opaque for opaque, _ in got] == [0, 1, 2, 3, 4, 5, 6, 8], "one was cancelled"
     other = said(0, 1, 1, MSG_REGION="eu", TRACE_ON="false", recallHandle="R", transactionId="T")
-    [(_, receipt)], _ = alone("stored_answers", other, 0, 2**24, waiting)
+    _, _, _, [(_, receipt)] = taken_alone(other, waiting)
     place = f"7F{1:030X}", waiting[0][11], 1
     assert receipt == SendReceipt(OK, f"{PREFIX}0000", *place, "T", "R", "eu", False)
-    refused = [waiting | {0: posted(0)[:4]}, {}, {0: "no tuple"}]
-    assert [alone("stored_answers", usual, 0, 2**24, each) for each in refused] == [([], 0)] * 3
-    assert alone("stored_answers", said(0, queueId="4"), 0, 2**24, waiting) == ([], 0)
+    for refused in (waiting | {0: posted(0)[:4]}, {}, {0: "no tuple"}):
+        assert taken_alone(usual, refused) == (0, 0, [], [])
+    assert taken_alone(said(0, queueId="4"), waiting) == (0, 0, [], [])
+
+
+def test_a_response_that_comes_twice_is_left_to_others() -> None:
+    waiting = {opaque: posted(opaque, opaque) for opaque in range(3)}
+    once = said(0, 0)
+    found, left, _, _ = taken(once + once + said(1, 1), 0, 2**24, waiting)
+    assert found == ("returned", (tuple, (int, 1), (int, len(once))))
+    assert left == [1, 2]
+
+
+def test_what_was_answered_before_an_interrupt_is_known() -> None:
+    """A signal's handler may raise where a task is woken up: then the future has its result."""
+
+    class Interrupted(Sink):
+        def set_result(self, receipt: object) -> None:
+            super().set_result(receipt)
+            self._cancelled = True  # that is: done
+            raise ZeroDivisionError("out of a signal's handler")
+
+    def waiting() -> dict[int, Any]:
+        return {0: posted(0), 1: (Interrupted(WINDOW, 1), *posted(1)[1:]), 2: posted(2)}
+
+    raw = b"".join(said(each, each) for each in range(3))
+    for function in (native.pure["take_receipts"], core.take_receipts):
+        left, freed = waiting(), list[Any]()
+        with pytest.raises(ZeroDivisionError):
+            function(raw, 0, 2**24, left, freed)
+        assert list(left) == [2], "the next one is answered as any other response"
+        assert [each[1:] for each in freed] == [(2, 2, 4.0)]

@@ -9,7 +9,7 @@ import pytest
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestNotSent, RequestTimedOut
 from pocketmq.net import Connection, Limits
 from pocketmq.net.address import socket_name
-from pocketmq.net.lane_reads import LANE_READ, next_read
+from pocketmq.net.shared import LANE_READ, next_read
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.command_reader import cut_commands

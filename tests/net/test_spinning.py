@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import native, net
-from pocketmq.net.lane_reads import LANE_READ
+from pocketmq.net.shared import LANE_READ
 from pocketmq.net.spinning import ALONE, ROUNDS, SWITCH, spin_on
 from tests.loops import until
 from tests.net.peers import Raw, Recorder, ask, echo, serving

@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, aio, otel
-from pocketmq.client.push.interception import intercepted
+from pocketmq.client.push.wrapping import intercepted
 from pocketmq.embedded.aio import Cluster as AsyncCluster
 from pocketmq.errors import QueueNotSelected
 from tests.server_process import wait_for

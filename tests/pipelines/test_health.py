@@ -23,7 +23,7 @@ from pocketmq.pipelines.health import (
     examine,
     read_events,
 )
-from pocketmq.pipelines.health.handovers import Quantiles, quantiles
+from pocketmq.pipelines.health.figures import Quantiles, quantiles
 from pocketmq.pipelines.health.observed import AND_MORE, BadLine
 from pocketmq.pipelines.health.page import page
 

@@ -8,7 +8,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.errors import InvalidInput
-from pocketmq.model.rebalance_change import EventWriter, RebalanceChange, read_event
+from pocketmq.model.rebalance_event import EventWriter, RebalanceChange, read_event
 from pocketmq.pipelines.health import DeliveryRecord, Observations, OffsetSample, examine
 from pocketmq.pipelines.health.by_group import examine_topics
 from pocketmq.pipelines.health.observed import (

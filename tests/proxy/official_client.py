@@ -97,7 +97,7 @@ def push(own: Any) -> None:
     ):
         polls()
         producer.send(message("normal", b"now"))
-        due = int(time.time()) + 2
+        due = int(time.time()) + 4  # as late as that, so that it can be recalled before
         producer.send(message("delay", b"late", delivery_timestamp=due))
         recalled = producer.send(message("delay", b"recalled", delivery_timestamp=due))
         producer.recall_message("delay", recalled.recall_handle)

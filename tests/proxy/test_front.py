@@ -17,8 +17,7 @@ from pocketmq.errors import ListenFailed
 from pocketmq.net import ServerTls, TlsMode
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
-from pocketmq.proxy.front import Front
-from pocketmq.proxy.port_tls import port_tls
+from pocketmq.proxy.front import Front, port_tls
 from pocketmq.proxy.relay_inlet import RelayInlet
 from tests.loops import until
 from tests.net.certificates import make_certificates

@@ -12,7 +12,7 @@ from google.protobuf import message_factory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pocketmq.proxy.telemetry_stream import MOST_WAITING, TelemetryStream
+from pocketmq.proxy.clients import MOST_WAITING, TelemetryStream
 from pocketmq.proxy.wire import service as s
 from pocketmq.proxy.wire.schema import POOL, SERVICE
 from tests.loops import until

@@ -20,7 +20,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.embedded.aio import Cluster as AioCluster
 from pocketmq.model import TopicConfig
 from pocketmq.net import parse_address
-from pocketmq.proxy.late_start import LateStart
+from pocketmq.proxy.front import LateStart
 from pocketmq.proxy.server import Proxy
 from tests.cli.in_process import command
 from tests.loops import until

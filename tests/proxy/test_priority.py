@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from pocketmq.model import property_names as names
-from pocketmq.model.topic_kinds import TopicKind
+from pocketmq.model.kinds import TopicKind
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.proxy.translation.kinds import accepted_types
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.outgoing import stored_forms
+from pocketmq.proxy.translation.routes import accepted_types
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 from tests.proxy.peers import code, message, serving

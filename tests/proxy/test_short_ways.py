@@ -25,8 +25,8 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command_reader import cut_commands
 from pocketmq.proxy.calls import sending, shortcuts
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, broker_at_hand
-from pocketmq.proxy.calls.plain_sends import PlainSends
-from pocketmq.proxy.methods import BegunCall, ShortWay
+from pocketmq.proxy.calls.plain_sends import PlainSendCalls
+from pocketmq.proxy.methods import PendingCall, ShortWay
 from pocketmq.proxy.translation.caller import Caller
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.outgoing import stored_forms
@@ -57,11 +57,11 @@ async def test_both_ways_of_a_send_ask_the_same_of_a_broker() -> None:
         assert found == long
 
 
-def short_way(served: Served) -> PlainSends:
+def short_way(served: Served) -> PlainSendCalls:
     service = served.proxy._service
     assert service is not None
     own = service.methods[f"/{SERVICE}/SendMessage"].short
-    assert isinstance(own, PlainSends)
+    assert isinstance(own, PlainSendCalls)
     return own
 
 
@@ -73,11 +73,11 @@ class Watched:
         self.begun: list[bool] = []
         self.resumed: list[Any] = []
 
-    def begin(self, raw: bytes, call: BegunCall) -> bool:
+    def begin(self, raw: bytes, call: PendingCall) -> bool:
         self.begun.append(self.own.begin(raw, call))
         return self.begun[-1]
 
-    def resume(self, raw: bytes, call: BegunCall, place: Any, outcome: Any) -> None:
+    def resume(self, raw: bytes, call: PendingCall, place: Any, outcome: Any) -> None:
         self.resumed.append(outcome)
         self.own.resume(raw, call, place, outcome)
 

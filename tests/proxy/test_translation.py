@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from pocketmq.errors import HeaderMalformed
 from pocketmq.model import MessageQueue
 from pocketmq.model import property_names as names
+from pocketmq.model.kinds import TopicKind
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
-from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.peers import Language, version_name
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.proxy.translation.bodies import zlib_of
 from pocketmq.proxy.translation.caller import Caller, client_kind, peer_address, read_caller
 from pocketmq.proxy.translation.incoming import resource
 from pocketmq.proxy.translation.limits import ProxyLimits
-from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
+from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms, zlib_of
 from pocketmq.proxy.translation.receipts import Receipt, read_receipt_handle, receipt_text
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.translation.routes import assignments, message_queues, queue_of_group

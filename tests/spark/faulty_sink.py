@@ -19,7 +19,7 @@ from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.model import MessageQueue
 from pocketmq.spark.exactly_once import TRANSACTION, ExactlyOnceWriter, Prepared
 from pocketmq.spark.ledger import BatchDecision, CommitLedger
-from pocketmq.spark.moving import Move
+from pocketmq.spark.moving import BatchMove
 from pocketmq.spark.sink_options import SinkPlan, sink_plan
 
 FAULTS = (
@@ -107,7 +107,7 @@ class FaultyWriter(ExactlyOnceWriter):
         self.strike("killed after the decision")
         return decided
 
-    def move(self, query: str, batch: int, decision: BatchDecision) -> Move:
+    def move(self, query: str, batch: int, decision: BatchDecision) -> BatchMove:
         mark = f"{TRANSACTION}\1{query}/{batch}/".encode()
         return FaultyMove(self, query, batch, decision, mark)
 
@@ -116,7 +116,7 @@ class FaultyWriter(ExactlyOnceWriter):
             super().abort(messages, batchId)
 
 
-class FaultyMove(Move):
+class FaultyMove(BatchMove):
     """Strikes at the second batch that is sent."""
 
     def __init__(

@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.errors import InvalidInput, OptionInvalid
 from pocketmq.spark.brief_errors import HIDE, brief_rows, in_brief
-from pocketmq.spark.early_checks import check_options, check_source
+from pocketmq.spark.given_options import check_options, check_source
 
 HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
 

@@ -22,7 +22,7 @@ from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.connections import forget_senders
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import BatchDecision
-from pocketmq.spark.moving import Move
+from pocketmq.spark.moving import BatchMove
 from pocketmq.spark.options import STAGING
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.sink_options import sink_plan
@@ -42,10 +42,12 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         forget_senders()
 
 
-class Striking(Move):
+class Striking(BatchMove):
     """A move that is struck at its third batch."""
 
-    def __init__(self, move: Move, strike: Callable[[FencedConnection, MessageQueue, bytes], None]):
+    def __init__(
+        self, move: BatchMove, strike: Callable[[FencedConnection, MessageQueue, bytes], None]
+    ):
         self.__dict__ = move.__dict__
         self.strike = strike
         self.count = 0
@@ -75,7 +77,7 @@ def struck(
     """Give a writer whose first move is struck."""
     original = writer.move
 
-    def move(query: str, batch: int, decision: BatchDecision) -> Move:
+    def move(query: str, batch: int, decision: BatchDecision) -> BatchMove:
         return Striking(original(query, batch, decision), strike)
 
     writer.move = move  # type: ignore[method-assign]

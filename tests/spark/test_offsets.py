@@ -20,7 +20,7 @@ from pocketmq.spark.offsets import (
     read_place,
     read_times,
 )
-from pocketmq.spark.stream_planning import recreated, suspects
+from pocketmq.spark.planning import recreated, suspects
 
 A0, A1 = MessageQueue("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 1)
 queues = st.builds(

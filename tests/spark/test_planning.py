@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.model import MessageQueue
-from pocketmq.spark.planning import Range, pack, share
-from pocketmq.spark.stream_planning import BatchLimit, limited, turn_of
+from pocketmq.spark.planning import BatchLimit, Range, limited, pack, share, turn_of
 
 
 def queue(number: int) -> MessageQueue:

@@ -20,9 +20,9 @@ from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.split_properties import split_properties
 from pocketmq.spark import split_columns
 from pocketmq.spark.layout import QueueRecords
-from pocketmq.spark.property_columns import ELSEWHERE
 from pocketmq.spark.records import RowSelection, decode
 from pocketmq.spark.schema import arrow_schema, full_schema, wanted_columns
+from pocketmq.spark.split_columns import ELSEWHERE
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 FULL = full_schema()

@@ -13,8 +13,7 @@ from pocketmq.blocking.record_sender import IdRange
 from pocketmq.errors import RowRefused
 from pocketmq.model.property_names import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
-from pocketmq.spark.packing import Alone, Packed, pack, slices
-from pocketmq.spark.pinning import pinned_queue
+from pocketmq.spark.packing import Alone, Packed, pack, pinned_queue, slices
 from pocketmq.spark.rows import Rows, read_rows
 from pocketmq.spark.sink_options import SinkColumns
 

@@ -4,16 +4,16 @@ import pytest
 from pyspark.sql.types import StringType, StructType, _parse_datatype_json_string
 
 from pocketmq.errors import OptionInvalid
-from pocketmq.spark.early_checks import check_table
-from pocketmq.spark.schema import full_schema, wanted_columns
-from pocketmq.spark.sink_options import SINK
-from pocketmq.spark.source_options import KNOWN
-from pocketmq.spark.table_options import (
+from pocketmq.spark.given_options import (
+    check_table,
     kept_options,
     options_of_table,
     topic_of_table,
     with_options,
 )
+from pocketmq.spark.schema import full_schema, wanted_columns
+from pocketmq.spark.sink_options import SINK
+from pocketmq.spark.source_options import KNOWN
 
 PROPERTIES = {
     "provider": "rocketmq",

@@ -173,7 +173,7 @@ def test_it_can_be_turned_off() -> None:
     )
     script, warm = shown.stdout.decode().splitlines()
     assert warm == OFF
-    command = [script, "-m", "pocketmq.cli", "--version"]
+    command = [script, "-m", "pocketmq", "--version"]
     subprocess.run(command, env=os.environ | {WARM: OFF}, stdout=subprocess.DEVNULL, check=True)
 
 

@@ -19,7 +19,7 @@ def on_windows(module: str, *arguments: str, given: str = "") -> subprocess.Comp
 
 
 def pocketmq(*arguments: str, given: str = "") -> str:
-    done = on_windows("pocketmq.cli", *arguments, given=given)
+    done = on_windows("pocketmq", *arguments, given=given)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -55,7 +55,7 @@ def test_messages_migrate(rocketmq: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("server", ["up", "broker", "namesrv"])
 def test_a_server_says_where_it_runs(server: str) -> None:
-    done = on_windows("pocketmq.cli", server)
+    done = on_windows("pocketmq", server)
     assert done.returncode != 0
     assert done.stdout == ""
     assert done.stderr == (

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pocketmq.admin.balance_reports import ON_THEIR_WAY
-from pocketmq.admin.facts import GroupFacts, is_orderly, is_push
+from pocketmq.admin.facts import ON_THEIR_WAY, GroupFacts, is_orderly, is_push
 from pocketmq.model import MessageModel, MessageQueue, sort_queues
 from pocketmq.model.group_balance import BalanceMode, QueueStage
 from pocketmq.model.names import is_retry_topic

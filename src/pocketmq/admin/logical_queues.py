@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.static_topics import ranges
-from pocketmq.balance.static_topics.consistency import led_queues
+from pocketmq.balance.static_topics.checks import led_queues
 from pocketmq.model import MessageQueue
-from pocketmq.model.static_topics import GLOBAL_SCOPE, logical_broker
-from pocketmq.model.topics import MappedTopicConfig
+from pocketmq.model.topics import GLOBAL_SCOPE, MappedTopicConfig, logical_broker
 from pocketmq.protocol.requests import topics as rows
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 

@@ -12,7 +12,7 @@ from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model import MessageQueue, TopicRoute, sort_queues
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
 from pocketmq.protocol.requests import client_calls
 from pocketmq.protocol.requests import offsets as rows
 

@@ -13,7 +13,7 @@ from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.static_topics import ranges
-from pocketmq.balance.static_topics.consistency import check_alike, led_queues
+from pocketmq.balance.static_topics.checks import check_alike, led_queues
 from pocketmq.balance.static_topics.plans import completed, creation_plan, moving_plan
 from pocketmq.errors import Absent, BrokerNotFound, InvalidInput, MappingRefused, TopicNotFound
 from pocketmq.model import MessageQueue

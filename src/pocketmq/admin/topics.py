@@ -7,7 +7,7 @@ from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
 from pocketmq.admin.logical_queues import logical_offsets, mapped_configs
 from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
 from pocketmq.admin.wire import AdminWire
-from pocketmq.client.questions.routes import route_of
+from pocketmq.client.questions.asking import route_of
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import BrokerData, MessageQueue, TopicConfig, TopicRoute, sort_queues
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic

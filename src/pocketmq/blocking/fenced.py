@@ -13,11 +13,10 @@ import uuid
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pocketmq.blocking.connecting import connect, tls_connections
+from pocketmq.blocking.connection_pool import connect, tls_connections
 from pocketmq.blocking.questions import resolve
 from pocketmq.client.calls import hooks_for
-from pocketmq.client.identity import client_id, local_ip
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, client_id, local_ip
 from pocketmq.client.producer.requests import refusal
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.questions.asking import Ask, Question, ask, ask_with, run_blocking

@@ -16,12 +16,12 @@ from pocketmq.blocking.connection import ReadUsual
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.pop_connections import AllInUse, PopConnections, PopInFlight, accepted
 from pocketmq.client.calls import SUCCESS, request_name
-from pocketmq.client.pop.asking import ReceiveSpec, sorted_by_tag
-from pocketmq.client.pop.holds import HOLD
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.questions import Acks
+from pocketmq.client.pop.receiving import HOLD
+from pocketmq.client.pop.requests import ReceiveSpec, sorted_by_tag
 from pocketmq.client.pop.sources import Kept, Source, sources_of
-from pocketmq.client.pop.usual import RepeatedFrame, is_done, read_usual_pop
+from pocketmq.client.pop.usual import is_done, read_usual_pop
 from pocketmq.client.pop.usual_acks import MakeFrame, UsualAcks
 from pocketmq.client.questions.asking import Ask, run_blocking
 from pocketmq.client.routes import KnownRoute
@@ -36,6 +36,8 @@ from pocketmq.errors import (
 from pocketmq.model import property_names
 from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.filter import tag_filter
+from pocketmq.protocol.received import WholeMessage
+from pocketmq.protocol.repeated import RepeatedRequest
 
 _ACK = int(RequestCode.ACK_MESSAGE)
 _SEVERAL = int(RequestCode.BATCH_ACK_MESSAGE)
@@ -228,7 +230,7 @@ class BlockingPops:
         make = partial(self._asking.popping, source, wanted, wait, time.monotonic, self._ack_others)
         asked = next(make())
         assert asked.timeout is not None
-        request = RepeatedFrame(self._request(asked.code, asked.header))
+        request = RepeatedRequest(self._request(asked.code, asked.header))
         read = partial(read_usual_pop, source.broker, source.name)
         in_flight = PopInFlight(source, asked.code, asked.timeout, make)
         everything = tag_filter(source.subscription).tags is None
@@ -242,7 +244,7 @@ class BlockingPops:
         Raises what the loop's path does.
         """
         acks = self._acks
-        if acks is None or type(message) is not ReceivedMessage:
+        if acks is None or type(message) is not WholeMessage:
             return False
         handle = message.delivery.added.get(_POP_CK)
         made = None if handle is None else acks.request(handle, message.topic)
@@ -255,7 +257,7 @@ class BlockingPops:
         acks = self._acks
         if acks is None:
             return False
-        deliveries = [each.delivery for each in messages if type(each) is ReceivedMessage]
+        deliveries = [each.delivery for each in messages if type(each) is WholeMessage]
         name = deliveries[0].topic if len(deliveries) == len(messages) > 1 else None
         if name is None or any(each.topic is not name for each in deliveries):
             return False

@@ -23,8 +23,7 @@ from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
-from pocketmq.client.producer.delay_properties import delay_properties
+from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of, delay_properties
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.interception import intercept
 from pocketmq.client.producer.producer import Producer as AsyncProducer

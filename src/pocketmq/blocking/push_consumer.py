@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
 from pocketmq.blocking.facade import Facade
-from pocketmq.blocking.process_loop import closed
+from pocketmq.blocking.process_loop import closed, loop_thread
 from pocketmq.client.codecs import BodyCodec
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
-from pocketmq.client.group.lag import QueueLag
+from pocketmq.client.group.parts import QueueLag
 from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.interceptors import HandlerInterceptor
 from pocketmq.client.options import ClientOptions
@@ -132,6 +132,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         Running handlers have `PushConsumerOptions.stop_wait` seconds to finish. A second signal
         does not wait for them. Python delivers signals to the main thread only.
         """
+        if self._thread is None:
+            loop_thread()  # one that a signal's handler interrupts would leave parts of a loop open
         with self._stop:
             try:
                 self.start()

@@ -14,15 +14,13 @@ from contextlib import suppress
 from typing import TypeVar
 
 from pocketmq import errors
-from pocketmq.blocking.connecting import tls_connections
-from pocketmq.blocking.connection_pool import MOST, ConnectionPool
+from pocketmq.blocking.connection_pool import MOST, ConnectionPool, tls_connections
 from pocketmq.blocking.many_questions import Outcome, ask_each
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import hooks_for, request_name
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.questions.asking import Ask, Question, run_blocking
-from pocketmq.client.questions.routes import ABSENT, route_of
+from pocketmq.client.questions.asking import ABSENT, Ask, Question, route_of, run_blocking
 from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.route import MASTER_ID

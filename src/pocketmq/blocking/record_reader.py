@@ -18,9 +18,8 @@ from pocketmq.blocking.questions import Questions
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter
-from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.name_servers import name_server_addresses
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, client_id, local_ip
 from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once

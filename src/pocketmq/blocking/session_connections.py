@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from socket import SOCK_STREAM
 
-from pocketmq.blocking.connecting import MakeConnection, tls_connections
 from pocketmq.blocking.connection import BlockingConnection
-from pocketmq.blocking.connection_pool import ConnectionPool, Resolve
+from pocketmq.blocking.connection_pool import (
+    ConnectionPool,
+    MakeConnection,
+    Resolve,
+    tls_connections,
+)
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.session import Session
 from pocketmq.errors import ConnectFailed

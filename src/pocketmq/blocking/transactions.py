@@ -18,7 +18,7 @@ from pocketmq.blocking.sending import BlockingSending
 from pocketmq.client.callbacks import is_coroutine_function
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.end_frames import end_frame
-from pocketmq.client.producer.running import RunningProducer
+from pocketmq.client.producer.producer_life import RunningProducer
 from pocketmq.client.producer.transactions import (
     LocalTransaction,
     Outcome,

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from pocketmq import __version__, native
-from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
+from pocketmq.cli.commands import HELP, LazyGroup, Listed, explained
 from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError, NameServersUnreachable
 
@@ -63,8 +63,6 @@ class PocketmqCommands(LazyGroup):
         try:
             return super().invoke(ctx)
         except NameServersUnreachable as error:
-            from pocketmq.cli.options import explained
-
             raise click.ClickException(explained(ctx, error)) from error
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli import server_options as servers
-from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.commands import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import broker_properties, read_config_file
 from pocketmq.net import loops

@@ -4,8 +4,8 @@ from typing import NoReturn
 
 import click
 
+from pocketmq.cli.commands import Decorator, all_of, namesrv_option
 from pocketmq.cli.completion import group_names, topic_names
-from pocketmq.cli.options import Decorator, all_of, namesrv_option
 
 
 def client_options(group: str) -> Decorator:

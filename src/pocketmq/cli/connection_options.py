@@ -6,7 +6,7 @@ from typing import Any, Self
 import click
 import msgspec
 
-from pocketmq.cli.options import all_of
+from pocketmq.cli.commands import all_of
 from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.client.options import Credentials
 from pocketmq.net import Tls

@@ -13,11 +13,10 @@ import click
 import msgspec
 
 from pocketmq.cli.client_command import client_options, prepare_client
+from pocketmq.cli.commands import HELP, FiniteRange
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
-from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.output import printable
 from pocketmq.cli.progress import ProgressBar
 from pocketmq.client.options import ClientOptions
@@ -309,9 +308,11 @@ def _commit(consumer: "PullConsumer", reached: dict[MessageQueue, int]) -> None:
 def _push(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
     from pocketmq.blocking.push_consumer import PushConsumer
 
-    refused, closed, line = threading.Event(), threading.Event(), threading.Lock()
+    begun, refused, closed = threading.Event(), threading.Event(), threading.Event()
+    line = threading.Lock()
 
     def handle(message: ReceivedMessage) -> None:
+        begun.wait()  # a signal before that ends the command at once, and nothing may be printed
         if not _is_wanted(message, wanted):
             return
         with line:
@@ -331,13 +332,15 @@ def _push(wanted: ConsumeSettings, printing: MessagePrinter) -> None:
         threads=1,
     )
     consumer.subscribe(wanted.topic, wanted.tag, handle)
-    consumer.start()
     try:
+        consumer.start()
         printing.begin()
+        begun.set()
         while not printing.over_or_silent(wanted.timeout):
             printing.over.wait(wanted.patience)
     finally:
         printing.end()
+        begun.set()
         try:
             if line.acquire(timeout=_LAST_LINE):
                 line.release()

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli import server_options as servers
+from pocketmq.cli.commands import HELP, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import namesrv_option
-from pocketmq.embedded.early_stop import remember_stop_signals
-from pocketmq.embedded.process_traits import die_with_parent
+from pocketmq.embedded.own_process import die_with_parent, remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 from pocketmq.net import loops

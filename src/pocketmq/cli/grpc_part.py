@@ -9,9 +9,8 @@ from functools import partial
 from typing import Self
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.cli.child_server import ChildServer
+from pocketmq.cli.child_server import ChildServer, WaitingPort
 from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
-from pocketmq.cli.waiting_port import WaitingPort
 from pocketmq.embedded.grpc_service import (
     MISSING,
     grpc_installed,

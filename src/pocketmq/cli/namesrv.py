@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pocketmq.cli import server_options as servers
-from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.commands import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer

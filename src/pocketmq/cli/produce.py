@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli.client_command import client_options, prepare_client
+from pocketmq.cli.commands import HELP, FiniteRange
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.lines import message_of, read_line, receipt_line
-from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.progress import ProgressBar
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import Message

@@ -9,12 +9,10 @@ import click
 import msgspec
 
 from pocketmq.cli import server_options as servers
+from pocketmq.cli.commands import HELP, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import namesrv_option
-from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.grpc_service import MISSING, grpc_installed
-from pocketmq.embedded.process_traits import die_with_parent
+from pocketmq.embedded.own_process import die_with_parent, remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 from pocketmq.net import ServerTls, Tls, TlsMode, loops

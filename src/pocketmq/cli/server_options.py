@@ -12,9 +12,9 @@ from typing import Any
 import click
 import msgspec
 
-from pocketmq.cli.options import Decorator, all_of
+from pocketmq.cli.commands import Decorator, all_of
 from pocketmq.cli.secret_input import warn_of_argument
-from pocketmq.embedded.early_stop import FORCED, remember_stop_signals
+from pocketmq.embedded.own_process import FORCED, remember_stop_signals
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
 from pocketmq.host import check_for_servers
 from pocketmq.net import TlsMode

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from pocketmq.cli.lazy_group import HELP, CommandGroup
+from pocketmq.cli.commands import HELP, CommandGroup
 from pocketmq.cli.output import printable
 from pocketmq.cli.progress import ProgressBar
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pocketmq.cli import server_options as servers
+from pocketmq.cli.commands import HELP
 from pocketmq.cli.grpc_part import GrpcPart, log_missing
-from pocketmq.cli.lazy_group import HELP
 from pocketmq.embedded.server_logging import LogSettings, StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
 from pocketmq.net import TlsMode, loops

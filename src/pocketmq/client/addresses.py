@@ -36,6 +36,8 @@ class BrokerAddresses:
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[int, str]] = {}
+        self._processes: dict[str, dict[int, BrokerProcess]] = {}
+        """The same as `for_reading` returns them."""
         self.masters: dict[str, str] = {}
         """Addresses by the broker's name; replaced as a whole when one of them changes."""
         self._leaders: dict[MessageQueue, str] = {}
@@ -136,15 +138,15 @@ class BrokerAddresses:
         If a slave is missing, the next id is tried, then any process, unless `only_this`.
         Raises `BrokerNotFound`.
         """
-        table = self._by_name.get(broker, {})
-        wanted = [broker_id] if broker_id == MASTER_ID else [broker_id, broker_id + 1]
-        for each in wanted:
-            if each in table:
-                return BrokerProcess(broker, each, table[each])
-        if only_this or not table:
-            raise BrokerNotFound(broker)
-        first = min(table)
-        return BrokerProcess(broker, first, table[first])
+        table = self._processes.get(broker)
+        found = None if table is None else table.get(broker_id)
+        if found is None and table and broker_id != MASTER_ID:
+            found = table.get(broker_id + 1)
+        if found is None:
+            if only_this or not table:
+                raise BrokerNotFound(broker)
+            found = table[min(table)]
+        return found
 
     def note_version(self, address: str, version: int) -> None:
         """Record the version that a broker reported."""
@@ -161,6 +163,10 @@ class BrokerAddresses:
 
     def _index(self) -> None:
         tables = self._by_name.items()
+        self._processes = {
+            name: {key: BrokerProcess(name, key, address) for key, address in table.items()}
+            for name, table in tables
+        }
         # Replaced as a whole: other threads look up masters meanwhile.
         self.masters = {name: table[MASTER_ID] for name, table in tables if MASTER_ID in table}
         self._known = frozenset(

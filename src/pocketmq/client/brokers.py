@@ -4,18 +4,21 @@ What to do about an error is up to the caller: errors carry flags (`retryable`, 
 `outcome_unknown`).
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from random import Random
+from typing import TypeVar
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
+from pocketmq.client.calls import SUCCESS, Fields, NumberedTemplate, ServerCalls
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Address, parse_address
 from pocketmq.protocol import Command
+
+N = TypeVar("N")
 
 
 @cache
@@ -82,6 +85,20 @@ class BrokerCalls:
         limit = self._timeout if timeout is None else timeout
         port = self._port(address, code)
         return await self.calls.ask(port, code, fields, body, timeout=limit, accept=accept)
+
+    def repeat_at(
+        self,
+        address: str,
+        code: int,
+        template: NumberedTemplate[N],
+        numbers: N,
+        *,
+        timeout: float,
+        accept: frozenset[int] = SUCCESS,
+    ) -> Awaitable[Command]:
+        """Do what `call_at` does with a request of which all but some numbers is encoded."""
+        port = self._port(address, code)
+        return self.calls.repeat(port, code, template, numbers, timeout=timeout, accept=accept)
 
     async def tell(
         self,

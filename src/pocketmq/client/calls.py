@@ -4,7 +4,8 @@ Works with addresses, not broker names. No request leaves a forked process.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +20,20 @@ from pocketmq.protocol.signature import SigningUser, sign
 Fields: TypeAlias = Mapping[str, str] | Header | None
 
 SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
+
+
+N = TypeVar("N")
+N_contra = TypeVar("N_contra", contravariant=True)
+
+
+class NumberedTemplate(Protocol[N_contra]):
+    """A request of which all but some numbers is encoded."""
+
+    def fields(self, numbers: N_contra, /) -> Mapping[str, str]:
+        """Return the fields of a request with these numbers."""
+
+    def frame(self, code: int, numbers: N_contra, opaque: int, /) -> bytes:
+        """Return the whole request."""
 
 
 class ClientKind(NamedTuple):
@@ -119,11 +134,30 @@ class ServerCalls:
         self._check()
         request = self.request(code, fields, body)
         answer = await self.dialer.request(address, request, timeout)
-        if answer.code not in accept:
-            raise server_error(
-                answer.code, answer.remark, request=request_name(code), address=address
-            )
-        return answer
+        return self._accepted(answer, address, code, accept)
+
+    async def repeat(
+        self,
+        address: str,
+        code: int,
+        template: NumberedTemplate[N],
+        numbers: N,
+        *,
+        timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+        accept: frozenset[int] = SUCCESS,
+    ) -> Command:
+        """Do what `ask` does with a request of which all but some numbers is encoded.
+
+        In far fewer steps on an open connection, if no hook completes the fields.
+        """
+        connection = None if self.hooks else self.dialer.known(address)
+        if connection is None:
+            fields = template.fields(numbers)
+            return await self.ask(address, code, fields, timeout=timeout, accept=accept)
+        self._check()
+        frame = partial(template.frame, code, numbers)
+        answer = await self.dialer.ask(connection, code, frame, timeout)
+        return self._accepted(answer, address, code, accept)
 
     async def tell(
         self,
@@ -142,6 +176,13 @@ class ServerCalls:
         if remark is not None:
             request = msgspec.structs.replace(request, remark=remark)
         connection.send_oneway(request)
+
+    def _accepted(
+        self, answer: Command, address: str, code: int, accept: frozenset[int]
+    ) -> Command:
+        if answer.code in accept:
+            return answer
+        raise server_error(answer.code, answer.remark, request=request_name(code), address=address)
 
     def connected(self, address: str) -> Connection | None:
         """Return the connection to an address if there is one already."""

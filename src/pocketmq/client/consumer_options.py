@@ -14,8 +14,7 @@ from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.client import checks
-from pocketmq.client.identity import DEFAULT_INSTANCE
-from pocketmq.client.options import ClientOptions, ClientSettings
+from pocketmq.client.options import DEFAULT_INSTANCE, ClientOptions, ClientSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.model import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
@@ -144,7 +143,7 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     pull_retry: float = RETRY_AFTER_ERROR
     """Seconds to wait after a pull that failed."""
     pull_batch: int | None = None
-    """The most messages of one pull; None: 32, and up to 256 while more than that wait."""
+    """The most messages of one pull; None: 32, and up to 512 while more than that wait."""
     pull_batch_bytes: int | None = None
     """The most bytes of one pull (5.x); None: 256 KiB, and 1 MiB while many messages wait."""
     handler_batch: int = 1

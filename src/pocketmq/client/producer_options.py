@@ -51,7 +51,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`java`: queues take turns. `adaptive`: those of brokers that are quick and in good health.
 
     Chooses for messages without `queue`, `ordering_key` or `selector`. Tries are given up early if
-    another broker can be tried, so a message may be stored twice more often."""
+    another broker can be tried, so it happens more often that a message is stored twice."""
     avoid_slow_brokers: bool = False
     """Avoid brokers for a while that were slow or failed (Java: sendLatencyFaultEnable)."""
     probe_brokers: bool = False

@@ -14,8 +14,7 @@ import msgspec
 
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.name_servers import NameServerCalls
-from pocketmq.client.questions.asking import Ask, run
-from pocketmq.client.questions.routes import route_of
+from pocketmq.client.questions.asking import Ask, route_of, run
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import (
     MQError,

@@ -1,8 +1,9 @@
 """One client of a cluster (Java: MQClientInstance): what all its producers and consumers share.
 
-Owns the connections, routes, heartbeats, timers and the roll of members, and notifies members.
-Decides nothing about messages or queues. Belongs to one event loop; lease one from
-`pocketmq.client.sessions`, which shares it among members with the same client id.
+Owns the connections, routes, heartbeats, timers and the roll of members, notifies members, and
+asks questions (`ask_session`). Decides nothing about messages or queues. Belongs to one event
+loop; lease one from `pocketmq.client.sessions`, which shares it among members with the same
+client id.
 """
 
 import asyncio
@@ -23,8 +24,10 @@ from pocketmq.client.lifetime import fork_count
 from pocketmq.client.members import ConsumerMember, ProducerMember, Roll, SessionMember
 from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions.asking import Ask, Question, run
 from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.client.tasks import Tasks
+from pocketmq.model import MessageQueue
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.net import Connection, Dialer, Limits
 from pocketmq.protocol import Command
@@ -36,6 +39,8 @@ T = TypeVar("T")
 _FIRST_POLL = 0.01
 _START_PAUSE = 0.2
 """Seconds between tries to reach a name server at start; doubled each time up to a second."""
+QUEUE_TIMEOUT = 5.0
+"""Seconds for a question about a queue, as in Java."""
 
 
 class Session:
@@ -255,3 +260,36 @@ def _notify(member: SessionMember, notice: Callable[[T], None], what: T) -> None
         notice(what)
     except Exception:
         logger.exception("handling a broker notification failed: group=%s; ignored", member.group)
+
+
+async def ask_session(session: Session, question: Question[T], *, master_only: bool = False) -> T:
+    """Ask the brokers of the queues that a question is about.
+
+    Without an address of a queue's broker, or if the queue has moved to another one, its route is
+    fetched once; without that of its master, a slave is asked unless `master_only`. Raises
+    `BrokerNotFound`, `ServerError`, `TransportError`, and what the question does.
+    """
+
+    async def carry(asked: Ask) -> Command:
+        queue = asked.queue
+        if queue is None:
+            raise TypeError("a question for name servers; ask the session's routes")
+        try:
+            return await _call(session, queue, asked, master_only=master_only)
+        except (errors.BrokerNotFound, errors.NotLeader):
+            await session.fetch_routes([queue.topic])
+        return await _call(session, queue, asked, master_only=master_only)
+
+    return await run(question, carry)
+
+
+async def _call(session: Session, queue: MessageQueue, asked: Ask, *, master_only: bool) -> Command:
+    return await session.brokers.call(
+        session.addresses.holder(queue),
+        asked.code,
+        asked.header,
+        asked.body,
+        timeout=QUEUE_TIMEOUT if asked.timeout is None else asked.timeout,
+        master_only=master_only,
+        accept=asked.accept,
+    )

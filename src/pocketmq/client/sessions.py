@@ -10,8 +10,7 @@ from random import Random
 from weakref import WeakKeyDictionary
 
 from pocketmq.client.clock import Clock, SystemClock, new_random
-from pocketmq.client.identity import client_id, instance_name, local_ip
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, client_id, instance_name, local_ip
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.net import Limits

@@ -1,13 +1,19 @@
-"""Figures over time as a chart. Pure: values in, options of ECharts out.
+"""Figures over time as a chart on a page, with buttons for the span of time.
 
-NiceGUI's `ui.echart` draws it, in the browser, from the library's own wheel. What was not observed
-is shaded and says so; a line is never drawn across it.
+What is drawn is pure: values in, options of ECharts out. NiceGUI's `ui.echart` draws it, in the
+browser, from the library's own wheel. What was not observed is shaded and says so; a line is
+never drawn across it.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from nicegui import ui
+
+from pocketmq.dashboard.parts import button, card
 from pocketmq.dashboard.recording import Points
 
 SPANS = {"10 min": 600.0, "1 h": 3600.0, "6 h": 6 * 3600.0}
@@ -133,3 +139,38 @@ def _tooltip(unit: str) -> str:
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+Lines = Callable[[float], Mapping[str, Points]]
+"""Returns the lines of a chart, by name, since a time."""
+
+
+class ChartCard:
+    """A chart of one or two lines. Call `show` when there is something new."""
+
+    def __init__(self, title: str, lines: Lines, unit: str = "") -> None:
+        self._lines = lines
+        self._unit = unit
+        self._span = next(iter(SPANS))
+        self._buttons: dict[str, ui.element] = {}
+        with card(title):
+            spans = ui.element("div").classes("pm-tabs").props("role=group")
+            spans.props["aria-label"] = "Span of time"
+            with spans:
+                for name in SPANS:
+                    self._buttons[name] = button(name, partial(self._choose, name))
+            self._chart = ui.echart({}).classes("pm-chart")
+            self._chart.props["role"], self._chart.props["aria-label"] = "img", title
+        self._choose(self._span)
+
+    def show(self) -> None:
+        """Draw it again."""
+        now, span = time.time(), SPANS[self._span]
+        self._chart.options.update(line_chart(self._lines(now - span), now, span, self._unit))
+
+    def _choose(self, span: str) -> None:
+        self._span = span
+        for name, each in self._buttons.items():
+            each.props["aria-pressed"] = "true" if name == span else "false"
+            each.update()
+        self.show()

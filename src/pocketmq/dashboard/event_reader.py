@@ -11,7 +11,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.balance.story.totals import HandoverCounter, HandoverTotals
 from pocketmq.errors import ServerError, TransportError
 from pocketmq.model import MessageQueue
-from pocketmq.model.rebalance_change import RebalanceChange, read_event
+from pocketmq.model.rebalance_event import RebalanceChange, read_event
 
 logger = logging.getLogger("pocketmq.dashboard")
 

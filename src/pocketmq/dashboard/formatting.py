@@ -1,12 +1,17 @@
-"""How values are shown on pages: numbers, times, links, message bodies. Pure."""
+"""How values are shown on pages (numbers, times, links, message bodies), and times of a form read.
+
+Pure, but for the time zone of this machine.
+"""
 
 import json
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from urllib.parse import quote
 
 import msgspec
 
+from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageQueue
 
 UNKNOWN = "?"
@@ -40,6 +45,17 @@ def moment(time_ms: int) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(time_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a peer may send anything
         return UNKNOWN
+
+
+def time_ms(text: str) -> int:
+    """Return a time in milliseconds since 1970, 0 for an empty field. Raises `InvalidInput`."""
+    text = text.strip()
+    if not text:
+        return 0
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"{text!r} is not a time; use for example 2026-01-31T12:00") from None
 
 
 def size(length: int) -> str:

@@ -1,25 +1,27 @@
 """Figures over time in a file, so that charts have a past after a restart of the dashboard.
 
 An SQLite file of pieces: some minutes of one figure, as two arrays. Its size is bounded: SQLite
-refuses to grow it, and then the oldest pieces make place. A file that cannot be used is logged and
-not used; the dashboard runs without. Blocks: call it in a thread. The times of points are those of
-`recording`; what was not sampled has no points and is drawn as not observed.
+refuses to grow it, and then the oldest pieces make place. A file that cannot be used is logged
+and not used; the dashboard runs without. It blocks: `KeptFigures`, which belongs to a loop and
+keeps the figures of one cluster in it every minute and at the end, calls it in a thread.
 """
 
+import asyncio
 import logging
 import os
 import sqlite3
 import sys
 import threading
+import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from math import isnan, nan
 from pathlib import Path
 
 import msgspec
 
-from pocketmq.dashboard.recording import KEPT, Points
+from pocketmq.dashboard.recording import KEPT, Points, Recorder
 
 logger = logging.getLogger("pocketmq.dashboard")
 
@@ -49,7 +51,11 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class HistoryFile:
-    """The file. Raises nothing: after its first failure it does nothing more."""
+    """The file. Raises nothing: after its first failure it does nothing more.
+
+    The times of points are those of `recording`. What was not sampled has no points, and is drawn
+    as not observed.
+    """
 
     def __init__(self, path: Path, largest: int = LARGEST) -> None:
         self._path = path
@@ -160,3 +166,59 @@ def _read(row: tuple[object, ...]) -> Piece | None:
         return None
     points = [(at, None if isnan(v) else v) for at, v in zip(times, values, strict=True)]
     return Piece(str(cluster), str(kind), str(name), points)
+
+
+EVERY = 60.0
+"""Seconds between two writes: what a killed dashboard loses at most."""
+
+
+class KeptFigures:
+    """Recorders by kind, and the file that they are kept in. Belongs to one loop."""
+
+    def __init__(self, file: HistoryFile, cluster: str, recorders: Mapping[str, Recorder]) -> None:
+        self._file = file
+        self._cluster = cluster
+        self._recorders = recorders
+        self._saved: dict[tuple[str, str], float] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load what was kept, and keep what comes."""
+        for piece in await asyncio.to_thread(self._file.load, time.time()):
+            recorder = self._recorders.get(piece.kind)
+            if piece.cluster != self._cluster or recorder is None:
+                continue
+            for at, value in piece.points:
+                recorder.add(at, {piece.name: value})
+                self._saved[piece.kind, piece.name] = at
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Keep the last points. Harmless before `start`."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            await self._save(newest=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            await self._save(newest=False)
+
+    async def _save(self, *, newest: bool) -> None:
+        pieces = list(self._pieces(newest=newest))
+        if pieces:
+            await asyncio.to_thread(self._file.save, pieces, time.time())
+
+    def _pieces(self, *, newest: bool) -> list[Piece]:
+        """Return what is new; the newest point of a figure still moves, so it waits."""
+        found = []
+        for kind, recorder in self._recorders.items():
+            for name in recorder.names:
+                saved = self._saved.get((kind, name), 0.0)
+                points = [each for each in recorder.since(name, saved) if each[0] > saved]
+                points = points if newest else points[:-1]
+                if points:
+                    self._saved[kind, name] = points[-1][0]
+                    found.append(Piece(self._cluster, kind, name, points))
+        return found

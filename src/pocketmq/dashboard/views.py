@@ -23,11 +23,10 @@ from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import HandoverTotals
 from pocketmq.dashboard.access_view import AccessView, read_access
-from pocketmq.dashboard.broker_roll import BrokerRoll
 from pocketmq.dashboard.event_reader import EventReader
 from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.dashboard.recording import Recorder
-from pocketmq.dashboard.settling import Settling
+from pocketmq.dashboard.remembered import BrokerRoll, Settling
 from pocketmq.errors import Absent, MQError
 from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
 from pocketmq.model import names as topic_names

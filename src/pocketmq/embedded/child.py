@@ -15,7 +15,7 @@ from pathlib import Path
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded import broker_runner
-from pocketmq.embedded.process_traits import die_with_parent, name_process
+from pocketmq.embedded.own_process import die_with_parent, name_process
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from pocketmq.client.calls import RequestHook, ServerCalls, Signing
 from pocketmq.client.options import Credentials
-from pocketmq.client.questions.asking import Ask, Question, ask, run
-from pocketmq.client.questions.routes import route_of
+from pocketmq.client.questions.asking import Ask, Question, ask, route_of, run
 from pocketmq.errors import RouteNotFound
 from pocketmq.model import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pocketmq.embedded.early_stop import STOP_SIGNALS, was_asked_to_stop
+from pocketmq.embedded.own_process import STOP_SIGNALS, was_asked_to_stop
 from pocketmq.host import raise_open_files_limit
 
 T = TypeVar("T")

@@ -110,4 +110,6 @@ def _delay_of(message: BrokerMessage) -> float | None:
     try:
         return float(given)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"task label delay is in seconds, not {given!r}") from error
+        raise InvalidInput(
+            f"the task label 'delay' must be a number of seconds, not {given!r}"
+        ) from error

@@ -1,17 +1,25 @@
 """Metrics of sends and handler calls, and of the queues of consumers.
 
-Instruments are the library's own, so that they are exported with those of the application. Labels
-are the group and the topic, as the application calls them, and the outcome.
+Instruments are the library's own, so that they are exported with those of the application.
+Labels are the group and the topic, as the application calls them, and the outcome. What is
+known of the queues that push consumers own is read at scrape time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.parts import QueueLag
 from pocketmq.client.interceptors import HandlerCall, SendCall
-from pocketmq.client.push.interception import outcome
-from pocketmq.metrics.queue_metrics import QueueMetrics, WatchedConsumer
+from pocketmq.client.push.wrapping import outcome
+from pocketmq.model import MessageQueue
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _AGES = (0.01, 0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21_600.0, 86_400.0)
@@ -114,6 +122,91 @@ class HandlerInstruments:
             self._handled.labels(*place, ended).inc(len(call.messages))
 
         return end
+
+
+class WatchedConsumer(Protocol):
+    """A push consumer, blocking or not."""
+
+    @property
+    def options(self) -> PushConsumerOptions:
+        """Its options."""
+
+    def lag(self) -> dict[MessageQueue, QueueLag]:
+        """Return the lag of its queues; none if it is not running."""
+
+    def on_assigned(self, listener: Callable[[Sequence[MessageQueue]], Any]) -> object:
+        """Call a function with new queues."""
+
+    def on_revoked(self, listener: Callable[[Sequence[MessageQueue]], Any]) -> object:
+        """Call a function with lost queues."""
+
+
+class QueueMetrics(Collector):
+    """Collects the queues of consumers. A consumer that has been closed has none."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._consumers: WeakSet[WatchedConsumer] = WeakSet()
+        self._assigned = Counter(
+            "pocketmq_consumer_queues_assigned",
+            "Queues that rebalances assigned to this member.",
+            ("group",),
+            registry=registry,
+        )
+        self._revoked = Counter(
+            "pocketmq_consumer_queues_revoked",
+            "Queues that rebalances, or its close, revoked from this member.",
+            ("group",),
+            registry=registry,
+        )
+        self._changes = Counter(
+            "pocketmq_consumer_rebalances",
+            "Rebalances that assigned or revoked queues.",
+            ("group", "change"),
+            registry=registry,
+        )
+        registry.register(self)
+
+    def watch(self, consumer: WatchedConsumer) -> None:
+        """Collect a consumer's queues from now on."""
+        group = consumer.options.group
+        self._consumers.add(consumer)
+
+        def assigned(queues: Sequence[MessageQueue]) -> None:
+            self._assigned.labels(group).inc(len(queues))
+            self._changes.labels(group, "assigned").inc()
+
+        def revoked(queues: Sequence[MessageQueue]) -> None:
+            self._revoked.labels(group).inc(len(queues))
+            self._changes.labels(group, "revoked").inc()
+
+        consumer.on_assigned(assigned)
+        consumer.on_revoked(revoked)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the families without samples; called when this is registered."""
+        return self._families({})
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families of this scrape."""
+        found: dict[tuple[str, str], tuple[int, int, int]] = {}
+        for consumer in list(self._consumers):
+            for queue, lag in consumer.lag().items():
+                place = consumer.options.group, queue.topic
+                queues, total, cached = found.get(place, (0, 0, 0))
+                found[place] = queues + 1, total + lag.total, cached + lag.cached
+        return self._families(found)
+
+    def _families(self, found: dict[tuple[str, str], tuple[int, int, int]]) -> Iterable[Metric]:
+        abouts = {
+            "queues": "Queues that this process owns.",
+            "lag_messages": "Messages of these queues not handled yet, as of their last pulls.",
+            "cached_messages": "Messages that were pulled and are not handled yet.",
+        }
+        for at, (name, about) in enumerate(abouts.items()):
+            made = GaugeMetricFamily(f"pocketmq_consumer_{name}", about, labels=("group", "topic"))
+            for place, values in found.items():
+                made.add_metric(place, values[at])
+            yield made
 
 
 class ClientMetrics:

@@ -12,8 +12,7 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model.java_strings import java_order, java_split
 from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.static_topics import leaders
-from pocketmq.model.topics import TopicMapping
+from pocketmq.model.topics import TopicMapping, leaders
 from pocketmq.model.value import WireValue
 
 MASTER_ID = 0

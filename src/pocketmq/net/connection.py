@@ -2,10 +2,10 @@
 
 Owns the socket's life and the order in which its parts act on a read, a write and the end:
 `outbox` gathers and counts what leaves, `inbox` hands requests to the owner and stops reading when
-it must, `connection_calls` sends requests to the peer, whose answers `open_requests` matches to
-callers, `held_memory` reports to the server's memory budget, `watch` ends what is idle or stuck,
-`connection_load` tells the owner how much there is of all that, `connection_end` closes. Belongs to
-one event loop; no method may be called from another thread. Independent of what a request means.
+it must, `connection_use` sends requests to the peer, whose answers `open_requests` matches to
+callers, and tells the owner how much there is of all that, `held_memory` reports to the server's
+memory budget, `connection_end` ends what is idle or stuck, and closes. Belongs to one event loop;
+no method may be called from another thread. Independent of what a request means.
 """
 
 import asyncio
@@ -13,17 +13,15 @@ import logging
 from typing import Any, cast
 
 from pocketmq.net.address import socket_name
-from pocketmq.net.connection_calls import ConnectionCalls
-from pocketmq.net.connection_load import ConnectionLoad
+from pocketmq.net.connection_end import ConnectionWatch
+from pocketmq.net.connection_use import ConnectionCalls, ConnectionLoad
 from pocketmq.net.held_memory import HeldMemory
-from pocketmq.net.inbox import Inbox, Lane, Owner
-from pocketmq.net.lane_reads import LANE_READ, next_read
+from pocketmq.net.inbox import Inbox, Owner, RequestLane
 from pocketmq.net.open_requests import OpenRequests
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
-from pocketmq.net.shared import Shared
+from pocketmq.net.shared import LANE_READ, Shared, next_read
 from pocketmq.net.spinning import ALONE, ROUNDS, Spin, spin_on_transport
-from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol import Command
 from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.command_reader import CommandReader
@@ -38,7 +36,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__", "_inbox", "_lane_buffer", "_lane_read", "_loop", "_memory", "_outbox",
         "_owner", "_read_buffer", "_reader", "_reads_on", "_requests", "_resumed_at", "_shared",
-        "_spin", "_transport", "_watch", "accepted", "answered", "context", "lane",
+        "_spin", "_transport", "_watch", "accepted", "answered", "clock", "context", "lane",
         "limits", "local_address", "received", "remote_address", "requests",
     )  # fmt: skip
 
@@ -56,13 +54,14 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         self.local_address = ""
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
         self.received = 0  # bytes so far
-        self.lane: Lane | None = None
+        self.lane: RequestLane | None = None
         """What may take requests straight from a read, before all others; set by the owner."""
         self.answered = False
         """Whether all of a read was answered, and nothing else is to be done; set by the lane."""
         self._owner = owner
         self._shared = shared
         self._loop = loop
+        self.clock = loop.time
         self._read_buffer = shared.read_buffer
         self._lane_read = LANE_READ
         self._lane_buffer = shared.lane_buffer
@@ -196,7 +195,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
             self._lane_read, usual = size, self._shared.lane_buffer
             self._lane_buffer = usual if size == len(usual) else self._read_buffer[:size]
 
-    def _hand_over(self, data: bytes, start: int, lane: Lane | None) -> int:
+    def _hand_over(self, data: bytes, start: int, lane: RequestLane | None) -> int:
         """Read the commands that a lane left; return more than 0 if a frame was completed."""
         commands = self._reader.read(data, start)
         if commands:
@@ -214,7 +213,7 @@ class Connection(ConnectionLoad, ConnectionCalls, asyncio.BufferedProtocol):
         if not self._inbox.deaf:
             self.listen(True)
 
-    def _through_lane(self, lane: Lane, data: bytes) -> int:
+    def _through_lane(self, lane: RequestLane, data: bytes) -> int:
         """Let the lane have what it takes of a large or joined read; return where that ends."""
         reader, inbox, start = self._reader, self._inbox, 0
         if reader.unfinished and inbox.is_free:

@@ -1,7 +1,10 @@
 """Outgoing connections: one for each address, opened when first needed, reopened when lost."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net.address import parse_address
@@ -73,12 +76,39 @@ class Dialer:
         connection = await self.connect(address, timeout)
         if connection.closed:
             raise ConnectFailed(address, "the connection was closed as soon as it was made")
-        asked = clock()
+        left = max(0.0, timeout - (clock() - started))
+
+        def frame(opaque: int) -> bytes:
+            return msgspec.structs.replace(request, opaque=opaque).encode()
+
+        return await self.ask(connection, request.code, frame, left, timeout)
+
+    async def ask(
+        self,
+        connection: Connection,
+        code: int,
+        frame: Callable[[int], bytes],
+        timeout: float,  # noqa: ASYNC109 - as in Connection
+        named: float | None = None,
+    ) -> Command:
+        """Send what `frame` returns for a number on an open connection, and return the answer.
+
+        Raises what `request` does; an error names `timeout`, or `named` if that was only a part.
+        """
+        asked = connection.clock()
+        opaque, answer = connection.expect(code, timeout)
         try:
-            return await connection.request(request, max(0.0, timeout - (asked - started)))
-        except RequestTimedOut as error:
-            self.doubt(connection, asked, clock() - asked)
-            raise type(error)(address, error.request, timeout) from None
+            connection.post(opaque, frame(opaque))
+            return await answer
+        except BaseException as error:
+            connection.forget(opaque)
+            if not isinstance(error, RequestTimedOut):
+                raise
+            self.doubt(connection, asked, connection.clock() - asked)
+            waited = timeout if named is None else named
+            raise type(error)(connection.remote_address, error.request, waited) from None
+        finally:
+            del answer  # it holds the error, which holds this frame: free all three at once
 
     def doubt(self, connection: Connection, asked: float, waited: float) -> None:
         """Note that a request sent at `asked`, by the loop's clock, got no answer in time.

@@ -39,7 +39,7 @@ class Owner(Protocol):
         """
 
 
-class Lane(Protocol):
+class RequestLane(Protocol):
     """What may carry out requests straight from a read, without a command for each."""
 
     starts: tuple[bytes, ...]
@@ -108,7 +108,7 @@ class Inbox:
         """Whether no request waits, so that one that is read now may be carried out at once."""
         return not (self._held or self._deferred or self._outbox.paused)
 
-    def pass_by(self, connection: "Connection", lane: Lane, data: bytes, start: int) -> int:
+    def pass_by(self, connection: "Connection", lane: RequestLane, data: bytes, start: int) -> int:
         """Let a lane have a read from a position on; return where it stopped.
 
         That is where it starts while other requests wait.
@@ -127,7 +127,7 @@ class Inbox:
             if outbox.pieces or outbox.drafts:  # what the lane wrote left already, nearly always
                 connection.flush()
 
-    def end_lane(self, connection: "Connection", lane: Lane) -> None:
+    def end_lane(self, connection: "Connection", lane: RequestLane) -> None:
         """Let a lane finish after the rest of a read was handed over."""
         self._outbox.corked = True
         try:

@@ -20,7 +20,8 @@ _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this mu
 _PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
 _MOST = 128  # requests that leave together before an iteration ends, ...
 _SMALL = 1024  # ... if they have at most this number of bytes; `PORTION` of larger ones
-_LARGE = 64 * 1024  # bytes of requests that are handed to the socket without waiting for others
+LARGE = 64 * 1024
+"""Bytes of requests that are handed to the socket without waiting for others."""
 
 
 class AnswerSink(Protocol):
@@ -43,20 +44,18 @@ class FramedSink(AnswerSink, Protocol):
         """Return the request with its number."""
 
 
-ReadAnswers: TypeAlias = Callable[
-    [bytes, int, int, dict[int, Any]], tuple[list[tuple[int, Any]], int]
-]
-"""Reads answers to drafts: gets a read, a position in it, the largest size of a frame, and the open
-requests. Returns numbers and answers, and where they end: before anything else. It may hand some
-over itself; those are no longer open."""
+ReadAnswers: TypeAlias = Callable[[bytes, int, int, dict[int, Any]], tuple[int, int]]
+"""Hands over answers to drafts: gets a read, a position in it, the largest size of a frame, and the
+open requests, of which it removes those. Returns how many callers may ask again now that they have
+their answers, and where these end: before anything else."""
 
 
 class OpenRequests:
     """Requests of one connection that wait for their answers, by opaque number."""
 
     __slots__ = (
-        "_held", "_holds_back", "_loop", "_outbox", "_portion", "_sweep_at",
-        "_time", "_timer", "drafts", "open", "peer", "read_answers", "take",
+        "_held", "_holds_back", "_loop", "_outbox", "_sweep_at", "_time", "_timer",
+        "drafts", "open", "peer", "portion", "read_answers", "take",
     )  # fmt: skip
 
     def __init__(
@@ -87,10 +86,10 @@ class OpenRequests:
         self._held: dict[int, Buffer] = {}  # frames the socket has no space for yet, in order
         self._timer: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
-        # Drafts that leave before the iteration ends: half of the requests that were open when a
-        # read brought several answers, as several callers will ask again. So the peer works on one
-        # half while the other is made here. 0 after a single answer: a lone request does not wait.
-        self._portion = 0
+        self.portion = 0
+        """Drafts that leave before the iteration ends: half of the requests that were open when a
+        read brought several answers, as several callers will ask again. So the peer works on one
+        half while the other is made here. 0 after a single answer: a lone request does not wait."""
 
     def __len__(self) -> int:
         return len(self.open)
@@ -119,7 +118,7 @@ class OpenRequests:
             outbox.write_now(frame)
         else:
             outbox.write(frame)
-            if len(frame) >= _LARGE and not outbox.corked:
+            if len(frame) >= LARGE and not outbox.corked:
                 outbox.flush()  # and see whether the socket has space for another one
 
     def ask_into(self, sink: FramedSink, code: int, timeout: float) -> None:
@@ -149,15 +148,15 @@ class OpenRequests:
 
         A draft begins as a waiter does: sink, deadline, code, timeout; then comes its number.
         The frames of a burst are made together, by `make`. They leave at the end of this event-loop
-        iteration, or when there are enough of them (see `_portion`). Only on a connection that is
+        iteration, or when there are enough of them (see `portion`). Only on a connection that is
         not closed.
         """
         by_opaque, outbox, drafts = self.open, self._outbox, self.drafts
-        opaque, deadline, portion = draft[4], draft[1], self._portion
+        opaque, deadline, portion = draft[4], draft[1], self.portion
         by_opaque[opaque] = draft
         if self._timer is None or deadline < self._sweep_at:
             self._set_timer(deadline)
-        if outbox.paused or size >= _LARGE or (not portion and len(by_opaque) == 1):
+        if outbox.paused or size >= LARGE or (not portion and len(by_opaque) == 1):
             self.post(opaque, make([draft]))
         elif drafts and len(drafts) + 1 < (portion if portion and size <= _SMALL else PORTION):
             drafts.append(draft)  # the first one has seen to it that they leave
@@ -170,7 +169,7 @@ class OpenRequests:
         while held and not outbox.paused:
             frames: list[Buffer] = []
             size = 0
-            while held and size < _LARGE:
+            while held and size < LARGE:
                 frame = held.pop(next(iter(held)))
                 frames.append(frame)
                 size += len(frame)
@@ -194,15 +193,10 @@ class OpenRequests:
         """Hand over the answers to drafts at a position of a read; return where they end."""
         if self.read_answers is None or self._held or not self.open:
             return start
-        count = len(self.open)
-        answers, start = self.read_answers(data, start, limit, self.open)
-        if answers:
-            self._portion = 0 if len(answers) == 1 else min(max(PORTION, count // 2), _MOST)
-        pop = self.open.pop
-        for opaque, answer in answers:
-            waiter = pop(opaque, None)  # None: it was answered twice
-            if waiter is not None and not waiter[0].done():
-                waiter[0].set_result(answer)
+        before = len(self.open)
+        count, start = self.read_answers(data, start, limit, self.open)
+        if count:
+            self.portion = 0 if count == 1 else min(max(PORTION, before // 2), _MOST)
         return start
 
     def forget(self, opaque: int) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
-from pocketmq.net.arrivals import Arrivals
 from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.connection import Connection
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
-from pocketmq.net.listener import Listener, bind
+from pocketmq.net.listener import Arrivals, Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.shared import OpenConnections, Shared
 from pocketmq.protocol import Command

@@ -1,4 +1,7 @@
-"""What the connections of one server or dialer have in common, and the set of open ones."""
+"""What the connections of one server or dialer have in common, and the set of open ones.
+
+Also how much one read may bring a lane: other connections wait until all of it is carried out.
+"""
 
 import asyncio
 import logging
@@ -7,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pocketmq.net.budget import MemoryBudget
-from pocketmq.net.lane_reads import LANE_READ
 from pocketmq.net.limited_logs import CutOffLog
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
@@ -15,7 +17,24 @@ from pocketmq.protocol.command import OpaqueCounter
 if TYPE_CHECKING:
     from pocketmq.net.connection import Connection
 
+LANE_READ = 32 * 1024
+"""Bytes of one read of a lane: fewer than 256 of the smallest sends."""
+_LARGEST = 128 * 1024
+"""Bytes of one read of a lane at most, where the last one began with a large frame."""
+_STEP = 16 * 1024
 _READ = 256 * 1024
+"""Bytes of any other read at most."""
+
+
+def next_read(data: bytes) -> int:
+    """Return the bytes of the next read, by what the last one brought, from a frame's start on.
+
+    After a large frame, such as a batch, another one of about that size is expected: two reads and
+    an event-loop iteration between them would cost more than storing it. Small frames are again
+    read a little at a time.
+    """
+    size = 4 + int.from_bytes(data[:4], "big")
+    return LANE_READ if size < LANE_READ else min((size // _STEP + 1) * _STEP, _LARGEST)
 
 
 def _read_buffer() -> memoryview:

@@ -18,7 +18,6 @@ except ImportError as _missing:
         "pocketmq.otel needs OpenTelemetry; run: pip install 'pocketmq[otel]'"
     ) from _missing
 
-from pocketmq.otel.interceptors import handler_interceptors, send_interceptors
-from pocketmq.otel.receiving import Receiving
+from pocketmq.otel.tracing import Receiving, handler_interceptors, send_interceptors
 
 __all__ = ["Receiving", "handler_interceptors", "send_interceptors"]

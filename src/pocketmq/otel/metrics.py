@@ -7,7 +7,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import Meter, MeterProvider
 
 from pocketmq.client.interceptors import HandlerCall, SendCall
-from pocketmq.client.push.interception import outcome
+from pocketmq.client.push.wrapping import outcome
 from pocketmq.otel import conventions as names
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)

@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # at least two letters: C:/ 
 _DRAFT = ".part"
 
 
-class Place(Protocol):
+class DataPlace(Protocol):
     """A directory; names are relative to it, with slashes. Reading and writing raise OSError."""
 
     def __str__(self) -> str: ...
@@ -43,7 +43,7 @@ class Place(Protocol):
         """Delete a folder and what is in it."""
 
 
-def place_of(where: str | Path, spark: "SparkSession") -> Place:
+def place_of(where: str | Path, spark: "SparkSession") -> DataPlace:
     """Return the directory of a path, or of an address such as `s3a://lake/orders`.
 
     Raises `InvalidInput` if Spark does not know the file system.
@@ -71,7 +71,7 @@ class LocalPlace:
     def __str__(self) -> str:
         return str(self.root)
 
-    def make(self) -> None:  # noqa: D102 - as in Place
+    def make(self) -> None:  # noqa: D102 - as in DataPlace
         self.root.mkdir(parents=True, exist_ok=True)
 
     def names(self, folder: str) -> list[str]:  # noqa: D102
@@ -108,7 +108,7 @@ class HadoopPlace:
     def __str__(self) -> str:
         return self._where
 
-    def make(self) -> None:  # noqa: D102 - as in Place
+    def make(self) -> None:  # noqa: D102 - as in DataPlace
         self._try(lambda: self._files.mkdirs(self._path("")))
 
     def names(self, folder: str) -> list[str]:  # noqa: D102

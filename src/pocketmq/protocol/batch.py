@@ -193,7 +193,9 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchEntry]:
         if size < ENTRY_OVERHEAD or stop > end:
             raise MessageMalformed(f"an entry of {size} bytes; {end - position} remain", position)
         if not 0 <= body_size <= size - ENTRY_OVERHEAD:
-            raise MessageMalformed(f"a body of {body_size} bytes in an entry of {size}", position)
+            raise MessageMalformed(
+                f"a body of {body_size} bytes does not fit into an entry of {size}", position
+            )
         at = position + 20 + body_size
         (text_size,) = _LENGTH_FROM(body, at)
         if at + 2 + text_size != stop:

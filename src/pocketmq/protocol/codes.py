@@ -1,10 +1,11 @@
 """Request codes, by RocketMQ's own names (5.5.0, and 4.9's access-control codes)."""
 
-from enum import IntEnum
+from enum import IntEnum, unique
 
 from pocketmq.errors import UnknownRequestCode
 
 
+@unique
 class RequestCode(IntEnum):
     """The code of a request: what it asks for."""
 

@@ -144,7 +144,11 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         except REFUSALS:
             return kind.from_ext(self.ext)
         # msgspec takes "1" for true, Java takes "true" alone.
-        if any(booleans(header)) and not _java_agrees(header, keys, self.ext):
+        if (
+            booleans is not None
+            and any(booleans(header))
+            and not _java_agrees(header, keys, self.ext)
+        ):
             return kind.from_ext(self.ext)
         return header
 
@@ -246,8 +250,11 @@ def _as_fields(ext: Mapping[str, str] | Header | None) -> dict[str, str] | None:
 
 
 _BooleanKeys: TypeAlias = tuple[tuple[str, str], ...]
-# The quick way to one kind of header; its boolean values; their names here and on the wire.
-_Reader: TypeAlias = tuple[Callable[[Raw], Any], Callable[[Any], Sequence[object]], _BooleanKeys]
+# The quick way to one kind of header; its boolean values, if it has some; their names here and on
+# the wire.
+_Reader: TypeAlias = tuple[
+    Callable[[Raw], Any], Callable[[Any], Sequence[object]] | None, _BooleanKeys
+]
 
 _READERS: dict[type[Header], _Reader] = {}
 
@@ -262,7 +269,7 @@ def _reader(kind: type[Header]) -> _Reader:
     reader = (
         msgspec.json.Decoder(kind, strict=False).decode,
         # A getter of fewer than two names gives no tuple; naming one twice makes it one.
-        attrgetter(*names, names[0]) if names else lambda _: (),
+        attrgetter(*names, names[0]) if names else None,
         tuple(fields),
     )
     _READERS[kind] = reader

@@ -145,7 +145,7 @@ def write_json_header(  # noqa: PLR0917 - the layout's seven fields, one order e
         code,
         UNSET if ext is None else ext,
         flag,
-        UNSET if language is None else language.name,
+        UNSET if language is None else language._name_,
         opaque,
         UNSET if remark is None else remark,
         "JSON",

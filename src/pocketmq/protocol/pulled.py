@@ -9,7 +9,7 @@ from pocketmq.native import in_core
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, WholeMessage
 from pocketmq.protocol.record_scan import (
     BODY_AT,
     MAGIC_V1,
@@ -63,7 +63,7 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     damaged: ReceivedMessage | None = None
     try:
         for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data, end):
-            message = ReceivedMessage(
+            message = WholeMessage(
                 data, position, queue_offset + delta, size, body_size, text_at, delivery
             )
             end = position + size
@@ -89,7 +89,11 @@ def from_offset(messages: list[ReceivedMessage], offset: int) -> list[ReceivedMe
     A broker returns the whole batch to a pull that begins inside of it. Java's clients hand such
     messages to the application once more.
     """
-    if not messages or type(messages[0]) is ReceivedMessage or messages[0].queue_offset >= offset:
+    if (
+        not messages
+        or not isinstance(messages[0], InnerMessage)
+        or messages[0].queue_offset >= offset
+    ):
         return messages
     return [each for each in messages if each.queue_offset >= offset]
 
@@ -125,7 +129,7 @@ def plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[Receive
                 break
             kept = None if body_size > KEPT_SLICE or sys_flag & _COMPRESSED else body
             append(
-                ReceivedMessage(
+                WholeMessage(
                     data, position, queue_offset + delta, size, body_size, at, delivery, kept
                 )
             )
@@ -138,7 +142,7 @@ def plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[Receive
     return messages, position
 
 
-class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=True):
+class InnerMessage(WholeMessage, frozen=True, gc=False, eq=False, kw_only=True):
     """A message out of an inner batch: the batch's record around a content of its own.
 
     As in Java no broker's retries count, and its system flag no longer says compressed.

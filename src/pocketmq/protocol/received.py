@@ -6,7 +6,7 @@ the whole pull reply it came with alive; a pickled or unpickled one holds its ow
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,7 +16,7 @@ from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
-from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, RecordView, scan_records
+from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, RecordFields, scan_records
 
 _COMPRESSED = int(SysFlag.COMPRESSED)
 KEPT_BODY = 4 * 1024 * 1024
@@ -24,7 +24,7 @@ KEPT_BODY = 4 * 1024 * 1024
 is inflated at each read, so that messages that wait do not hold what few bytes became."""
 _SHOWN_BODY = 64
 """Bytes of a body that `repr` shows."""
-_remember = msgspec.structs.force_setattr
+remember = msgspec.structs.force_setattr
 
 
 class DeliveryContext(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +45,7 @@ class DeliveryContext(msgspec.Struct, frozen=True, gc=False):
     reconsume_times: int | None = None
 
 
-class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
+class ReceivedMessage(RecordFields, frozen=True, gc=False, eq=False):
     """A message from a broker (Java: MessageExt). Threads may share it.
 
     Two are equal if they are the same record in the same place, whatever properties the receiver
@@ -57,16 +57,17 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     Nothing else raises.
     """
 
-    buffer: bytes
-    position: int
-    queue_offset: int
-    store_size: int
-    body_size: int
-    text_at: int
-    delivery: DeliveryContext
-    _body: bytes | None = None
-    _topic: str | None = None
-    _properties: Mapping[str, str] | None = None
+    if TYPE_CHECKING:  # a `WholeMessage` or a `PulledMessage` has them
+        buffer: bytes
+        position: int
+        queue_offset: int
+        store_size: int
+        body_size: int
+        text_at: int
+        delivery: DeliveryContext
+        _body: bytes | None = None
+        _topic: str | None = None
+        _properties: Mapping[str, str] | None = None
 
     @property
     def broker_name(self) -> str:
@@ -81,7 +82,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
             topic = self.delivery.topic
             if topic is None:
                 topic = self.topic_bytes.decode("utf-8", "replace")
-            _remember(self, "_topic", topic)
+            remember(self, "_topic", topic)
         return topic
 
     @property
@@ -113,7 +114,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
                 body = self._inflated(body, self.delivery.inflate_limit)
                 if len(body) > KEPT_BODY:
                     return body
-            _remember(self, "_body", body)
+            remember(self, "_body", body)
         return body
 
     def inflated_body(self, limit: int) -> bytes:
@@ -151,7 +152,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
             found = decode_properties(self.property_bytes)
             found.update(self.delivery.added)
             properties = MappingProxyType(found)
-            _remember(self, "_properties", properties)
+            remember(self, "_properties", properties)
         return properties
 
     @property
@@ -243,16 +244,18 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
         For consumers that hide a namespace, or a retry topic behind the original one.
         """
-        delivery = msgspec.structs.replace(self.delivery, topic=topic)
-        return msgspec.structs.replace(self, delivery=delivery, _topic=topic)
+        return self._delivered(msgspec.structs.replace(self.delivery, topic=topic))
 
     def with_reconsume_times(self, times: int) -> "ReceivedMessage":
         """Return the same message, sharing the record, with another count of failures.
 
         For consumers that retry a message themselves.
         """
-        delivery = msgspec.structs.replace(self.delivery, reconsume_times=times)
-        return msgspec.structs.replace(self, delivery=delivery)
+        return self._delivered(msgspec.structs.replace(self.delivery, reconsume_times=times))
+
+    def _delivered(self, delivery: DeliveryContext) -> "ReceivedMessage":
+        """Return the same message with another delivery that adds the same properties."""
+        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReceivedMessage):
@@ -293,7 +296,25 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return revive, (self.record(), self.queue_offset, self.delivery)
 
 
+class WholeMessage(ReceivedMessage, frozen=True, gc=False, eq=False):
+    """A message with all its fields."""
+
+    buffer: bytes
+    position: int
+    queue_offset: int
+    store_size: int
+    body_size: int
+    text_at: int
+    delivery: DeliveryContext
+    _body: bytes | None = None
+    _topic: str | None = None
+    _properties: Mapping[str, str] | None = None
+
+    def _delivered(self, delivery: DeliveryContext) -> ReceivedMessage:
+        return msgspec.structs.replace(self, delivery=delivery, _topic=delivery.topic)
+
+
 def revive(record: bytes, queue_offset: int, delivery: DeliveryContext) -> ReceivedMessage:
     """Rebuild a message from what pickling kept of it."""
     ((position, size, _, _, body_size, text_at),) = scan_records(record)
-    return ReceivedMessage(record, position, queue_offset, size, body_size, text_at, delivery)
+    return WholeMessage(record, position, queue_offset, size, body_size, text_at, delivery)

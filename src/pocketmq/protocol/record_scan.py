@@ -8,6 +8,7 @@ so that no length a peer writes decides how much is allocated.
 import struct
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
@@ -119,14 +120,16 @@ def _signed_byte(value: int) -> int:
     return value - 256 if value > 127 else value
 
 
-class RecordView(msgspec.Struct, frozen=True, gc=False):
+class RecordFields(msgspec.Struct, frozen=True, gc=False):
     """The fields of one record, each read from the buffer when it is asked for.
 
-    Make one only for a position that `scan_records` returned: lengths are not checked again.
+    What is derived from it has a buffer, and a position that `scan_records` returned: lengths are
+    not checked again.
     """
 
-    buffer: ReadableBuffer
-    position: int
+    if TYPE_CHECKING:
+        buffer: ReadableBuffer
+        position: int
 
     @property
     def store_size(self) -> int:
@@ -243,6 +246,13 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
         if _INT(self.buffer, self.position + 4)[0] == MAGIC_V1:
             return at + 1, at + 1 + self.buffer[self.position + at]
         return at + 2, at + 2 + _SHORT(self.buffer, self.position + at)[0]
+
+
+class RecordView(RecordFields, frozen=True, gc=False):
+    """One record. Make one only for a position that `scan_records` returned."""
+
+    buffer: ReadableBuffer
+    position: int
 
 
 def checksum(body: ReadableBuffer) -> int:

@@ -1,4 +1,8 @@
-"""The clients of a proxy: their settings, their streams, and their life as members of groups."""
+"""The clients of a proxy: their settings, their streams, and their life as members of groups.
+
+A client that does not read the commands on its stream is disconnected, so that they do not grow
+memory.
+"""
 
 import asyncio
 import logging
@@ -14,12 +18,38 @@ from pocketmq.client.session import Session
 from pocketmq.errors import MQError
 from pocketmq.model import ConsumeType, Subscription
 from pocketmq.proxy.members import GrpcConsumer, GrpcProducer, PendingAnswers
-from pocketmq.proxy.telemetry_stream import TelemetryStream
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s
 
 logger = logging.getLogger("pocketmq.proxy")
+
+MOST_WAITING = 1024
+"""Commands of one stream that wait."""
+
+
+class TelemetryStream:
+    """The proxy's half of a client's Telemetry stream: commands that wait to be written.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self, hang_up: Callable[[], object]) -> None:
+        self._hang_up = hang_up
+        self._waiting: asyncio.Queue[s.TelemetryCommand] = asyncio.Queue(MOST_WAITING)
+
+    def send(self, command: s.TelemetryCommand) -> bool:
+        """Queue a command; False if the client reads too slowly, which ends the stream."""
+        try:
+            self._waiting.put_nowait(command)
+        except asyncio.QueueFull:
+            self._hang_up()
+            return False
+        return True
+
+    async def next(self) -> s.TelemetryCommand:
+        """Wait for the next command to write."""
+        return await self._waiting.get()
 
 
 class GrpcClient:

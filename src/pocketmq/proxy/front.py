@@ -1,24 +1,32 @@
 """The proxy's port: TLS and plain clients on one, by their first byte, as on Apache's.
 
-What serves a client is behind an `Inlet`. The libraries it needs are loaded for the first client:
-one that has sent a byte, not a probe of the port. Clients wait meanwhile. This file must not import
-them.
+Apache's servers accept TLS with a self-signed certificate by default, and most of Apache's gRPC
+clients use TLS by default and verify nothing. So there is always a certificate to show.
+
+What serves a client is behind an `Inlet`. The libraries it needs are loaded for the first
+client: one that has sent a byte, not a probe of the port. Clients wait meanwhile (`LateStart`).
+This file must not import these libraries.
 """
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address, socket_name
-from pocketmq.net.arrivals import Arrivals
 from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
-from pocketmq.net.listener import Listener, bind
+from pocketmq.net.listener import Arrivals, Listener, bind
 from pocketmq.net.reasons import reason_of
+from pocketmq.net.self_signed import SelfSigned
+from pocketmq.net.tls import ServerTls, TlsMode
 
 logger = logging.getLogger("pocketmq.proxy")
 
@@ -111,3 +119,76 @@ def _watch_for_death(peer: socket.socket) -> None:
         for name, value in _KEEP_ALIVE.items():
             if hasattr(socket, name):  # not on every system
                 peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+_HTTP2 = "h2"
+
+
+class GivenTls(ServerTls, frozen=True, kw_only=True):
+    """The TLS settings of a server, for HTTP/2."""
+
+    def context(self) -> ssl.SSLContext:
+        """Read the files. Raises OSError (also for TLS's own reasons)."""
+        context = super().context()
+        context.set_alpn_protocols([_HTTP2])
+        return context
+
+
+def port_tls(tls: ServerTls | None, kept: Path | None = None) -> ServerTls | SelfSigned | None:
+    """Return the TLS of a proxy's port for a server's settings; None if it is disabled.
+
+    Without settings it is permissive, with a self-signed certificate, which a file may keep.
+    """
+    if tls is None:
+        return SelfSigned(kept, _HTTP2)
+    if tls.mode is TlsMode.DISABLED:
+        return None
+    return GivenTls(**msgspec.structs.asdict(tls))
+
+
+_PATIENCE = 30.0
+"""Seconds that a client waits."""
+
+
+class LateStart:
+    """The start of one part for the first client that needs it, once for all that wait.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._start = start
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def done(self) -> bool:
+        """Start it, unless that was done, and wait; False if it failed or takes too long.
+
+        A failure is logged once for all that wait, and the next caller tries again.
+        """
+        task = self._task
+        if task is None:
+            if self._closed:
+                return False
+            task = self._task = asyncio.create_task(self._start())
+            task.add_done_callback(self._ended)
+        if not task.done():
+            await asyncio.wait([task], timeout=_PATIENCE)
+        return task.done() and not task.cancelled() and task.exception() is None
+
+    async def close(self) -> None:
+        """Begin no more starts, and wait for one in progress, which the caller then undoes."""
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None or task.cancelled():
+            self._task = None
+        if error is not None:
+            logger.error(
+                'gRPC service failed to start: error="%s: %s"; '
+                "closing the connections that wait for it; the next one starts it again",
+                type(error).__name__, error,
+            )  # fmt: skip

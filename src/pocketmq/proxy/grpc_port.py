@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from pocketmq.net.address import Address
-from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.methods import CallFailed, GrpcCode, Method, MethodKind, Methods
 from pocketmq.proxy.translation.caller import FIELDS, Caller, peer_address, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
 from pocketmq.proxy.translation.refusals import CallRefused
@@ -124,9 +124,9 @@ def _handler(method: Method, address_of: AddressOf) -> Any:
         except CallFailed as error:
             _fail(context, error)
 
-    if method.kind is Kind.ONE:
+    if method.kind is MethodKind.ONE:
         return grpc.unary_unary_rpc_method_handler(one)
-    if method.kind is Kind.MANY:
+    if method.kind is MethodKind.MANY:
         return grpc.unary_stream_rpc_method_handler(many)
     return grpc.stream_stream_rpc_method_handler(both)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
-from pocketmq.proxy.methods import Call, CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.methods import Call, CallFailed, GrpcCode, Method, MethodKind, Methods
 from pocketmq.proxy.wire.schema import SERVICE
 
 NAME = "grpc.health.v1.Health"
@@ -23,8 +23,8 @@ class ProxyHealth:
     def methods(self) -> Methods:
         """The service's methods."""
         return {
-            f"/{NAME}/Check": Method(Kind.ONE, self._check),
-            f"/{NAME}/Watch": Method(Kind.MANY, self._watch),
+            f"/{NAME}/Check": Method(MethodKind.ONE, self._check),
+            f"/{NAME}/Watch": Method(MethodKind.MANY, self._watch),
         }
 
     def leave(self) -> None:

@@ -44,7 +44,7 @@ class Call(Protocol):
         """Return the seconds until the client's deadline; None if it has none."""
 
 
-class BegunCall(Call, Protocol):
+class PendingCall(Call, Protocol):
     """A call whose response comes later."""
 
     release: Callable[[], None] | None
@@ -60,7 +60,7 @@ class BegunCall(Call, Protocol):
         """Make the response in a task, which calls `begin` if the client is still there."""
 
 
-class BegunStream(BegunCall, Protocol):
+class BegunStream(PendingCall, Protocol):
     """A call whose responses come later, many of them."""
 
     def reply_all(self, responses: bytes) -> bool:
@@ -88,14 +88,14 @@ Exchanging: TypeAlias = Callable[[Exchange], Awaitable[None]]
 class ShortWay(Protocol):
     """How plain calls of a method are served without a task."""
 
-    def begin(self, raw: bytes, call: BegunCall) -> bool:
+    def begin(self, raw: bytes, call: PendingCall) -> bool:
         """Begin a call, and reply later; False if it must be served."""
 
-    def resume(self, raw: bytes, call: BegunCall, place: Any, outcome: Any) -> None:
+    def resume(self, raw: bytes, call: PendingCall, place: Any, outcome: Any) -> None:
         """Reply to a call that the core has begun: a response that is unusual, or an error."""
 
 
-class Kind(enum.Enum):
+class MethodKind(enum.Enum):
     """How many messages a method has."""
 
     ONE = "one request, one response"
@@ -106,7 +106,7 @@ class Kind(enum.Enum):
 class Method(msgspec.Struct, frozen=True):
     """A method: an `Unary`, a `Streaming` or an `Exchanging`, by its kind; raises `CallFailed`."""
 
-    kind: Kind
+    kind: MethodKind
     serve: Callable[..., Any]
     short: ShortWay | None = None
     """Of a method with one response."""

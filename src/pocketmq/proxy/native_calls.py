@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
 from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
-from pocketmq.proxy.methods import CallFailed, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.methods import CallFailed, GrpcCode, Method, MethodKind, Methods
 from pocketmq.proxy.native_call import Fields, NativeCall, done
 from pocketmq.proxy.translation.caller import FIELDS, Caller, read_caller
 from pocketmq.proxy.translation.limits import ProxyLimits
@@ -106,7 +106,7 @@ class NativeCalls:
     async def leave(self, grace: float) -> None:
         """End exchanges now, which have no end of their own, and all others soon."""
         for call in list(self._open.values()):
-            if call.method.kind is Kind.BOTH:
+            if call.method.kind is MethodKind.BOTH:
                 self._refuse(call)
         if self._open or self.core.open_calls:
             self.emptied = self.loop.create_future()
@@ -163,7 +163,7 @@ class NativeCalls:
             self.changed()
             return
         call = self._opened(event, method)
-        if method.kind is Kind.BOTH:
+        if method.kind is MethodKind.BOTH:
             self._start(call, self._exchange(call))
         self._received(call, message, ended=ended)
 
@@ -174,7 +174,7 @@ class NativeCalls:
         return call
 
     def _received(self, call: NativeCall, message: bytes | None, *, ended: bool) -> None:
-        if call.method.kind is Kind.BOTH:
+        if call.method.kind is MethodKind.BOTH:
             call.arrive(message, ended=ended)
             return
         if message is not None:
@@ -188,7 +188,7 @@ class NativeCalls:
             self.changed()
         elif self._begun(call, request):
             pass
-        elif call.method.kind is Kind.ONE:
+        elif call.method.kind is MethodKind.ONE:
             self._start(call, self._one(call, request))
         else:
             self.continue_stream(call, call.method.serve(request, call))

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from grpc_reflection.v1alpha import reflection_pb2 as wire
 
 from pocketmq.proxy import health
-from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Kind, Method, Methods
+from pocketmq.proxy.methods import CallFailed, Exchange, GrpcCode, Method, MethodKind, Methods
 from pocketmq.proxy.wire.schema import POOL, SERVICE
 
 NAME = "grpc.reflection.v1alpha.ServerReflection"
@@ -17,7 +17,7 @@ _SERVICES = sorted((SERVICE, health.NAME, NAME))
 
 def methods() -> Methods:
     """Return the service's method."""
-    return {f"/{NAME}/ServerReflectionInfo": Method(Kind.BOTH, _describe)}
+    return {f"/{NAME}/ServerReflectionInfo": Method(MethodKind.BOTH, _describe)}
 
 
 async def _describe(exchange: Exchange) -> None:

@@ -18,10 +18,8 @@ from pocketmq.net.handshake import Handshake
 from pocketmq.net.limits import Limits
 from pocketmq.net.self_signed import SelfSigned
 from pocketmq.net.tls import ServerTls
-from pocketmq.proxy.front import Front
-from pocketmq.proxy.late_start import LateStart
+from pocketmq.proxy.front import Front, LateStart, port_tls
 from pocketmq.proxy.native_inlet import NativeInlet, native_core
-from pocketmq.proxy.port_tls import port_tls
 from pocketmq.proxy.relay_inlet import INSIDE, RelayInlet
 from pocketmq.proxy.translation.limits import ProxyAccess, ProxyLimits
 

@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 
 from pocketmq import by_tags
 from pocketmq.spark.brief_errors import brief_rows, in_brief
-from pocketmq.spark.option_checks import check_ranges
+from pocketmq.spark.offsets import check_ranges
 from pocketmq.spark.planning import Range, pack
 from pocketmq.spark.schema import arrow_schema, wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options

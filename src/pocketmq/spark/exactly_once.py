@@ -27,7 +27,7 @@ from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.spark.brief_errors import in_brief
 from pocketmq.spark.connections import patiently, reader_of, sender_for
 from pocketmq.spark.ledger import BatchDecision, Chunk, CommitLedger, QueueStart
-from pocketmq.spark.moving import Move
+from pocketmq.spark.moving import BatchMove
 from pocketmq.spark.packing import pack, slices
 from pocketmq.spark.rows import read_rows
 from pocketmq.spark.sink_options import LARGEST_BATCH, ExactlyOnce, SinkPlan
@@ -139,10 +139,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         )
         return ledger.decide(query, batch, decision)
 
-    def move(self, query: str, batch: int, decision: BatchDecision) -> Move:
+    def move(self, query: str, batch: int, decision: BatchDecision) -> BatchMove:
         """Return the move of a decided micro-batch."""
         mark = f"{TRANSACTION}\1{query}/{batch}/".encode()
-        return Move(self.plan.reach, query, batch, decision, mark)
+        return BatchMove(self.plan.reach, query, batch, decision, mark)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
         """Do nothing: what is not decided is never moved, and what is decided must be."""

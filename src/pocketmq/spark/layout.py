@@ -21,8 +21,13 @@ from pocketmq.protocol.body_checksums import wrong_body
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
 from pocketmq.spark.gathering import heads_at, numbers_at, pieces
-from pocketmq.spark.property_columns import ELSEWHERE, PropertyColumns
-from pocketmq.spark.split_columns import Asked, SplitColumns, split_columns
+from pocketmq.spark.split_columns import (
+    ELSEWHERE,
+    Asked,
+    PropertyColumns,
+    SplitColumns,
+    split_columns,
+)
 
 EVERYTHING = Asked((TAGS, KEYS, UNIQUE_KEY), others=True)
 _SMALLEST = 91

@@ -37,7 +37,7 @@ AHEAD = 2
 """Chunks that are read while one is sent."""
 
 
-class Move:
+class BatchMove:
     """The move of one micro-batch, by the process that holds the lock of the query."""
 
     def __init__(

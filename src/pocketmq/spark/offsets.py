@@ -1,14 +1,17 @@
 """Offsets of many queues: the JSON that Spark keeps, what users write in options, where to start.
 
 A stream's offset is `{topic: {broker: {queue: offset}}}`. Three marks stand beside the topics,
-under names no topic can have: `@fresh` marks an initial offset, `@begin` holds the start of queues
-that were not in the offset before, and `@since` the first message of each queue, by offset and
-store time: a queue whose first message is another one was recreated.
+under names no topic can have: `@fresh` marks an initial offset, `@begin` holds the start of
+queues that were not in the offset before, and `@since` the first message of each queue, by
+offset and store time: a queue whose first message is another one was recreated.
 
-Why: Spark passes no checkpoint path to a Python source, and asks for the initial offset again after
-a restart. By then `latest` is another place, and what was written in between would be lost. So the
-end of batch 0, which the checkpoint keeps, carries its own start in `@begin`; if the start is
-`@fresh`, that is what counts.
+Why: Spark passes no checkpoint path to a Python source, and asks for the initial offset again
+after a restart. By then `latest` is another place, and what was written in between would be
+lost. So the end of batch 0, which the checkpoint keeps, carries its own start in `@begin`; if
+the start is `@fresh`, that is what counts.
+
+Starts and ends that contradict each other, or between which there is nothing, are refused
+before anything is read, as in Spark's Kafka source: such a query looks like an empty topic.
 
 Pure: no I/O, no state.
 """
@@ -20,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from pocketmq.blocking.record_reader import Bounds
-from pocketmq.errors import InvalidInput
+from pocketmq.errors import InvalidInput, OptionInvalid
 from pocketmq.model import MessageQueue
 
 Offsets = dict[MessageQueue, int]
@@ -31,6 +34,8 @@ LATEST = -1
 _BEGIN = "@begin"
 _FRESH = "@fresh"
 _SINCE = "@since"
+_SKEW_MS = 60_000
+"""By how much clocks may differ before a time counts as one in the future."""
 
 
 class FirstMessage(NamedTuple):
@@ -217,3 +222,61 @@ def _order(queue: MessageQueue) -> tuple[str, str, int]:
 def lag(ends: Mapping[MessageQueue, int], reached: Mapping[MessageQueue, int]) -> Offsets:
     """Return the number of messages left to read in each queue; 0 for an unknown queue."""
     return {queue: max(0, end - reached.get(queue, end)) for queue, end in ends.items()}
+
+
+def check_places(
+    found: Mapping[str, Any], starting: OffsetSpec, ending: OffsetSpec, *, stream: bool
+) -> None:
+    """Refuse a start and an end between which there is nothing, or that mean nothing."""
+    if starting.of_group and "groupId" not in found:
+        raise OptionInvalid("startingOffsets", "is group, which requires option 'groupId'")
+    if stream:
+        return
+    if "startingOffsets" in found and LATEST in (starting.offset, *starting.each.values()):
+        raise OptionInvalid(
+            "startingOffsets", "must not be latest for a batch, which would read nothing"
+        )
+    if "endingOffsets" in found and EARLIEST in (ending.offset, *ending.each.values()):
+        raise OptionInvalid(
+            "endingOffsets", "must not be earliest for a batch, which would read nothing"
+        )
+    began, ended = starting.time_ms, ending.time_ms
+    if began is not None and ended is not None and began > ended:
+        raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
+    for start, end in ((starting.each, ending.each), (starting.each_ms, ending.each_ms)):
+        for queue in start.keys() & end.keys():
+            if 0 <= end[queue] < start[queue]:
+                name = "endingOffsets" + ("ByTimestamp" if end is ending.each_ms else "")
+                raise OptionInvalid(
+                    name, f"ends before the start: {end[queue]} < {start[queue]} in {queue}"
+                )
+
+
+def check_future(found: Mapping[str, Any], starting: OffsetSpec, now_ms: int) -> None:
+    """Refuse a start in the future, unless the option says that it means the end by now."""
+    latest = starting.latest_time()
+    given = "startingTimestamp" if starting.time_ms is not None else "startingOffsetsByTimestamp"
+    strategy = "startingOffsetsByTimestampStrategy"
+    if strategy in found and latest is None:
+        raise OptionInvalid(
+            strategy, "requires 'startingTimestamp' or 'startingOffsetsByTimestamp'"
+        )
+    if latest is None or found.get(strategy) == "latest" or latest <= now_ms + _SKEW_MS:
+        return
+    raise OptionInvalid(
+        given,
+        f"is in the future: {latest} > {now_ms} (ms since 1970); "
+        f"set {strategy}=latest to read from the end instead",
+    )
+
+
+def check_ranges(starting: OffsetSpec, ending: OffsetSpec, starts: Offsets, ends: Offsets) -> None:
+    """Refuse a queue that is named, and whose start is after its end. Raises `OptionInvalid`.
+
+    Queues that are not named are empty then: nothing was stored in them in that time.
+    """
+    for queue in {*starting.named(), *ending.named()} & starts.keys():
+        start, end = starts[queue], ends[queue]
+        if start > end:
+            option = "startingOffsets" if queue in starting.named() else "endingOffsets"
+            raise OptionInvalid(option, f"makes {queue} start after its end: {start} > {end}")

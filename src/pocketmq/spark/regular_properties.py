@@ -2,7 +2,7 @@ r"""The fast path for properties: all messages of a batch have the same names in
 
 That is nearly always so, since one program sends them. Then the separators form a table with a row
 per message, the names are those of the first one, and only values are copied. `regular` verifies it
-byte by byte; anything else takes the general path of `property_columns`.
+byte by byte; anything else takes the general path of `PropertyColumns`.
 """
 
 from typing import Any

@@ -30,8 +30,7 @@ class RocketMQDataSource(DataSource):
         Spark makes the source in `load()` and `save()`, long before it makes a reader or writer,
         and when a table is created.
         """
-        from pocketmq.spark.early_checks import check_options
-        from pocketmq.spark.table_options import options_of_table
+        from pocketmq.spark.given_options import check_options, options_of_table
 
         table = options_of_table(options)
         super().__init__(options if table is None else table)
@@ -46,9 +45,8 @@ class RocketMQDataSource(DataSource):
     @in_brief
     def schema(self) -> StructType:
         """Return all columns; a user-defined schema may select fewer. Raises `OptionInvalid`."""
-        from pocketmq.spark.early_checks import check_source, check_table
+        from pocketmq.spark.given_options import check_source, check_table, with_options
         from pocketmq.spark.schema import full_schema
-        from pocketmq.spark.table_options import with_options
 
         if self._is_table:
             check_table(self.options)
@@ -60,18 +58,17 @@ class RocketMQDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Read what topics hold now."""
         from pocketmq.spark.batch_reader import batch_reader
+        from pocketmq.spark.given_options import kept_options
         from pocketmq.spark.source_options import KNOWN
-        from pocketmq.spark.table_options import kept_options
 
         return batch_reader(kept_options(self.options, schema, KNOWN), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Read what topics hold, and new messages; raises nothing itself (see `RefusedStream`)."""
         from pocketmq.errors import MQError
-        from pocketmq.spark.refused_stream import RefusedStream
+        from pocketmq.spark.given_options import kept_options
         from pocketmq.spark.source_options import KNOWN
-        from pocketmq.spark.stream_reader import stream_reader
-        from pocketmq.spark.table_options import kept_options
+        from pocketmq.spark.stream_reader import RefusedStream, stream_reader
 
         try:
             return stream_reader(kept_options(self.options, schema, KNOWN), schema)
@@ -93,7 +90,7 @@ class RocketMQDataSource(DataSource):
         return stream_writer(self._sink_options(schema), schema, overwrite=overwrite)
 
     def _sink_options(self, schema: StructType) -> Mapping[str, str]:
+        from pocketmq.spark.given_options import kept_options, topic_of_table
         from pocketmq.spark.sink_options import SINK
-        from pocketmq.spark.table_options import kept_options, topic_of_table
 
         return topic_of_table(kept_options(self.options, schema, SINK), schema)

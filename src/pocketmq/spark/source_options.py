@@ -17,8 +17,15 @@ from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.filter import subscribe
 from pocketmq.spark import option_values as values
 from pocketmq.spark.attendance import TopicSelection
-from pocketmq.spark.offsets import EARLIEST, LATEST, OffsetSpec, read_place, read_times
-from pocketmq.spark.option_checks import check_future, check_places
+from pocketmq.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    OffsetSpec,
+    check_future,
+    check_places,
+    read_place,
+    read_times,
+)
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 

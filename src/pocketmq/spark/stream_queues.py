@@ -13,9 +13,8 @@ from pocketmq.model import MessageQueue
 from pocketmq.spark.attendance import UNSUBSCRIBED
 from pocketmq.spark.cluster_view import Look, view_of
 from pocketmq.spark.offsets import FirstMessage, Offsets, StreamOffset
-from pocketmq.spark.planning import data_lost, fail_or_warn
+from pocketmq.spark.planning import data_lost, fail_or_warn, recreated, suspects
 from pocketmq.spark.source_options import SourceOptions
-from pocketmq.spark.stream_planning import recreated, suspects
 from pocketmq.spark.waiting import Waiting
 
 SAMPLED = 16

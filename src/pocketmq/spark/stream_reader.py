@@ -3,14 +3,15 @@
 Spark keeps one such reader in a process of the driver as long as the query runs; tasks get a
 pickled copy that only reads. The checkpoint is the truth: it holds the end of each planned
 micro-batch before it runs, so that a restart plans the same ranges again. The progress of the
-consumer group is for display only, and is never read back.
+consumer group is for display only, and is never read back. A stream that cannot be read is a
+reader, too, which raises the reason in its first call (`RefusedStream`).
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -26,10 +27,9 @@ from pocketmq.errors import MQError
 from pocketmq.spark.batch_reader import Task, wanted_rows
 from pocketmq.spark.brief_errors import brief_rows, in_brief
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
-from pocketmq.spark.planning import Range, pack
+from pocketmq.spark.planning import BatchLimit, Range, limited, pack, turn_of
 from pocketmq.spark.schema import wanted_columns
 from pocketmq.spark.source_options import SourceOptions, source_options
-from pocketmq.spark.stream_planning import BatchLimit, limited, turn_of
 from pocketmq.spark.worker_daemon import HUNG_UP
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from pocketmq.spark.progress import ProgressPublisher
     from pocketmq.spark.stream_queues import StreamQueues
-
 
 IDLE = 1.0
 """Seconds without new messages after which polling slows down."""
@@ -235,3 +234,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:
     """Return the reader that the options ask for. Raises `InvalidInput`."""
     return StreamReader(source_options(options, stream=True), schema)
+
+
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Raises the same error wherever it is asked for something.
+
+    Spark (4.3) closes the reader of a failed start. If `streamReader` raises there is none: the
+    user then reads of a variable of Spark's, and nothing of the reason.
+    """
+
+    def __init__(self, error: MQError) -> None:
+        self.error = error
+
+    @in_brief
+    def _refuse(self) -> NoReturn:
+        raise self.error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802, D102 - Spark's name
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, D102 - Spark's name
+        self._refuse()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802, D102 - Spark's name
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002, D102
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002, D102
+        self._refuse()

@@ -56,7 +56,7 @@ _LARGEST = 4 << 20
 _PATIENCE = 2.0
 
 
-class Request(NamedTuple):
+class ForkRequest(NamedTuple):
     """What a process was started with."""
 
     directory: str
@@ -69,7 +69,7 @@ class Refused(Exception):
     """The request needs a fresh process."""
 
 
-class Server:
+class WarmServer:
     """Forks this process, and reports to clients how their forks end."""
 
     def __init__(self, listener: socket.socket) -> None:
@@ -78,7 +78,7 @@ class Server:
         self._forks: dict[socket.socket, int] = {}
         self._pipe = (-1, -1)
 
-    def run(self) -> Request | None:
+    def run(self) -> ForkRequest | None:
         """Serve until standard input ends; in a fork, return what it was asked for."""
         ended, wake = self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -99,7 +99,7 @@ class Server:
                     os.read(ended, 4096)
                     self._reap()
 
-    def _serve(self) -> Request | None:
+    def _serve(self) -> ForkRequest | None:
         client, _ = self._listener.accept()
         streams: list[int] = []
         try:
@@ -155,7 +155,7 @@ class Server:
                 client.sendall(bytes([code if code >= 0 else 128 - code]))
 
 
-def receive(client: socket.socket, streams: list[int]) -> Request:
+def receive(client: socket.socket, streams: list[int]) -> ForkRequest:
     """Read a request; `streams` gets its open files.
 
     Raises `OSError`, `ValueError` and `Refused`.
@@ -174,10 +174,10 @@ def receive(client: socket.socket, streams: list[int]) -> Request:
     directory, count, *words = [os.fsdecode(word) for word in text.split(b"\0")]
     pairs = [word.partition("=") for word in words[int(count) :]]
     environment = {name: value for name, _, value in pairs}
-    return Request(directory, words[: int(count)], environment, streams)
+    return ForkRequest(directory, words[: int(count)], environment, streams)
 
 
-def check(request: Request) -> None:
+def check(request: ForkRequest) -> None:
     """Raise `Refused` unless a fork can be what a fresh process would have been."""
     if request.arguments[:1] != ["-m"] or len(request.arguments) < 2:
         raise Refused
@@ -209,7 +209,7 @@ def _of_user(environment: Mapping[str, str]) -> dict[str, str]:
     return found | ({_PATH: os.pathsep.join(paths)} if paths else {})
 
 
-def become(request: Request) -> None:
+def become(request: ForkRequest) -> None:
     """Run the module that was asked for, as the main program of this process."""
     for ours, theirs in zip(STREAMS, request.streams, strict=True):
         os.dup2(theirs, ours)
@@ -244,7 +244,7 @@ def main() -> None:
     os.register_at_fork(after_in_child=RandomNumbers().begin_anew)
     gc.collect()
     gc.freeze()  # pages that no collection writes to stay shared
-    request = Server(listener).run()
+    request = WarmServer(listener).run()
     if request is not None:
         become(request)
         return

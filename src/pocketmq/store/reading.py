@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.store.batch_reading import BatchWalk, Limits, Matches
 from pocketmq.store.commit_log import CommitLog
-from pocketmq.store.inner_batches import MARK
+from pocketmq.store.inner_batches import MARK, BatchWalk, Matches, ReadLimits
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.record_check import (
     in_place,
@@ -314,10 +313,10 @@ def _read_batches(
     matches: Matches | None = None,
     tags: AbstractSet[int] | None = None,
 ) -> None:
-    """Read where inner batches are, each of them as a whole; see `batch_reading`."""
+    """Read where inner batches are, each of them as a whole; see `inner_batches`."""
     plain, report = partial(_record, log, queue, trusted=False), partial(report_damaged, log, queue)
     walk = BatchWalk(log, queue, plain, report, tags, matches)
-    limits = Limits(max_count, max_bytes, max(SCAN_LIMIT, max_count))
+    limits = ReadLimits(max_count, max_bytes, max(SCAN_LIMIT, max_count))
     result.next_offset, result.count = walk.read(result.next_offset, limits, result.pieces)
     result.size, result.has_batches = sum(map(len, result.pieces)), True
     if not result.pieces:

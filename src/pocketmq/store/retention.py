@@ -47,7 +47,7 @@ class LogFile(msgspec.Struct, frozen=True):
     closed_ms: int | None
 
 
-class Drop(msgspec.Struct, frozen=True):
+class Deletion(msgspec.Struct, frozen=True):
     """A file to delete."""
 
     start: int
@@ -66,25 +66,25 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator requested it now, whatever the hour."""
 
 
-def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions) -> list[Drop]:
+def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions) -> list[Deletion]:
     """Return the files to delete now, from the oldest on.
 
     Age alone counts at certain hours of the day, or when asked, or while more than
     `disk_clean_ratio` of the disk is in use. Above `disk_force_ratio` one file goes whatever its
     age, if nothing else does: only a new measurement shows whether more must.
     """
-    drops: list[Drop] = []
+    drops: list[Deletion] = []
     total = sum(file.size for file in files)
     for file in files[:-1][: at_once(conditions)]:
         if 0 < options.retention_bytes < total:
-            drops.append(Drop(file.start, Reason.SIZE))
+            drops.append(Deletion(file.start, Reason.SIZE))
         elif _is_old(file, options, conditions) and (reason := _occasion(options, conditions)):
-            drops.append(Drop(file.start, reason))
+            drops.append(Deletion(file.start, reason))
         else:
             break
         total -= file.size
     if not drops and len(files) > 1 and conditions.disk_used > options.disk_force_ratio:
-        drops.append(Drop(files[0].start, Reason.NO_SPACE))
+        drops.append(Deletion(files[0].start, Reason.NO_SPACE))
     return drops
 
 
@@ -155,12 +155,12 @@ class Retention:
         self._refusing = False
         self._asked = False
 
-    def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
+    def clean(self, now_ms: int, *, asked: bool = False) -> list[Deletion]:
         """Delete file after file, measuring the disk in between; return what was deleted.
 
         Some cannot be deleted yet: what was asked for once is tried again until all are gone.
         """
-        done: list[Drop] = []
+        done: list[Deletion] = []
         self._asked = self._asked or asked
         while True:
             conditions = self._measure(now_ms, asked=self._asked)
@@ -184,7 +184,7 @@ class Retention:
             asked=asked,
         )
 
-    def _carry_out(self, drops: list[Drop], done: list[Drop]) -> bool:
+    def _carry_out(self, drops: list[Deletion], done: list[Deletion]) -> bool:
         for drop in drops:
             try:
                 if not self._drop():

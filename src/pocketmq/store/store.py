@@ -15,7 +15,6 @@ import msgspec
 from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry, Mark
-from pocketmq.store.batch_reading import Matches
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
@@ -23,7 +22,7 @@ from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
-from pocketmq.store.inner_batches import place_of
+from pocketmq.store.inner_batches import Matches, place_of
 from pocketmq.store.key_index import KeyIndex, KeyQuery, open_keys
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import LOG_FIRST, Metadata
@@ -33,7 +32,7 @@ from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
 from pocketmq.store.reading import QueueRead, read_queue, record_of
 from pocketmq.store.recovery import Recovered, TagRule, take_up
-from pocketmq.store.retention import Drop, Retention
+from pocketmq.store.retention import Deletion, Retention
 
 _INDEXES = 64 << 20
 """Memory for indexes in a store without a disk, however little it keeps."""
@@ -383,7 +382,7 @@ class MessageStore:
         self.queues.log_was_cut(self.log.first)
         return True
 
-    def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
+    def clean(self, now_ms: int, *, asked: bool = False) -> list[Deletion]:
         """Delete old files, and refuse messages while the disk is nearly full; see `retention`.
 
         Returns what was deleted. `asked` is for an operator who does not want to wait for the hour.

@@ -1,8 +1,13 @@
-"""A cluster that runs already, as tests see it: what `pocketmq.Cluster` has but for its control.
+"""Clusters as tests see them: one that runs already, and any of them for coroutines.
 
-For `pytest --rocketmq-address HOST:PORT`: the same tests on Apache's brokers, or on a shared
-cluster. What it creates it deletes; nothing else is touched.
+`ExternalCluster` has what `pocketmq.Cluster` has but for its control, for `pytest
+--rocketmq-address HOST:PORT`: the same tests on Apache's brokers, or on a shared cluster. What
+it creates it deletes; nothing else is touched. `AsyncCluster` runs what would block in a
+thread.
 """
+
+import asyncio
+from typing import TYPE_CHECKING
 
 from pocketmq.blocking.admin import Admin
 from pocketmq.embedded.aio import BrokerInfo
@@ -10,6 +15,9 @@ from pocketmq.embedded.inspecting import stored_messages, wait_for_messages
 from pocketmq.errors import InvalidInput
 from pocketmq.model import TopicConfig
 from pocketmq.protocol import ReceivedMessage
+
+if TYPE_CHECKING:
+    from pocketmq.embedded import Cluster
 
 
 class ExternalCluster:
@@ -67,3 +75,39 @@ class ExternalCluster:
             for topic in created:
                 for cluster in admin.topics.clusters(topic):
                     admin.topics.delete(topic, cluster).all()
+
+
+class AsyncCluster:
+    """A cluster whose methods are coroutines; any event loop may call them."""
+
+    def __init__(self, cluster: "Cluster | ExternalCluster") -> None:
+        self._cluster = cluster
+
+    @property
+    def address(self) -> str:
+        """The name server's address."""
+        return self._cluster.address
+
+    async def create_topic(
+        self, name: str, queues: int = 8, *, message_type: str = "NORMAL"
+    ) -> str:
+        """Create a topic with `queues` queues on each broker, and return its name."""
+        create = self._cluster.create_topic
+        return await asyncio.to_thread(create, name, queues, message_type=message_type)
+
+    async def messages(self, topic: str) -> list[ReceivedMessage]:
+        """Return the messages of a topic in the order in which they were stored."""
+        return await asyncio.to_thread(self._cluster.messages, topic)
+
+    async def wait_for(
+        self,
+        topic: str,
+        count: int,
+        timeout: float = 10.0,  # noqa: ASYNC109 - as the blocking one
+    ) -> list[ReceivedMessage]:
+        """Return the messages of a topic as soon as there are `count`; raises `TimeoutError`."""
+        return await asyncio.to_thread(self._cluster.wait_for, topic, count, timeout)
+
+    async def reset(self) -> None:
+        """Delete all topics and groups, with messages and offsets. Close clients before."""
+        await asyncio.to_thread(self._cluster.reset)

@@ -18,8 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pocketmq.embedded import Cluster
-    from pocketmq.testing.asynchronous import AsyncCluster
-    from pocketmq.testing.external import ExternalCluster
+    from pocketmq.testing.external import AsyncCluster, ExternalCluster
 
 _LONGEST_NAME = 60
 _ADDRESS = "rocketmq_address"
@@ -64,7 +63,7 @@ def rocketmq_aio(rocketmq: "Cluster | ExternalCluster") -> "AsyncCluster":
 
     A plain fixture, so that it works with pytest-asyncio, AnyIO and any other way to run them.
     """
-    from pocketmq.testing.asynchronous import AsyncCluster
+    from pocketmq.testing.external import AsyncCluster
 
     return AsyncCluster(rocketmq)
 

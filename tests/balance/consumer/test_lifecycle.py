@@ -8,7 +8,7 @@ from pocketmq.balance.consumer.schedule import FetchRoutes
 from pocketmq.balance.profile import V5
 from pocketmq.model import ConsumeType, MessageModel
 
-PUSH = lifecycle.Consumer(
+PUSH = lifecycle.LifecycleSettings(
     profile=V5, group="g", expression_types={"T": "TAG", "U": "SQL92", "V": ""}
 )
 LITE = msgspec.structs.replace(PUSH, consume_type=ConsumeType.CONSUME_ACTIVELY)

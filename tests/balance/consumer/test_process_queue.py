@@ -44,6 +44,16 @@ def test_the_newest_offset_is_that_of_the_last_new_message_as_in_java() -> None:
     assert queue.remove([Msg(10), Msg(5)], 0.0) == 6
 
 
+def test_of_a_replaced_message_the_bytes_of_the_one_given_count_as_in_java() -> None:
+    queue: ProcessQueue[Msg] = ProcessQueue(0.0)
+    given = [Msg(1, 10), Msg(2, 20), Msg(3, 30)]
+    queue.put(given)
+    queue.put([Msg(1, 11)])
+    before = queue.size
+    queue.remove(given[:2], 0.0)
+    assert before - queue.size == 30
+
+
 def test_only_the_first_put_asks_for_a_consume_task_until_one_found_nothing() -> None:
     queue: ProcessQueue[Msg] = ProcessQueue(0.0)
     assert queue.put([]) is False

@@ -83,7 +83,7 @@ BEFORE: list[tuple[str, dict[str, object], pulling.BeforePull]] = [
     [
         (None, 0, 1000, 32),
         (None, 33, 1000, 33),
-        (None, 100_000, 1000, 256),
+        (None, 100_000, 1000, 512),
         (None, 100_000, 100, 100),
         (None, 100_000, 0, 32),
         (8, 100_000, 1000, 8),

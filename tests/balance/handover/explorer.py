@@ -306,7 +306,7 @@ class Explorer:
                 requests |= {("lock", parts)}
             case do.Unlock(parts=parts, owner=owner):
                 requests |= {("unlock", parts, owner)}
-            case do.ReadOffset():
+            case do.ReadStart():
                 requests |= {("read",)}
             case do.StoreOffset(offset=offset):
                 requests |= {("store", offset)}
@@ -317,7 +317,7 @@ class Explorer:
                 assert shelf is not None
                 shelf = None
                 requests = frozenset(r for r in requests if r[0] not in ("resume", "stopped"))
-            case do.Recheck() | do.Report() | do.Warn():
+            case do.Recheck() | do.ReportChange() | do.Warn():
                 pass
             case _:
                 assert shelf is not None, what
@@ -595,15 +595,15 @@ class Explorer:
                 return self.locked(world, i, parts)
             case ("unlock", parts, owner):
                 j = self.owners.index(owner)
-                if ev.Part.RUN in parts and world.run == j:
+                if ev.LockPart.RUN in parts and world.run == j:
                     world = replace(world, run=None)
-                if ev.Part.TAIL in parts and world.tail == j:
+                if ev.LockPart.TAIL in parts and world.tail == j:
                     world = replace(world, tail=None)
                 return world, ev.Unlocked(QUEUE, parts, owner, True)
             case ("read",):
                 if world.stored < 0:
-                    return world, ev.OffsetRead(QUEUE, self.end(world), False)
-                return world, ev.OffsetRead(QUEUE, world.stored)
+                    return world, ev.StartRead(QUEUE, self.end(world), False)
+                return world, ev.StartRead(QUEUE, world.stored)
             case ("store", offset):
                 return replace(world, stored=offset), ev.OffsetStored(QUEUE, True)
         raise AssertionError(request)
@@ -612,13 +612,13 @@ class Explorer:
         """Return where a new group starts: messages are there from the first start on."""
         return 0 if not any(world.started) else self.case.messages
 
-    def locked(self, world: World, i: int, parts: Any) -> tuple[World, frozenset[ev.Part]]:
+    def locked(self, world: World, i: int, parts: Any) -> tuple[World, frozenset[ev.LockPart]]:
         granted = set()
-        if ev.Part.RUN in parts and world.run in (None, i):
-            granted.add(ev.Part.RUN)
+        if ev.LockPart.RUN in parts and world.run in (None, i):
+            granted.add(ev.LockPart.RUN)
             world = replace(world, run=i)
-        if ev.Part.TAIL in parts and world.tail in (None, i):
-            granted.add(ev.Part.TAIL)
+        if ev.LockPart.TAIL in parts and world.tail in (None, i):
+            granted.add(ev.LockPart.TAIL)
             world = replace(world, tail=i)
         return world, frozenset(granted)
 
@@ -637,7 +637,7 @@ class Explorer:
             case ("unlock", parts, owner):
                 return self.advance(world, i, "answer", ev.Unlocked(QUEUE, parts, owner, False))
             case ("read",):
-                return self.advance(world, i, "answer", ev.OffsetRead(QUEUE, None))
+                return self.advance(world, i, "answer", ev.StartRead(QUEUE, None))
             case ("store", _):
                 return self.advance(world, i, "answer", ev.OffsetStored(QUEUE, False))
         raise AssertionError(request)

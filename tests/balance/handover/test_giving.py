@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.giving import claimed, release, starting_stopped, unlocked
 from pocketmq.balance.handover.instructions import (
     BOTH,
@@ -13,7 +13,7 @@ from pocketmq.balance.handover.instructions import (
     HandoverKind,
     LiftBarrier,
     Lock,
-    ReadOffset,
+    ReadStart,
     Run,
     StopStarting,
     Tell,
@@ -86,13 +86,13 @@ def test_no_give_leaves_before_its_unlock() -> None:
     assert step.instructions == ()
 
 
-def heir(granted: frozenset[Part]) -> Step:
+def heir(granted: frozenset[LockPart]) -> Step:
     waiting = claim(Stay(queue=QUEUE), "you@pm1", 7, 1.0)
     asked = given(waiting, "you@pm1", Give("me@pm1", QUEUE, 41, 7), SETTINGS, 1.1)
     assert asked.instructions == (Lock(QUEUE, BOTH),)
     assert asked.stay is not None
     step = locked(asked.stay, granted, SETTINGS, 1.2)
-    assert step.instructions == (ReadOffset(QUEUE),)
+    assert step.instructions == (ReadStart(QUEUE),)
     return step
 
 
@@ -104,7 +104,7 @@ def test_an_heir_of_a_giver_that_has_finished_asks_for_locks_once() -> None:
 
 @pytest.mark.parametrize("granted", [RUN, BOTH], ids=["tail with the giver", "tail free"])
 def test_an_heir_leaves_the_messages_of_a_giver_that_is_there_alone(
-    granted: frozenset[Part],
+    granted: frozenset[LockPart],
 ) -> None:
     """A broker that was started anew grants the tail, though the giver is still at work."""
     stay = heir(granted).stay
@@ -113,7 +113,7 @@ def test_an_heir_leaves_the_messages_of_a_giver_that_is_there_alone(
     assert Run(QUEUE, 41, 41) in step.instructions
     assert step.stay is not None
     step = watch_tail(step.stay, Others(peer_away=False), SETTINGS, 1.5)
-    assert step.instructions == (ReadOffset(QUEUE),)
+    assert step.instructions == (ReadStart(QUEUE),)
     assert step.stay is not None
     assert offset_read(step.stay, 39, SETTINGS, 1.6, stored=True).instructions == ()
     assert offset_read(step.stay, 99, SETTINGS, 1.6, stored=False).instructions == ()

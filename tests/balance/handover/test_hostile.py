@@ -31,7 +31,7 @@ def any_message(chance: random.Random) -> object:
             messages.Hello(),
             messages.State(number, some, (queue,), {chance.choice(OWNERS): some, "x": some}),
             messages.State(number, (queue,), away={chance.choice(OWNERS): 3.0}),
-            messages.Claim(chance.choice(IDS), (*some, queue), number),
+            messages.QueueClaim(chance.choice(IDS), (*some, queue), number),
             messages.Give(chance.choice(IDS), queue, chance.choice([0, 5, 1 << 61]), number),
             messages.Bye(chance.choice([0.0, 5.0])),
         ]
@@ -47,13 +47,13 @@ def any_event(chance: random.Random, now: float) -> ev.HandoverEvent:
     members = tuple(chance.choices(IDS, k=chance.randrange(5)))
     events: list[ev.HandoverEvent] = [
         ev.Started(),
-        ev.Listed(members, complete=flag),
+        ev.MembersListed(members, complete=flag),
         ev.Routed(frozenset(chance.sample(QUEUES, chance.randrange(5)))),
         ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
         ev.Heard(broker, chance.choice(IDS), chance.choice("12"), any_message(chance)),  # type: ignore[arg-type]
         ev.Locked(queue, chance.choice([parts, do.BOTH, None])),
         ev.Unlocked(queue, parts, chance.choice(OWNERS), flag),
-        ev.OffsetRead(queue, chance.choice([None, 0, 7]), stored=flag),
+        ev.StartRead(queue, chance.choice([None, 0, 7]), stored=flag),
         ev.OffsetStored(queue, flag),
         ev.Overtaken(queue),
         ev.StartingStopped(queue, 7),
@@ -74,7 +74,7 @@ def test_no_order_of_events_raises(seed: int, overlap: bool) -> None:
     chance = random.Random(seed)
     group = handover.new_group(msgspec.structs.replace(ME, overlap=overlap))
     now = 0.0
-    for first in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
+    for first in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.MembersListed(("me@pm1",))):
         group = handover.advance(group, first, now).group
     reached = set()
     asked: list[ev.HandoverEvent] = []
@@ -103,8 +103,8 @@ def answered(what: object, now: float) -> ev.HandoverEvent | None:
             return ev.Locked(queue, parts)
         case do.Unlock(queue=queue, parts=parts, owner=owner):
             return ev.Unlocked(queue, parts, owner, True)
-        case do.ReadOffset(queue=queue):
-            return ev.OffsetRead(queue, 3)
+        case do.ReadStart(queue=queue):
+            return ev.StartRead(queue, 3)
         case do.StopStarting(queue=queue):
             return ev.StartingStopped(queue, 5)
         case do.Drain(queue=queue):
@@ -116,7 +116,7 @@ def answered(what: object, now: float) -> ev.HandoverEvent | None:
 
 def started() -> handover.HandoverGroup:
     group = handover.new_group(ME)
-    for event in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.Listed(("me@pm1",))):
+    for event in (ev.Routed(frozenset(QUEUES)), ev.Started(), ev.MembersListed(("me@pm1",))):
         group = handover.advance(group, event, 0.0).group
     return group
 
@@ -130,7 +130,7 @@ def test_tables_have_limits() -> None:
         group = handover.advance(group, twin, 1.0).group
     assert len(group.table.reports) == MOST_REPORTS
     assert len(group.later_boots) <= 100
-    strange = ev.Heard("a", "you@pm1", "1", messages.Claim("me@pm1", (STRANGE,), 1))
+    strange = ev.Heard("a", "you@pm1", "1", messages.QueueClaim("me@pm1", (STRANGE,), 1))
     assert handover.advance(group, strange, 1.0).group.claims == {}
 
 
@@ -145,15 +145,15 @@ def test_members_that_are_gone_make_room_and_are_forgotten() -> None:
     for number in range(MOST_REPORTS):
         group = hear(group, f"old{number}@pm1", 1, 1.0 + number / 1e4)
     everyone = tuple(word.client_id for word in group.table.reports.values())
-    group = handover.advance(group, ev.Listed(("me@pm1", *everyone)), 2.0).group
-    group = handover.advance(group, ev.Listed(("me@pm1", *everyone[1:])), 3.0).group
-    group = handover.advance(group, ev.Listed(("me@pm1",)), 4.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1", *everyone)), 2.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1", *everyone[1:])), 3.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1",)), 4.0).group
     assert len(group.table.gone) == MOST_REPORTS
     group = hear(group, "new@pm1", 1, 5.0)
     assert len(group.table.reports) == MOST_REPORTS
     assert "new@pm1#1" in group.table.reports
     assert "old0@pm1#1" not in {**group.table.reports, **group.table.gone}
-    listed = ev.Listed(("me@pm1", "new@pm1"))
+    listed = ev.MembersListed(("me@pm1", "new@pm1"))
     for now in (500.0, 603.0):
         group = handover.advance(group, listed, now).group
         assert len(group.table.reports) == MOST_REPORTS
@@ -175,13 +175,13 @@ def test_a_newcomer_is_told_what_it_can_read_and_of_no_one_gone_for_long() -> No
     names = [f"old{number}@pm1" for number in range(MOST_REPORTS)]
     for name in names:
         group = hear(group, name, 1, 1.0)
-    group = handover.advance(group, ev.Listed(("me@pm1", *names)), 2.0).group
-    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 3.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1", *names)), 2.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1", *names[50:])), 3.0).group
     state = tells_newcomers(group, 4.0)
     notice = messages.Notice("me@pm1", "1", (state,))
     assert messages.read_notice(messages.write_notice(notice)) == notice
     assert state.table.keys() > {f"{name}#1" for name in names[50:]}
-    group = handover.advance(group, ev.Listed(("me@pm1", *names[50:])), 100.0).group
+    group = handover.advance(group, ev.MembersListed(("me@pm1", *names[50:])), 100.0).group
     assert tells_newcomers(group, 101.0).table.keys() == {f"{name}#1" for name in names[50:]}
 
 
@@ -212,7 +212,7 @@ def test_events_without_a_pause_put_nothing_off() -> None:
 
 def with_you(*heard: tuple[float, str, messages.BusMessage, float]) -> handover.HandoverGroup:
     """This member beside `you`, after boots of that said things: when, boot, what, and its age."""
-    group = handover.advance(started(), ev.Listed(("me@pm1", "you@pm1")), 0.0).group
+    group = handover.advance(started(), ev.MembersListed(("me@pm1", "you@pm1")), 0.0).group
     for now, boot, message, age in heard:
         event = ev.Heard("a", "you@pm1", boot, message, age)
         group = handover.advance(group, event, now).group
@@ -223,7 +223,7 @@ def taken_for_ended(
     group: handover.HandoverGroup, now: float, *, complete: bool = True
 ) -> set[str]:
     """Return the lock owners whose locks are freed once members are listed at this time."""
-    listed = ev.Listed(("me@pm1", "you@pm1"), complete=complete)
+    listed = ev.MembersListed(("me@pm1", "you@pm1"), complete=complete)
     return set(handover.advance(group, listed, now).group.table.gone)
 
 
@@ -247,7 +247,7 @@ def test_the_copy_of_a_hello_alone_frees_no_locks() -> None:
 
 def test_a_boot_that_has_ended_cannot_end_another_by_a_copy_of_its_words() -> None:
     restarted = [(1.0, "1", STATE, 0.0), (2.0, "2", HELLO, 0.0), (2.1, "2", STATE, 0.0)]
-    listed = ev.Listed(("me@pm1", "you@pm1"))
+    listed = ev.MembersListed(("me@pm1", "you@pm1"))
     group = handover.advance(with_you(*restarted), listed, 3.0).group
     for message in (HELLO, messages.State(2, (QUEUES[0],))):
         event = ev.Heard("b", "you@pm1", "1", message)

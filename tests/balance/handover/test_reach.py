@@ -109,7 +109,7 @@ def test_a_list_that_shows_the_member_proves_that_the_broker_answers() -> None:
     members = tuple(world.registered)
     asked = shells[0].group.unanswered["a"]
     for asked_at, lost in ((asked, {"a"}), (asked + 0.1, set[str]())):
-        shells[0].feed(ev.Listed(members, True, frozenset({"a", "b"}), asked_at))
+        shells[0].feed(ev.MembersListed(members, True, frozenset({"a", "b"}), asked_at))
         assert shells[0].group.lost == lost
 
 

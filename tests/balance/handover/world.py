@@ -60,7 +60,7 @@ class Shell:
         self.timer = 0
         self.wakes = 0
         self.log: list[str] = []
-        self.reports: list[do.Report] = []
+        self.reports: list[do.ReportChange] = []
         self.warnings: list[str] = []
 
     def feed(self, event: ev.HandoverEvent) -> None:
@@ -104,7 +104,7 @@ class Shell:
             case do.Renew(broker=broker, locks=locks):
                 sent = world.now
 
-                def renew() -> frozenset[tuple[MessageQueue, ev.Part]]:
+                def renew() -> frozenset[tuple[MessageQueue, ev.LockPart]]:
                     return frozenset(
                         (queue, part)
                         for queue, part in locks
@@ -113,11 +113,11 @@ class Shell:
 
                 some = next(iter(locks))[0]
                 self.request(some, renew, lambda granted: ev.Renewed(broker, sent, granted), None)
-            case do.ReadOffset(queue=queue):
+            case do.ReadStart(queue=queue):
                 self.request(
                     queue,
                     lambda: world.read(queue),
-                    lambda value: ev.OffsetRead(queue, *value),
+                    lambda value: ev.StartRead(queue, *value),
                     (None, True),
                 )
             case do.StoreOffset(queue=queue, offset=offset):
@@ -156,11 +156,11 @@ class Shell:
                 self.resume(queue, self.held[queue])
             case do.Recheck(queue=queue):
                 self.recheck(queue, self.held[queue])
-            case do.Report():
+            case do.ReportChange():
                 self.reports.append(what)
             case do.Warn(text=text):
                 self.warnings.append(text)
-            case do.Leave():
+            case do.LeaveGroup():
                 self.left = True
                 world.depart(self)
 
@@ -310,7 +310,7 @@ class World:
         self.heap: list[tuple[float, int, Callable[[], None]]] = []
         self.count = 0
         self.queues = frozenset(queues)
-        self.locks: dict[tuple[MessageQueue, ev.Part, bool], tuple[str, float]] = {}
+        self.locks: dict[tuple[MessageQueue, ev.LockPart, bool], tuple[str, float]] = {}
         """By queue, part, and whether orderly members took them: they lock under another name."""
         self.stored: dict[MessageQueue, int] = {}
         self.end: dict[MessageQueue, int] = defaultdict(int)
@@ -356,8 +356,8 @@ class World:
 
     # Members.
 
-    def listing(self) -> ev.Listed:
-        return ev.Listed(tuple(self.registered), self.complete)
+    def listing(self) -> ev.MembersListed:
+        return ev.MembersListed(tuple(self.registered), self.complete)
 
     def notify(self) -> None:
         for shell in self.shells:
@@ -404,8 +404,8 @@ class World:
     # Broker.
 
     def lock(
-        self, shell: Shell, queue: MessageQueue, parts: frozenset[ev.Part]
-    ) -> frozenset[ev.Part]:
+        self, shell: Shell, queue: MessageQueue, parts: frozenset[ev.LockPart]
+    ) -> frozenset[ev.LockPart]:
         granted, owner = set(), shell.owner
         for part in parts:
             key = queue, part, shell.settings.orderly
@@ -416,7 +416,7 @@ class World:
         return frozenset(granted)
 
     def unlock(
-        self, sender: Shell, owner: str, queue: MessageQueue, parts: frozenset[ev.Part]
+        self, sender: Shell, owner: str, queue: MessageQueue, parts: frozenset[ev.LockPart]
     ) -> bool:
         if owner != sender.owner and any(
             shell.owner == owner and shell.alive and shell.me in self.registered

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pytest
 
-from pocketmq.balance.static_topics.accepting import LARGEST_OFFSET, MAX_RANGES, accepted
+from pocketmq.balance.static_topics.checks import LARGEST_OFFSET, MAX_RANGES, accepted
 from pocketmq.errors import MappingRefused
-from pocketmq.model.static_topics import MAX_STATIC_QUEUES
-from pocketmq.model.topics import MappedRange, TopicMappingDetail
+from pocketmq.model.topics import MAX_STATIC_QUEUES, MappedRange, TopicMappingDetail
 
 
 def part(gen: int, broker: str, logic: int, **more: int) -> MappedRange:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pocketmq.balance.static_topics.consistency import check_alike, led_queues
+from pocketmq.balance.static_topics.checks import check_alike, led_queues
 from pocketmq.balance.static_topics.plans import completed, creation_plan, moving_plan
 from pocketmq.errors import MappingRefused
 from pocketmq.model.topics import MappedTopicConfig, TopicMappingPlan

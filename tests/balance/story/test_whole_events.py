@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from pocketmq.balance.story.whole_events import Told, whole_events
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.rebalance_change import EventWriter, RebalanceChange, read_event
-from pocketmq.model.rebalance_event import Handover, RebalanceEvent
+from pocketmq.model.rebalance_event import (
+    EventWriter,
+    Handover,
+    RebalanceChange,
+    RebalanceEvent,
+    read_event,
+)
 
 QUEUES = [
     MessageQueue("orders", broker, n) for broker in ("a", "é", "\U0001f40d") for n in range(4)

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from pocketmq.client.pop.consumer import PopConsumer
@@ -32,7 +33,9 @@ class Story:
 
     async def send(self) -> None:
         async with Producer(self.address, group="senders") as producer:
-            for n in range(MESSAGES):
+            for n in count():
+                if len(self.accepted) == MESSAGES:
+                    return
                 try:
                     await producer.send(Message(TOPIC, b"%d" % n))
                 except MQError:
@@ -77,5 +80,4 @@ def test_nothing_accepted_is_lost_and_nothing_acknowledged_comes_again(tmp_path:
             await asyncio.gather(*members, return_exceptions=True)
 
         asyncio.run(asyncio.wait_for(tell(), 90))
-    assert len(story.accepted) > MESSAGES // 2
     assert story.twice == []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pocketmq.broker.pop.ordered import OrderedAckRefusal, ordered_pop
+from pocketmq.broker.pop.in_flight import OrderedAckRefusal, ordered_pop
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.handles import PopPlace, PopQueue, TopicMark, read_order_counts
 from tests.broker.pop import counter

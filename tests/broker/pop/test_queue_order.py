@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker.pop.queue_order import priority_factor, queue_order
+from pocketmq.broker.pop.sources import priority_factor, queue_order
 from pocketmq.model import GroupConfig, TopicConfig
 from tests.broker.pop import counter
 from tests.broker.running import Client, client, running, send_fields

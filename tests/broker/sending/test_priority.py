@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketmq.broker.sending.priority import queue_of
+from pocketmq.broker.sending.targets import queue_of
 from pocketmq.errors import ServerError
 from pocketmq.model import TopicConfig
 from pocketmq.model import property_names as names

@@ -12,8 +12,7 @@ from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.offsets import commit, committed
-from pocketmq.client.session import Session
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import Session, ask_session
 from pocketmq.client.sessions import lease_session
 from pocketmq.errors import BrokerNotFound, InvalidInput, TransportError
 from pocketmq.model import BrokerData, GroupConfig, MessageQueue

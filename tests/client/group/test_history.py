@@ -8,8 +8,12 @@ from pocketmq.balance.story.whole_events import whole_events
 from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory
 from pocketmq.errors import NameInvalid
 from pocketmq.model import MessageQueue
-from pocketmq.model.rebalance_change import RebalanceChange, read_event
-from pocketmq.model.rebalance_event import EVENT_VERSION, RebalanceEvent
+from pocketmq.model.rebalance_event import (
+    EVENT_VERSION,
+    RebalanceChange,
+    RebalanceEvent,
+    read_event,
+)
 from tests.client.group.groups import cluster, member, queues_of, shared
 from tests.loops import until
 

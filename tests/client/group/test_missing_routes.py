@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.client.group.missing_routes import MissingRoutes
+from pocketmq.client.group.no_messages import MissingRoutes
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.consumer import PullConsumer
 from pocketmq.protocol import RequestCode

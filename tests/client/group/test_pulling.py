@@ -63,7 +63,7 @@ def record(offset: int, topic: str = "orders", **properties: str) -> bytes:
 def test_a_pull_says_what_java_says() -> None:
     options = PushConsumerOptions(group="billing")
     template = push_template("billing", held().queue, subscribed(Subscriptions("")), options, V5)
-    assert template.fields(41, 32, CommitWithPull(True, 17)) == {
+    assert template.fields(template.numbers(41, 32, CommitWithPull(True, 17))) == {
         "consumerGroup": "billing",
         "topic": "orders",
         "queueId": "3",
@@ -82,7 +82,8 @@ def test_a_pull_says_what_java_says() -> None:
 def test_a_4x_client_says_less_and_a_subscription_may_be_sent_along() -> None:
     options = PushConsumerOptions(group="billing", subscription_in_pull=True, pull_batch=8)
     wanted = subscribed(Subscriptions(""), "a || b")
-    fields = push_template("billing", held().queue, wanted, options, V4).fields(0, 8, NO_COMMIT)
+    template = push_template("billing", held().queue, wanted, options, V4)
+    fields = template.fields(template.numbers(0, 8, NO_COMMIT))
     assert fields["subscription"] == "a || b"
     assert (fields["sysFlag"], fields["maxMsgNums"]) == ("6", "8")
     assert "bname" not in fields
@@ -107,7 +108,7 @@ def test_who_catches_up_asks_for_more_bytes_unless_told_how_many(
     template = push_template(
         "billing", held().queue, subscribed(Subscriptions("")), options, profile
     )
-    fields = template.fields(0, 256, NO_COMMIT)
+    fields = template.fields(template.numbers(0, 256, NO_COMMIT))
     assert (fields["maxMsgNums"], fields.get("maxMsgBytes")) == ("256", most)
 
 
@@ -214,7 +215,8 @@ def test_pulls_ask_for_the_version_in_which_the_expression_came() -> None:
     bumped = subscriptions.get("orders")
     assert bumped is not None
     options = PushConsumerOptions(group="billing")
-    fields = push_template("billing", held().queue, bumped, options, V5).fields(0, 32, NO_COMMIT)
+    template = push_template("billing", held().queue, bumped, options, V5)
+    fields = template.fields(template.numbers(0, 32, NO_COMMIT))
     assert (bumped.subscription.sub_version, fields["subVersion"]) == (99, "77")
     subscriptions.bump("orders", 42)  # the clock was set back
     again = subscriptions.get("orders")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pocketmq.client.pop.popped import handle_of, read_popped
 from pocketmq.client.pop.questions import PopQuestions
-from pocketmq.client.pop.usual import RepeatedFrame, is_done, read_usual_pop
+from pocketmq.client.pop.usual import is_done, read_usual_pop
 from pocketmq.client.pop.usual_acks import UsualAcks
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue, Subscription
@@ -23,6 +23,7 @@ from pocketmq.protocol.handles import (
     write_message_offsets,
     write_start_offsets,
 )
+from pocketmq.protocol.repeated import RepeatedRequest
 from pocketmq.protocol.requests.pop import PopResponse
 from tests.client.pop.shelves import record
 
@@ -148,7 +149,7 @@ def test_a_repeated_pop_differs_by_its_number_alone(opaque: int, most: int, tag:
         asked=0.0,
     )
     asked = next(question)
-    request = RepeatedFrame(Command.request(asked.code, 0, asked.header))
+    request = RepeatedRequest(Command.request(asked.code, 0, asked.header))
     assert request.frame(opaque) == Command.request(asked.code, opaque, asked.header).encode()
 
 

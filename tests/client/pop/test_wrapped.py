@@ -1,7 +1,7 @@
 """Batches that a Java broker handed out as one message: acknowledged when all of them are."""
 
 from pocketmq.client.pop.popped import handle_of, read_popped
-from pocketmq.client.pop.wrapped import WrappedBatches
+from pocketmq.client.pop.questions import WrappedBatches
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.handles import PopHandle

@@ -18,11 +18,10 @@ from pocketmq.balance.producer.broker_record import BrokerRecord
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V5
-from pocketmq.client.producer.adaptive_tries import AdaptiveRule
 from pocketmq.client.producer.hooks import SendHooks
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.tries import SendRule, Tries
+from pocketmq.client.producer.tries import AdaptiveRule, SendRule, Tries
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ConnectFailed, RequestTimedOut, SendFailed, server_error
 from pocketmq.model import Message, MessageQueue, SendReceipt, SendStatus

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.client.producer.adaptive_tries import AdaptiveRule
+from pocketmq.client.producer.tries import AdaptiveRule
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model import Message, MessageQueue
@@ -35,9 +35,15 @@ async def warm(on: Stage, count: int = 40) -> None:
 
 
 async def answered(on: Stage) -> None:
-    """Wait for the answers to all questions for routes."""
-    routes = on.producer.session.routes
-    await until(lambda: not routes._asking, "the end of all questions")
+    """Wait for the answers to all questions for routes.
+
+    The session's poll asks for one topic after the other, and for none for a few iterations between.
+    """
+    routes, quiet = on.producer.session.routes, 0
+    while quiet < 10:
+        await until(lambda: not routes._asking, "the end of all questions")
+        await asyncio.sleep(0)
+        quiet = 0 if routes._asking else quiet + 1
 
 
 async def asked_of(on: Stage, send: Callable[[], Any], count: int = 20) -> Counter[str]:
@@ -287,7 +293,12 @@ async def test_a_broker_that_does_not_come_back_is_not_looked_for_for_ever() -> 
         await warm(on)
         one, _ = [broker(name, on.producer.session.addresses.master(name)) for name in on.brokers]
         await on.reroute(route(one, queues=2))
+        search: Any = on.producer.sending.publishing.on_lost
+        search = search.__self__
+        await until(lambda: bool(search._wanted), "the search to begin")
+        await asyncio.sleep(0)  # it takes the time of its beginning
         await leap(121.0)
+        await until(lambda: not search._wanted, "the search to end")
         await answered(on)
         asked = len(on.directory.topics_asked())
         await leap(30.0)

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.producer.delay_properties import delay_properties
+from pocketmq.client.producer.choices import delay_properties
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions

@@ -174,4 +174,4 @@ async def test_the_cost_of_those_in_line_does_not_grow_with_their_number() -> No
         return (time.thread_time() - started) / number
 
     few = min([await cost(1000) for _ in range(3)])
-    assert await cost(16_000) < 4 * few
+    assert min([await cost(16_000) for _ in range(3)]) < 4 * few

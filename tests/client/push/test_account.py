@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pocketmq.client.push.handlers import Consumed, TopicHandler
-from pocketmq.client.push.running_info import stacks
-from pocketmq.client.push.stats import CounterWindow, HandlingStats
+from pocketmq.client.push.running_info import CounterWindow, HandlingStats, stacks
 from pocketmq.errors import SystemFailure
 from pocketmq.model import ConsumeResult
 from pocketmq.protocol import ReceivedMessage, decode_body, encode_body

@@ -11,7 +11,7 @@ import pytest
 from pocketmq import Consumed, RetryLater, aio
 from pocketmq.client.interceptors import HandlerCall
 from pocketmq.client.push.handlers import Handler
-from pocketmq.client.push.interception import intercepted
+from pocketmq.client.push.wrapping import intercepted
 from pocketmq.errors import InvalidInput
 from tests.client.push.stands import messages
 

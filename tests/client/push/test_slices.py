@@ -84,6 +84,42 @@ async def test_what_is_behind_a_call_that_hangs_is_done_by_others(kind: str) -> 
     assert sorted(handler.seen) == sorted(handler.begun) == list(range(100))
 
 
+@pytest.mark.parametrize(("count", "first"), [(8, "handler"), (9, "pull")])
+@pytest.mark.parametrize("size", [1, 4])
+async def test_what_many_are_pulled_with_lets_the_next_pull_leave_first(
+    count: int, first: str, size: int
+) -> None:
+    """The broker works on it meanwhile. A few, sent just now, do not wait for anything."""
+    order: list[str] = []
+
+    async def handle(_: ReceivedMessage | list[ReceivedMessage]) -> None:
+        order.append("handler")
+
+    wanted = stands.stand(handle, batch=size > 1, handler_batch=size)
+    async with wanted as (one, _):
+        held = one.hold()
+        one.arrive(held, stands.messages(count))
+        asyncio.get_running_loop().call_soon(order.append, "pull")  # as requests are flushed
+        await until(lambda: held.process.count == 0, "all to be done")
+    assert order[0] == first
+
+
+async def test_a_task_that_is_cancelled_before_it_begins_is_replaced() -> None:
+    """As by an application that cancels all tasks of its loop."""
+    done: list[int] = []
+
+    async def handle(message: ReceivedMessage) -> None:
+        done.append(message.queue_offset)
+
+    async with stands.stand(handle) as (one, _):
+        before = asyncio.all_tasks()
+        one.arrive(one.hold(), stands.messages(3))
+        (spare,) = asyncio.all_tasks() - before
+        spare.cancel()
+        await until(lambda: len(done) == 3, "all to be done")
+    assert done == [0, 1, 2]
+
+
 @kinds
 async def test_no_message_of_a_slice_begins_after_its_queue_was_lost(kind: str) -> None:
     handler = Hanging(3)
@@ -113,27 +149,29 @@ async def test_stopping_begins_no_more_of_a_slice_and_settles_what_is_done(kind:
 
 
 @leaping
-async def test_the_time_of_one_call_does_not_count_for_the_next_of_its_slice() -> None:
-    """Fifteen seconds for the first and ten for the second: neither is longer than twenty."""
+@pytest.mark.parametrize("quick", [0, 1, 6, 40])
+async def test_the_time_of_one_call_does_not_count_for_the_next_of_its_slice(quick: int) -> None:
+    """Fifteen seconds for the first slow one, ten for the second: neither is longer than twenty."""
     begun: list[int] = []
 
     async def handler(message: ReceivedMessage) -> None:
         begun.append(message.queue_offset)
-        await asyncio.sleep(15.0 if message.queue_offset == 0 else 1000.0)
+        if message.queue_offset >= quick:
+            await asyncio.sleep(15.0 if message.queue_offset == quick else 1000.0)
 
     async with stands.stand(handler, consume_timeout=20.0, threads=1) as (one, taker):
         one.session.clock = stands.LoopClock()
         held = one.hold()
-        one.arrive(held, stands.messages(2))
-        await until(lambda: begun == [0], "the first call")
+        one.arrive(held, stands.messages(quick + 2))
+        await until(lambda: begun[-1:] == [quick], "the first slow call")
         await leap(16.0)
-        await until(lambda: begun == [0, 1], "the second call")
+        await until(lambda: begun[-1:] == [quick + 1], "the second slow call")
         await leap(6.0)
-        await until(lambda: held.process.count == 1, "the first to be settled")
+        await until(lambda: held.process.count == 1, "all but one to be settled")
         assert taker.sent_back() == []
         await leap(20.0)
         await until(lambda: held.process.count == 0, "the second to be sent back")
-        assert [back["offset"] for back in taker.sent_back()] == ["1001"]
+        assert [back["offset"] for back in taker.sent_back()] == [str(quick + 1001)]
         await one.work.stop(0.0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.push.handlers import Failure
-from pocketmq.client.push.jobs import Job, Part
+from pocketmq.client.push.jobs import Job, JobPart
 from pocketmq.client.push.runners import CANCEL_WAIT, Runners
 from pocketmq.client.push.threads import Threads
 from tests.loops import until
@@ -38,10 +38,10 @@ class Done:
     """What was reported, and how often."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job | Part] = []
+        self.jobs: list[Job | JobPart] = []
         self.reports = 0
 
-    def __call__(self, jobs: Sequence[Job | Part]) -> None:
+    def __call__(self, jobs: Sequence[Job | JobPart]) -> None:
         self.jobs += jobs
         self.reports += 1
 

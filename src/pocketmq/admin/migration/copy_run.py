@@ -9,8 +9,7 @@ from pocketmq.admin.migration.copying import CopyRules, QueueCopier
 from pocketmq.admin.migration.delayed import count_waiting, move_waiting
 from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.plan import MigrationPlan
-from pocketmq.admin.migration.side import Patience, Side
-from pocketmq.admin.migration.survey import prepare, settle
+from pocketmq.admin.migration.side import Patience, Side, prepare, settle
 from pocketmq.errors import CannotMigrate, TopicNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.protocol.requests.stats import OffsetRange

@@ -30,7 +30,7 @@ _SOON_MS = 10_000
 """Messages due within this many milliseconds are not moved: they are copied when due."""
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class DelayedMessage(msgspec.Struct, frozen=True):
     """A delayed message, its queue and its delivery time."""
 
     message: ReceivedMessage
@@ -46,13 +46,13 @@ class WaitingCount(msgspec.Struct, frozen=True):
     last_due_ms: int | None
 
 
-async def waiting(side: Side) -> AsyncIterator[Waiting]:
+async def waiting(side: Side) -> AsyncIterator[DelayedMessage]:
     """Yield every delayed message that was not recalled."""
     now_ms = side.wire.now_ms()
     for broker in sorted(side.places):
         async for each in _levels(side, broker):
             yield each
-        timed: dict[str, Waiting] = {}
+        timed: dict[str, DelayedMessage] = {}
         recalled: set[str] = set()
         async for message in _all(side, MessageQueue(TIMER_TOPIC, broker, 0), 0):
             key = message.get_property(property_names.TIMER_DELETE_UNIQUE_KEY)
@@ -62,13 +62,13 @@ async def waiting(side: Side) -> AsyncIterator[Waiting]:
             found = _home(message, broker)
             due = message.get_property(property_names.TIMER_OUT_MS) or ""
             if found is not None and due.isdigit() and int(due) > now_ms:
-                timed[delayed_key(message)] = Waiting(message, found, int(due))
+                timed[delayed_key(message)] = DelayedMessage(message, found, int(due))
         for each in timed.values():
             if each.message.message_id not in recalled:
                 yield each
 
 
-async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
+async def _levels(side: Side, broker: str) -> AsyncIterator[DelayedMessage]:
     address = side.address(broker)
     (config,) = (await side.brokers.config(address=address)).all()
     levels = parse_delay_levels(config.get("messageDelayLevel", "") or "1s")
@@ -83,7 +83,7 @@ async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
             home = _home(message, broker)
             if home is not None:
                 due_ms = message.store_timestamp_ms + int(levels[queue_id] * 1000)
-                yield Waiting(message, home, due_ms)
+                yield DelayedMessage(message, home, due_ms)
 
 
 async def _all(side: Side, queue: MessageQueue, offset: int) -> AsyncIterator[ReceivedMessage]:
@@ -138,7 +138,7 @@ async def move_waiting(source: Side, target: Side, ledger: MigrationLedger) -> i
     return moved
 
 
-def _request(each: Waiting, migration: str) -> CopyRequest:
+def _request(each: DelayedMessage, migration: str) -> CopyRequest:
     message = each.message
     kept = kept_properties(message)
     kept[property_names.TIMER_DELIVER_MS] = str(each.due_ms)

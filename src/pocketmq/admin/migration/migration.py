@@ -14,8 +14,7 @@ from pocketmq.admin.migration.delayed import WaitingCount, count_waiting
 from pocketmq.admin.migration.group_offsets import GroupMove, GroupOffsets
 from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.plan import MigrationChoice, MigrationPlan, make_plan
-from pocketmq.admin.migration.side import Side
-from pocketmq.admin.migration.survey import holdings, make_groups, survey
+from pocketmq.admin.migration.side import Side, holdings, make_groups, survey
 from pocketmq.admin.migration.verifying import CopyVerdict, Verifying
 from pocketmq.errors import CannotMigrate
 from pocketmq.model.names import HALF_TOPIC

@@ -14,7 +14,6 @@ from pocketmq.balance.allocation.consistent_hash import (
     md5_joined,
     md5_nodes,
 )
-from pocketmq.balance.allocation.group_strategy import GroupStrategy, is_group_strategy
 from pocketmq.balance.allocation.machine_room import (
     MachineRoom,
     MachineRoomNearby,
@@ -31,11 +30,13 @@ from pocketmq.balance.allocation.registry import (
 from pocketmq.balance.allocation.strategy import (
     AllocationFunction,
     Configured,
+    GroupStrategy,
     MemberUnknown,
     OwnRule,
     Strategy,
     allocate,
     check_input,
+    is_group_strategy,
     may_own,
 )
 

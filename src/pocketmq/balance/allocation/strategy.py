@@ -1,11 +1,12 @@
-"""What an allocation strategy is, how one is asked, and the strategies without a rule of their own.
+"""What an allocation strategy is, how one is asked, and those without a rule of their own.
 
-Owns the interface, the guards that Java's strategies share, the sorted public entry, CONFIG and
-functions of your own. Independent of the consumer that acts on the answer.
+Owns the interfaces (one topic's queues, or all topics of a group with their owners up to now),
+the guards that Java's strategies share, the sorted public entry, CONFIG and functions of your
+own. Independent of the consumer that acts on the answer.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol, TypeGuard
 
 import msgspec
 
@@ -50,6 +51,54 @@ class Strategy(Protocol):
         CONFIG and rules of your own can bring about, is shown with the first of them.
         """
         ...
+
+
+class GroupStrategy(Strategy, Protocol):
+    """A rule that splits the queues of all topics, given who owned them up to now.
+
+    Its members must agree on more than the sorted lists: their knowledge of `previous` differs
+    while queues are on their way, and the answer must be the same all the same. What it has of
+    `Strategy` splits one topic as if nobody had owned any queue of it.
+    """
+
+    def assign(
+        self,
+        topics: Mapping[str, Collection[MessageQueue]],
+        members: Collection[str],
+        previous: Mapping[MessageQueue, str | None],
+        foreign: Collection[str] = (),
+        absent: Collection[MessageQueue] = (),
+        *,
+        group: str = "",
+    ) -> dict[MessageQueue, str]:
+        """Return the owner of every queue that has one.
+
+        `previous` holds the owners up to now, as far as known. `foreign` are members beside
+        `members` that use a Java strategy; their shares are in the result. `absent` are queues of a
+        broker that is away and may soon be back: they count, but are not in the result.
+        """
+        ...
+
+    def minimum_moves(
+        self,
+        topics: Mapping[str, Collection[MessageQueue]],
+        members: Collection[str],
+        previous: Mapping[MessageQueue, str | None],
+        foreign: Collection[str] = (),
+        absent: Collection[MessageQueue] = (),
+        *,
+        group: str = "",
+    ) -> int:
+        """Return the number of queues that must get another owner, as few as balance allows."""
+        ...
+
+
+def is_group_strategy(strategy: Strategy) -> TypeGuard[GroupStrategy]:
+    """Return whether a strategy works over all topics.
+
+    `isinstance` with a protocol looks up every method: it would take longer than Average does.
+    """
+    return hasattr(strategy, "assign")
 
 
 class MemberUnknown(msgspec.Struct, frozen=True):

@@ -106,7 +106,7 @@ class DropAllQueues(Instruction, frozen=True):
     """Mark every owned queue dropped and forget it."""
 
 
-class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+class LifecycleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a consumer that decide its start and stop."""
 
     profile: Profile
@@ -120,7 +120,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A pull consumer whose application assigns queues instead of subscribing."""
 
 
-def start_steps(consumer: Consumer) -> tuple[Instruction, ...]:
+def start_steps(consumer: LifecycleSettings) -> tuple[Instruction, ...]:
     """Return the steps of a start. In 5.x a failure from `FetchRoutes` on stops the consumer."""
     clustering = consumer.model is MessageModel.CLUSTERING
     place = OffsetPlace.BROKER if clustering else OffsetPlace.LOCAL_FILE
@@ -151,7 +151,7 @@ def start_steps(consumer: Consumer) -> tuple[Instruction, ...]:
     )
 
 
-def stop_steps(consumer: Consumer, wait: float = 0.0) -> tuple[Instruction, ...]:
+def stop_steps(consumer: LifecycleSettings, wait: float = 0.0) -> tuple[Instruction, ...]:
     """Return the steps of a stop; `wait` is how long running handlers may take to finish."""
     if consumer.consume_type is ConsumeType.CONSUME_ACTIVELY:
         return PersistAllOffsets(), Unregister(), StopPullTasks(), StopSession()

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
+from pocketmq.native import in_core
+
 
 class CachedMessage(Protocol):
     """What the cache reads of a message."""
@@ -29,6 +31,25 @@ class CachedMessage(Protocol):
 
 
 M = TypeVar("M", bound=CachedMessage)
+
+
+@in_core
+def body_bytes(messages: Sequence[CachedMessage]) -> int:
+    """Return the bytes of the bodies of messages."""
+    return sum([message.body_size for message in messages])
+
+
+@in_core
+def offsets_and_bytes(messages: Sequence[CachedMessage]) -> tuple[Sequence[int], int]:
+    """Return the offsets of messages, and the bytes of their bodies.
+
+    The offsets are a `range` if they follow each other.
+    """
+    offsets = [message.queue_offset for message in messages]
+    size = sum([message.body_size for message in messages])
+    first = offsets[0] if offsets else 0
+    usual = range(first, first + len(offsets))
+    return usual if offsets == list(usual) else offsets, size
 
 
 class _Run(Generic[M]):
@@ -60,7 +81,7 @@ class _Run(Generic[M]):
         """Return the bytes of the bodies in a part of the window."""
         if self.size is not None and start == self.start and stop == self.stop:
             return self.size
-        return sum([message.body_size for message in self.messages[start:stop]])
+        return body_bytes(self.messages[start:stop])
 
     def narrow(self, start: int, stop: int) -> None:
         """Leave a part of the window, which keeps nothing of a long list alive that it left."""
@@ -73,27 +94,26 @@ class _Run(Generic[M]):
         self.first, self.last = self.offsets[start], self.offsets[stop - 1]
 
     def alike(self, at: int, messages: Sequence[CachedMessage], begin: int) -> int:
-        """Return how many messages from index `at` are those from `begin`; the first is."""
+        """Return how many messages from index `at` are those from `begin`: 1 at least.
+
+        The first has the same offset, and may still be another one with another body.
+        """
         most = min(self.stop - at, len(messages) - begin)
         mine = self.messages
         if most == 1 or mine[at : at + most] == messages[begin : begin + most]:
             return most
-        count = 1
+        count = 0
         while count < most and mine[at + count] is messages[begin + count]:
             count += 1
-        return count
+        return max(count, 1)
 
 
 _first = attrgetter("first")
 
 
-def _rising(messages: Sequence[CachedMessage]) -> Sequence[int] | None:
-    """Return the offsets of messages, None if one is not larger than the one before it."""
-    offsets = [message.queue_offset for message in messages]
-    usual = range(offsets[0], offsets[0] + len(offsets))
-    if offsets == list(usual):
-        return usual
-    return offsets if sorted(set(offsets)) == offsets else None
+def _rise(offsets: Sequence[int]) -> bool:
+    """Return whether each offset is larger than the one before it."""
+    return isinstance(offsets, range) or sorted(set(offsets)) == offsets
 
 
 class OffsetRuns(Generic[M]):
@@ -140,18 +160,18 @@ class OffsetRuns(Generic[M]):
 
         None, and nothing is added, if their offsets do not rise or others lie among them.
         """
-        offsets = _rising(messages) if messages else ()
-        if offsets is None:
-            return None
-        if not offsets:
+        if not messages:
             return 0
+        offsets, size = offsets_and_bytes(messages)
+        if not _rise(offsets):
+            return None
         number = self._number(offsets[0])
         runs = self._runs
         if number >= 0 and runs[number].last >= offsets[0]:
             return None
         if number + 1 < len(runs) and runs[number + 1].first <= offsets[-1]:
             return None
-        count, size = len(offsets), sum([message.body_size for message in messages])
+        count = len(offsets)
         kept = messages if isinstance(messages, list) else list(messages)
         runs.insert(number + 1, _Run(offsets, kept, 0, count, size))
         self._count += count

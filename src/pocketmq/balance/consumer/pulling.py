@@ -17,7 +17,7 @@ from pocketmq.model import MessageModel, MessageQueue
 
 PULL_BATCH = 32
 PULL_BYTES = 256 * 1024
-CATCH_UP_BATCH = 256
+CATCH_UP_BATCH = 512
 """Messages to pull at once from a backlog; Apache's brokers return at most 32 by default."""
 CATCH_UP_BYTES = 1024 * 1024
 BROKER_SUSPEND = 15.0

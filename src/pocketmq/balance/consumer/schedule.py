@@ -6,8 +6,9 @@ a member of another kind may be in the group: it releases queues up to a second 
 notified, and a member of ours that turned faster than its fellows would pull queues they still
 have. Where all members are prompt a much shorter pause suffices (`balance.profile`).
 
-The shell reports events with the time, arms one timer for `WakeAt` and reports `TimerElapsed`; a
-run is reported back with `RunFinished`.
+The shell reports events with the time, arms one timer for `SetRebalanceTimer` and reports
+`RebalanceTimerElapsed`; a run is reported back with `RunFinished`. Numbers are those of
+`balance.profile`. How long the first pull of a queue waits is `RebalanceFacts.start_delay`.
 """
 
 import msgspec
@@ -21,8 +22,8 @@ class RunRebalance(Instruction, frozen=True):
     """Rebalance every subscribed topic, then report `RunFinished`."""
 
 
-class WakeAt(Instruction, frozen=True):
-    """Report `TimerElapsed` at this time; the timer set before is void."""
+class SetRebalanceTimer(Instruction, frozen=True):
+    """Report `RebalanceTimerElapsed` at this time; the timer set before is void."""
 
     when: float
 
@@ -31,7 +32,7 @@ class FetchRoutes(Instruction, frozen=True):
     """Fetch the route of every subscribed topic from the name server."""
 
 
-class Started(msgspec.Struct, frozen=True):
+class ConsumerStarted(msgspec.Struct, frozen=True):
     """The consumer is up; `heartbeat_sent` says whether any broker accepted its heartbeat."""
 
     heartbeat_sent: bool = True
@@ -39,8 +40,8 @@ class Started(msgspec.Struct, frozen=True):
     """What suffices where every member releases queues at once; None if that is not known."""
 
 
-class TimerElapsed(msgspec.Struct, frozen=True):
-    """The time of `WakeAt` has come."""
+class RebalanceTimerElapsed(msgspec.Struct, frozen=True):
+    """The time of `SetRebalanceTimer` has come."""
 
 
 class IdsChanged(msgspec.Struct, frozen=True):
@@ -98,8 +99,8 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 ScheduleEvent = (
-    Started
-    | TimerElapsed
+    ConsumerStarted
+    | RebalanceTimerElapsed
     | IdsChanged
     | RouteChanged
     | SubscriptionChanged
@@ -148,17 +149,18 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
     if schedule.stopped:
         return Next(schedule)
     match event:
-        case TimerElapsed():
+        case RebalanceTimerElapsed():
             return _tick(schedule, now)
         case RunFinished(balanced, pause):
             return _finished(replace(schedule, pause=pause), now, balanced=balanced)
-        case Started(heartbeat_sent, pause):
+        case ConsumerStarted(heartbeat_sent, pause):
             schedule = replace(schedule, pause=pause)
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
-                return Next(schedule, (WakeAt(schedule.due),))
+                return Next(schedule, (SetRebalanceTimer(schedule.due),))
             woken = _wake(schedule, now, now)
             # No timer is set yet: set it also where the first run is due when it would be anyway.
-            return woken if woken.instructions else Next(woken.schedule, (WakeAt(schedule.due),))
+            timer = SetRebalanceTimer(schedule.due)
+            return woken if woken.instructions else Next(woken.schedule, (timer,))
         case IdsChanged() | ChannelHeartbeatSent():
             return _wake(schedule, now, now)
         case RebalanceRequested(after):
@@ -199,7 +201,7 @@ def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
     woken = replace(schedule, due=due)
     if due <= now:
         return _run(woken, now)
-    return Next(woken, (WakeAt(due),)) if due != schedule.due else Next(schedule)
+    return Next(woken, (SetRebalanceTimer(due),)) if due != schedule.due else Next(schedule)
 
 
 def _allowed(schedule: RebalanceSchedule, now: float) -> float:
@@ -216,7 +218,7 @@ def _tick(schedule: RebalanceSchedule, now: float) -> Next:
     if schedule.running:
         return Next(schedule)
     if now < schedule.due:
-        return Next(schedule, (WakeAt(schedule.due),))
+        return Next(schedule, (SetRebalanceTimer(schedule.due),))
     return _run(schedule, now)
 
 
@@ -234,7 +236,7 @@ def _finished(schedule: RebalanceSchedule, now: float, *, balanced: bool) -> Nex
         woken = _wake(ended, now, max(now, schedule.woken_at))
         if woken.instructions:
             return woken
-    return Next(ended, (WakeAt(ended.due),))
+    return Next(ended, (SetRebalanceTimer(ended.due),))
 
 
 def _resumed(schedule: RebalanceSchedule, now: float) -> Next:

@@ -16,11 +16,12 @@ message of a notice whose sender or boot is another one. After `Leave` no event 
 | `events`, `instructions` | what the machine is told, and what it wants done |
 | `settings` | who the member is; times |
 | `machine` | `new_group`, `advance`: which part of the machine an event concerns |
-| `group`, `draft` | the values; the scratch pad of one event |
+| `group` | the values; the scratch pad of one event |
 | `table` | who is listed, gone, silent, leaving; what members reported |
 | `reach` | brokers that some members cannot reach, and who takes their queues there |
 | `targets`, `decisions` | who shall have which queue; claims, orphans, releases |
-| `stay`, `taking`, `tail`, `giving`, `leases`, `queue` | one queue; the model check explores it |
+| `giving`, `taking` | in which order a queue changes hands: its owner's half, and its heir's |
+| `stay`, `tail`, `leases`, `queue` | the other steps of one queue; the model checks them all |
 | `upkeep` | timers, renewals, states sent |
 | `view` | `balance_of` |
 """

@@ -8,10 +8,10 @@ from math import inf
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.draft import Draft
 from pocketmq.balance.handover.giving import can_release, claimed, release
+from pocketmq.balance.handover.group import GroupDraft
 from pocketmq.balance.handover.instructions import HandoverKind, Tell
-from pocketmq.balance.handover.messages import Claim, is_ours
+from pocketmq.balance.handover.messages import QueueClaim, is_ours
 from pocketmq.balance.handover.stay import Phase, Stay, drop
 from pocketmq.balance.handover.table import BootReport, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
@@ -24,7 +24,7 @@ _WAITING = (Phase.WANTED, Phase.CLAIMED)
 _NOT_YET = frozenset({Phase.WANTED, Phase.CLAIMED, Phase.FREEING, Phase.LOCKING})
 
 
-def decide(draft: Draft) -> float | None:
+def decide(draft: GroupDraft) -> float | None:
     """Decide about all queues; return when to decide again, if nothing happens before."""
     if draft.started is None or not draft.table.known:
         return None
@@ -40,13 +40,13 @@ def decide(draft: Draft) -> float | None:
     return first if first < inf else None
 
 
-def _forget_absent(draft: Draft) -> None:
+def _forget_absent(draft: GroupDraft) -> None:
     late = [queue for queue, at in draft.absent.items() if at <= draft.now]
     if late:
         draft.absent = {queue: at for queue, at in draft.absent.items() if at > draft.now}
 
 
-def _answer_claims(draft: Draft) -> None:
+def _answer_claims(draft: GroupDraft) -> None:
     target = draft.target.owners
     for queue, open_claim in list(draft.claims.items()):
         stay = draft.stays.get(queue)
@@ -66,7 +66,7 @@ def _answer_claims(draft: Draft) -> None:
             draft.apply(queue, step)
 
 
-def _release_others(draft: Draft) -> float | None:
+def _release_others(draft: GroupDraft) -> float | None:
     """Release what is not this member's, and no other member will claim."""
     again: list[float] = []
     me = draft.settings.client_id
@@ -96,7 +96,7 @@ def _release_others(draft: Draft) -> float | None:
     return min(again, default=None)
 
 
-def _rest_at(draft: Draft) -> float | None:
+def _rest_at(draft: GroupDraft) -> float | None:
     """Return when a member that stops releases what no other claimed."""
     if draft.stop_at is None:
         return None
@@ -106,7 +106,7 @@ def _rest_at(draft: Draft) -> float | None:
     return draft.stop_at
 
 
-def _release(draft: Draft, stay: Stay, kind: HandoverKind, again: list[float]) -> None:
+def _release(draft: GroupDraft, stay: Stay, kind: HandoverKind, again: list[float]) -> None:
     if can_release(stay):
         draft.apply(stay.queue, release(stay, kind, draft.now))
         return
@@ -122,7 +122,7 @@ def _release(draft: Draft, stay: Stay, kind: HandoverKind, again: list[float]) -
         again.append(draft.now + draft.settings.times.poll_barrier)
 
 
-def _want(draft: Draft) -> float | None:
+def _want(draft: GroupDraft) -> float | None:
     """Claim and take what is to be this member's."""
     settings, now = draft.settings, draft.now
     times, me = settings.times, settings.client_id
@@ -175,7 +175,7 @@ def _holders(reports: dict[str, BootReport], me: str, hung: set[str]) -> dict[Me
     return holders
 
 
-def _claim_at(stay: Stay, holder: str | None, settled: float, draft: Draft) -> float:
+def _claim_at(stay: Stay, holder: str | None, settled: float, draft: GroupDraft) -> float:
     if stay.phase is Phase.CLAIMED and stay.peer == holder:
         times = draft.settings.times
         pause = min(times.slow_retry, times.claim_again * 2.0 ** min(stay.tries - 1, 10))
@@ -183,7 +183,7 @@ def _claim_at(stay: Stay, holder: str | None, settled: float, draft: Draft) -> f
     return settled
 
 
-def _take_at(stay: Stay, draft: Draft) -> float:
+def _take_at(stay: Stay, draft: GroupDraft) -> float:
     settings, now = draft.settings, draft.now
     at = draft.hold_off.get(stay.queue, now)
     if stay.phase is Phase.WANTED and stay.retry_at is not None:
@@ -197,7 +197,7 @@ def _take_at(stay: Stay, draft: Draft) -> float:
     return at
 
 
-def _claim(draft: Draft, holder: str, broker: str, queues: list[MessageQueue]) -> float:
+def _claim(draft: GroupDraft, holder: str, broker: str, queues: list[MessageQueue]) -> float:
     draft.claim_number += 1
     number = draft.claim_number
     tries = 0
@@ -207,12 +207,12 @@ def _claim(draft: Draft, holder: str, broker: str, queues: list[MessageQueue]) -
         stay = replace(stay, tries=stay.tries + 1 if repeated else 1)
         draft.stays[queue] = claim(stay, holder, number, draft.now)
         tries = max(tries, stay.tries)
-    draft.add(Tell(broker, Claim(holder, tuple(queues), number)))
+    draft.add(Tell(broker, QueueClaim(holder, tuple(queues), number)))
     times = draft.settings.times
     return draft.now + min(times.slow_retry, times.claim_again * 2.0 ** min(tries - 1, 10))
 
 
-def first_in_rank(draft: Draft, newcomer: str) -> bool:
+def first_in_rank(draft: GroupDraft, newcomer: str) -> bool:
     """Return whether this member is the one that tells a newcomer all it knows."""
     ours = [member for member in draft.table.listed if is_ours(member) and member != newcomer]
     return draft.settings.client_id == min(ours, default=draft.settings.client_id)

@@ -8,7 +8,7 @@ from pocketmq.balance.handover.messages import BusMessage
 from pocketmq.model import MessageQueue
 
 
-class Part(Enum):
+class LockPart(Enum):
     """One of the two locks of a queue; leased by the broker for 60 seconds."""
 
     RUN = "run"
@@ -21,7 +21,7 @@ class Started(msgspec.Struct, frozen=True):
     """The member listens to the bus, and brokers have its heartbeat."""
 
 
-class Listed(msgspec.Struct, frozen=True):
+class MembersListed(msgspec.Struct, frozen=True):
     """The group's members: the union of what all masters list, an id as often as one lists it."""
 
     members: tuple[str, ...]
@@ -54,19 +54,19 @@ class Locked(msgspec.Struct, frozen=True):
     """The answer to `Lock`; None: there was none, and the locks may be granted all the same."""
 
     queue: MessageQueue
-    granted: frozenset[Part] | None
+    granted: frozenset[LockPart] | None
 
 
 class Unlocked(msgspec.Struct, frozen=True):
     """The answer to `Unlock`; `done` is False if there was none."""
 
     queue: MessageQueue
-    parts: frozenset[Part]
+    parts: frozenset[LockPart]
     owner: str
     done: bool
 
 
-class OffsetRead(msgspec.Struct, frozen=True):
+class StartRead(msgspec.Struct, frozen=True):
     """The answer to `ReadOffset`: the stored offset, or where a queue without one starts.
 
     None: it could not be read.
@@ -122,7 +122,7 @@ class Renewed(msgspec.Struct, frozen=True):
 
     broker: str
     sent_at: float
-    granted: frozenset[tuple[MessageQueue, Part]] | None
+    granted: frozenset[tuple[MessageQueue, LockPart]] | None
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -149,12 +149,12 @@ class Stopping(msgspec.Struct, frozen=True):
 
 HandoverEvent = (
     Started
-    | Listed
+    | MembersListed
     | Routed
     | Heard
     | Locked
     | Unlocked
-    | OffsetRead
+    | StartRead
     | OffsetStored
     | Overtaken
     | StartingStopped

@@ -6,13 +6,13 @@ answered at all is decided in `decisions`.
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import (
     RUN,
     Drain,
     Drop,
     HandoverKind,
-    Report,
+    ReportChange,
     StopStarting,
     Tell,
     Warn,
@@ -48,7 +48,7 @@ def can_give(stay: Stay) -> bool:
 
     Without it, or behind a barrier, a third member could come between two hand-overs.
     """
-    return can_release(stay) and Part.TAIL in stay.locks
+    return can_release(stay) and LockPart.TAIL in stay.locks
 
 
 def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
@@ -116,7 +116,7 @@ def drain(stay: Stay) -> Step:
 
 
 def unlocked(
-    stay: Stay, parts: frozenset[Part], settings: HandoverSettings, now: float, *, done: bool
+    stay: Stay, parts: frozenset[LockPart], settings: HandoverSettings, now: float, *, done: bool
 ) -> Step:
     """Go on when the broker has taken back this member's locks; without an answer, ask again.
 
@@ -179,7 +179,7 @@ def kind_of(stay: Stay, settings: HandoverSettings) -> HandoverKind:
 
 def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     kind = kind_of(stay, settings)
-    report = Report(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
+    report = ReportChange(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
     # After a hand-over by overlap the heir has its GIVE long since.
     ending = replace(stay, peer=None) if _was_given(stay) else stay
     step = close(ending, settings, now)
@@ -187,4 +187,4 @@ def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
 
 
 def _was_given(stay: Stay) -> bool:
-    return stay.phase is Phase.DRAINING and stay.peer is not None and Part.RUN not in stay.locks
+    return stay.phase is Phase.DRAINING and stay.peer is not None and LockPart.RUN not in stay.locks

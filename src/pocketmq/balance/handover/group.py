@@ -1,11 +1,19 @@
-"""The values of a member's side of the hand-over, and what is reported of them."""
+"""The values of a member's side of the hand-over, and a scratch pad of them for one event.
+
+`GroupDraft` is a group while one event is worked in; no one else sees it. `finish` makes a
+value of it again, with what is to be done.
+"""
+
+from math import inf
 
 import msgspec
+from msgspec.structs import replace
 
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
+from pocketmq.balance.handover.instructions import Warn
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import Stay
+from pocketmq.balance.handover.stay import Stay, Step
 from pocketmq.balance.handover.table import Table
 from pocketmq.model import MessageQueue
 
@@ -63,7 +71,7 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Brokers that answer again, with the time; for a while."""
     shown_at: float = float("-inf")
     """When a list of members showed this one last."""
-    renewing: dict[str, frozenset[tuple[MessageQueue, Part]]] = {}
+    renewing: dict[str, frozenset[tuple[MessageQueue, LockPart]]] = {}
     hold_off: dict[MessageQueue, float] = {}
     """Queues that a foreign member had, with the time from which they may be taken."""
     greeted: frozenset[str] = frozenset()
@@ -92,3 +100,136 @@ class Advanced(msgspec.Struct, frozen=True):
 
     group: HandoverGroup
     instructions: tuple[Instruction, ...]
+
+
+class GroupDraft:
+    """The next group, and what to do; `finish` makes values of it."""
+
+    def __init__(self, group: HandoverGroup, now: float) -> None:
+        self.group = group
+        self.now = now
+        self.settings: HandoverSettings = group.settings
+        self.table: Table = group.table
+        self.target: Target = group.target
+        self.stays: dict[MessageQueue, Stay] = dict(group.stays)
+        self.claims: dict[MessageQueue, OpenClaim] = dict(group.claims)
+        self.hold_off: dict[MessageQueue, float] = group.hold_off
+        self.renewing: dict[str, frozenset[tuple[MessageQueue, LockPart]]] = dict(group.renewing)
+        self.queues = group.queues
+        self.absent: dict[MessageQueue, float] = group.absent
+        self.started = group.started
+        self.ready = group.ready
+        self.earlier_at = group.earlier_at
+        self.id_taken = group.id_taken
+        self.later_boots = group.later_boots
+        self.stop_at = group.stop_at
+        self.left = group.left
+        self.down = group.down
+        self.unanswered = group.unanswered
+        self.lost = group.lost
+        self.found = group.found
+        self.shown_at = group.shown_at
+        self.greeted = group.greeted
+        self.state_number = group.state_number
+        self.claim_number = group.claim_number
+        self.tell_table = group.tell_table
+        self.tell_at = group.tell_at
+        self.decide_at = group.decide_at
+        self.beacon_at = group.beacon_at
+        self.renew_at = group.renew_at
+        self.listed_at = group.listed_at
+        self.ask_at = group.ask_at
+        self.notice_at = group.notice_at
+        self.touched: set[MessageQueue] = set()
+        self.instructions: list[Instruction] = []
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the application closes the member."""
+        return self.stop_at is not None
+
+    @property
+    def brokers(self) -> list[str]:
+        """The brokers of all queues, in a fixed order."""
+        return sorted({queue.broker_name for queue in self.queues})
+
+    def back_at(self, broker: str) -> float:
+        """Return from when a broker may be asked for locks; `inf`: not before a list comes.
+
+        That its connection is back may go unnoticed. But a member that no list shows is taken for
+        gone, and its locks are freed: it must not go on before it is listed.
+        """
+        lost = self.down.get(broker)
+        if lost is None:
+            return self.now
+        return lost + self.settings.times.renew_every if self.shown_at > lost else inf
+
+    def add(self, *instructions: Instruction) -> None:
+        """Do these next."""
+        self.instructions.extend(instructions)
+
+    def warn(self, text: str) -> None:
+        """Let an operator know."""
+        self.add(Warn(text))
+
+    def apply(self, queue: MessageQueue, step: Step) -> None:
+        """Carry on with a queue's next value, and do what it says."""
+        self.touched.add(queue)
+        if step.stay is None:
+            self.stays.pop(queue, None)
+        else:
+            self.stays[queue] = step.stay
+        self.instructions.extend(step.instructions)
+
+    def decide_soon(self) -> None:
+        """Decide once all events of this iteration of the event loop are in."""
+        # Never later than planned: events without a pause must not put decisions off for good.
+        if self.decide_at is None or self.decide_at > self.now:
+            self.decide_at = self.now
+
+    def ask_soon(self, at: float) -> None:
+        """Ask for the members at this time, or earlier if that was planned."""
+        self.ask_at = at if self.ask_at is None else min(self.ask_at, at)
+
+    def tell_soon(self, at: float) -> None:
+        """Report the state at this time, or earlier if that was planned."""
+        self.tell_at = at if self.tell_at is None else min(self.tell_at, at)
+
+    def finish(self, wake_at: float | None) -> Advanced:
+        """Return the next group and the instructions."""
+        group = replace(
+            self.group,
+            table=self.table,
+            target=self.target,
+            stays=self.stays,
+            claims=self.claims,
+            hold_off=self.hold_off,
+            renewing=self.renewing,
+            queues=self.queues,
+            absent=self.absent,
+            started=self.started,
+            ready=self.ready,
+            earlier_at=self.earlier_at,
+            id_taken=self.id_taken,
+            later_boots=self.later_boots,
+            stop_at=self.stop_at,
+            left=self.left,
+            down=self.down,
+            unanswered=self.unanswered,
+            lost=self.lost,
+            found=self.found,
+            shown_at=self.shown_at,
+            greeted=self.greeted,
+            state_number=self.state_number,
+            claim_number=self.claim_number,
+            tell_table=self.tell_table,
+            tell_at=self.tell_at,
+            decide_at=self.decide_at,
+            beacon_at=self.beacon_at,
+            renew_at=self.renew_at,
+            listed_at=self.listed_at,
+            ask_at=self.ask_at,
+            notice_at=self.notice_at,
+            wake_at=wake_at,
+        )
+        return Advanced(group, tuple(self.instructions))

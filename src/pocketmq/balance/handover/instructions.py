@@ -10,12 +10,12 @@ of its queue, which are not answered after it.
 from enum import Enum
 
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.messages import BusMessage
 from pocketmq.model import MessageQueue
 
-RUN = frozenset({Part.RUN})
-TAIL = frozenset({Part.TAIL})
+RUN = frozenset({LockPart.RUN})
+TAIL = frozenset({LockPart.TAIL})
 BOTH = RUN | TAIL
 
 
@@ -34,14 +34,14 @@ class Lock(Instruction, frozen=True):
     """Ask a queue's master for locks, in this member's name and boot; report `Locked`."""
 
     queue: MessageQueue
-    parts: frozenset[Part]
+    parts: frozenset[LockPart]
 
 
 class Unlock(Instruction, frozen=True):
     """Release locks, in `owner`'s name (`client id#boot`), and report `Unlocked`."""
 
     queue: MessageQueue
-    parts: frozenset[Part]
+    parts: frozenset[LockPart]
     owner: str
 
 
@@ -49,10 +49,10 @@ class Renew(Instruction, frozen=True):
     """Ask again for all locks held at a broker, in one request; report `Renewed`."""
 
     broker: str
-    locks: frozenset[tuple[MessageQueue, Part]]
+    locks: frozenset[tuple[MessageQueue, LockPart]]
 
 
-class ReadOffset(Instruction, frozen=True):
+class ReadStart(Instruction, frozen=True):
     """Read where a queue starts; report `OffsetRead`."""
 
     queue: MessageQueue
@@ -168,7 +168,7 @@ class HandoverKind(Enum):
     """The lock was refused at a renewal."""
 
 
-class Report(Instruction, frozen=True):
+class ReportChange(Instruction, frozen=True):
     """A queue came or went; for events, metrics and logs."""
 
     queue: MessageQueue
@@ -184,5 +184,5 @@ class Warn(Instruction, frozen=True):
     text: str
 
 
-class Leave(Instruction, frozen=True):
+class LeaveGroup(Instruction, frozen=True):
     """No queue is held any more: unregister."""

@@ -6,7 +6,7 @@ when the connection closes, because the others may be told then that it is gone 
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import Fence, HandoverKind, Resume
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
@@ -44,8 +44,8 @@ def renewing(stay: Stay) -> Stay:
 
 def renewed(
     stay: Stay,
-    asked: frozenset[Part],
-    granted: frozenset[Part] | None,
+    asked: frozenset[LockPart],
+    granted: frozenset[LockPart] | None,
     settings: HandoverSettings,
     now: float,
     *,
@@ -60,7 +60,7 @@ def renewed(
     refused = stay.locks & asked - granted
     if refused:
         stay = replace(stay, locks=stay.locks - refused)
-        if Part.RUN in refused or stay.phase is not Phase.RUNNING or stay.fenced is not None:
+        if LockPart.RUN in refused or stay.phase is not Phase.RUNNING or stay.fenced is not None:
             # Also if the tail alone is refused after a fence: another member had the queue, has
             # given it away and finishes messages that this one would start again.
             return drop(stay, settings, now, HandoverKind.LOST)

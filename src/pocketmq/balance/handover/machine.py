@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from pocketmq.balance.handover import events, messages, reach, upkeep
 from pocketmq.balance.handover import table as tables
 from pocketmq.balance.handover.decisions import decide, first_in_rank
-from pocketmq.balance.handover.draft import Draft
-from pocketmq.balance.handover.group import Advanced, HandoverGroup, OpenClaim
+from pocketmq.balance.handover.group import Advanced, GroupDraft, HandoverGroup, OpenClaim
 from pocketmq.balance.handover.instructions import Tell, WakeAt
 from pocketmq.balance.handover.leases import fence
 from pocketmq.balance.handover.queue import QueueEvent, answer
@@ -30,13 +29,13 @@ def new_group(settings: HandoverSettings) -> HandoverGroup:
 
 def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Advanced:
     """Return the group after an event, and what to do now."""
-    draft = Draft(group, now)
+    draft = GroupDraft(group, now)
     if group.left:
         return draft.finish(None)
     match event:
         case events.Started():
             _start(draft)
-        case events.Listed():
+        case events.MembersListed():
             _list(draft, event)
         case events.Routed(queues=queues):
             _route(draft, queues)
@@ -68,7 +67,7 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
     return _finish(draft, decided=isinstance(event, events.TimerElapsed))
 
 
-def _note_answer(draft: Draft, event: QueueEvent) -> None:
+def _note_answer(draft: GroupDraft, event: QueueEvent) -> None:
     """Note whether a broker answered a request for locks."""
     match event:
         case events.Locked(granted=None) | events.Unlocked(done=False):
@@ -77,7 +76,7 @@ def _note_answer(draft: Draft, event: QueueEvent) -> None:
             reach.reached(draft, event.queue.broker_name)
 
 
-def _finish(draft: Draft, *, decided: bool) -> Advanced:
+def _finish(draft: GroupDraft, *, decided: bool) -> Advanced:
     if decided and draft.decide_at is not None and draft.decide_at <= draft.now:
         draft.decide_at = None
         again = decide(draft)
@@ -91,7 +90,7 @@ def _finish(draft: Draft, *, decided: bool) -> Advanced:
     return draft.finish(wake_at)
 
 
-def _start(draft: Draft) -> None:
+def _start(draft: GroupDraft) -> None:
     times = draft.settings.times
     if draft.started is None:
         draft.started = draft.now
@@ -102,7 +101,7 @@ def _start(draft: Draft) -> None:
     draft.decide_soon()
 
 
-def _list(draft: Draft, event: events.Listed) -> None:
+def _list(draft: GroupDraft, event: events.MembersListed) -> None:
     settings = draft.settings
     me = settings.client_id
     draft.table = tables.listed(draft.table, settings, event, draft.now)
@@ -127,7 +126,7 @@ def _list(draft: Draft, event: events.Listed) -> None:
     draft.decide_soon()
 
 
-def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
+def _route(draft: GroupDraft, queues: frozenset[MessageQueue]) -> None:
     """Note the queues; those that disappear may be back soon, and keep their owners until then."""
     until = draft.now + draft.settings.times.absent_broker
     topics = {queue.topic for queue in queues}
@@ -147,7 +146,7 @@ def _route(draft: Draft, queues: frozenset[MessageQueue]) -> None:
     draft.decide_soon()
 
 
-def _stop(draft: Draft, wait: float) -> None:
+def _stop(draft: GroupDraft, wait: float) -> None:
     if draft.stopping:
         return
     draft.stop_at = draft.now + max(0.0, wait)
@@ -158,7 +157,7 @@ def _stop(draft: Draft, wait: float) -> None:
     draft.decide_soon()
 
 
-def _hear(draft: Draft, event: events.Heard) -> None:
+def _hear(draft: GroupDraft, event: events.Heard) -> None:
     settings, now, sender = draft.settings, draft.now, event.sender
     own = sender == settings.client_id
     if not messages.is_ours(sender) or (own and event.boot == settings.boot):
@@ -179,7 +178,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
                 draft.earlier_at = now
                 known = False
             _hear_state(draft, event, event.message)
-        case messages.Claim(to=to, queues=queues, number=number) if (
+        case messages.QueueClaim(to=to, queues=queues, number=number) if (
             to == settings.client_id and not own
         ):
             for queue in queues:
@@ -198,7 +197,7 @@ def _hear(draft: Draft, event: events.Heard) -> None:
     draft.decide_soon()
 
 
-def _hear_state(draft: Draft, event: events.Heard, message: messages.State) -> None:
+def _hear_state(draft: GroupDraft, event: events.Heard, message: messages.State) -> None:
     owner = messages.lock_owner(event.sender, event.boot)
     own = f"{draft.settings.client_id}#"
     if any(name.startswith(own) and name not in draft.table.reports for name in message.table):

@@ -54,7 +54,7 @@ class State(msgspec.Struct, frozen=True, tag="STATE", tag_field="kind"):
     orderly: bool = False
 
 
-class Claim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):
+class QueueClaim(msgspec.Struct, frozen=True, tag="CLAIM", tag_field="kind"):
     """The sender is to have these queues, which `to` has: it shall give them."""
 
     to: Name
@@ -80,7 +80,7 @@ class Bye(msgspec.Struct, frozen=True, tag="BYE", tag_field="kind"):
     back_within: Seconds = 0.0
 
 
-BusMessage = Hello | State | Claim | Give | Bye
+BusMessage = Hello | State | QueueClaim | Give | Bye
 
 
 class Notice(msgspec.Struct, frozen=True):

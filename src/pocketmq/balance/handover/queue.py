@@ -32,7 +32,7 @@ _NEVER = float("inf")
 QueueEvent = (
     events.Locked
     | events.Unlocked
-    | events.OffsetRead
+    | events.StartRead
     | events.OffsetStored
     | events.Overtaken
     | events.StartingStopped
@@ -50,7 +50,7 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
             return freed(stay, owner, settings, now)
         case events.Unlocked(owner=owner, parts=parts, done=done) if owner == settings.owner:
             return unlocked(stay, parts, settings, now, done=done)
-        case events.OffsetRead(offset=offset, stored=stored):
+        case events.StartRead(offset=offset, stored=stored):
             return offset_read(stay, offset, settings, now, stored=stored)
         case events.OffsetStored(done=done):
             return offset_stored(stay, settings, now, done=done)

@@ -10,14 +10,14 @@ and the others will find it again at once.
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from pocketmq.balance.handover.draft import Draft
+from pocketmq.balance.handover.group import GroupDraft
 from pocketmq.balance.handover.instructions import HandoverKind
 from pocketmq.balance.handover.stay import drop
 from pocketmq.balance.handover.table import BootReport
 from pocketmq.model import MessageQueue, sort_queues
 
 
-def reached(draft: Draft, broker: str) -> None:
+def reached(draft: GroupDraft, broker: str) -> None:
     """Note that a broker answers."""
     if broker in draft.down:
         draft.down = {name: at for name, at in draft.down.items() if name != broker}
@@ -28,13 +28,13 @@ def reached(draft: Draft, broker: str) -> None:
         update_lost(draft)
 
 
-def missed(draft: Draft, broker: str) -> None:
+def missed(draft: GroupDraft, broker: str) -> None:
     """Note that a broker does not answer."""
     if broker not in draft.unanswered:
         draft.unanswered = {**draft.unanswered, broker: draft.now}
 
 
-def update_lost(draft: Draft) -> None:
+def update_lost(draft: GroupDraft) -> None:
     """Note which brokers did not answer for long, and report it if that changed."""
     limit = draft.settings.times.lost_broker
     lost = frozenset(name for name, at in draft.unanswered.items() if draft.now >= at + limit)
@@ -48,14 +48,14 @@ def update_lost(draft: Draft) -> None:
         draft.decide_soon()
 
 
-def next_change(draft: Draft) -> float | None:
+def next_change(draft: GroupDraft) -> float | None:
     """Return when `update_lost` has something to do."""
     limit = draft.settings.times.lost_broker
     waiting = [at for name, at in draft.unanswered.items() if name not in draft.lost]
     return min((at + limit for at in (*waiting, *draft.found.values())), default=None)
 
 
-def lost_by(draft: Draft, reports: Mapping[str, BootReport]) -> dict[str, frozenset[str]]:
+def lost_by(draft: GroupDraft, reports: Mapping[str, BootReport]) -> dict[str, frozenset[str]]:
     """Return, by broker, which members cannot reach it, by their reports that count here."""
     found: dict[str, set[str]] = {}
     for report in reports.values():
@@ -94,7 +94,7 @@ def substituted(
     return substitutes
 
 
-def drop_taken(draft: Draft, report: BootReport) -> None:
+def drop_taken(draft: GroupDraft, report: BootReport) -> None:
     """Drop queues of lost brokers that another member has taken."""
     for queue in report.held:
         stay = draft.stays.get(queue)

@@ -27,13 +27,13 @@ from enum import Enum
 import msgspec
 
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import (
     Drop,
     HandoverKind,
     Lock,
-    ReadOffset,
-    Report,
+    ReadStart,
+    ReportChange,
     Tell,
     Unlock,
 )
@@ -41,7 +41,7 @@ from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model import MessageQueue
 
-NONE: frozenset[Part] = frozenset()
+NONE: frozenset[LockPart] = frozenset()
 
 
 class Phase(Enum):
@@ -96,9 +96,9 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
     pending: frozenset[Pending] = frozenset()
     freeing: frozenset[str] = frozenset()
     """In whose names an unlock is not answered yet."""
-    locks: frozenset[Part] = NONE
+    locks: frozenset[LockPart] = NONE
     """Granted and to be renewed."""
-    releasing: frozenset[Part] = NONE
+    releasing: frozenset[LockPart] = NONE
     """To be given back; perhaps not granted at all."""
     renewing: bool = False
     """A renewal is not answered yet. Locks are not given back meanwhile: the broker might carry out
@@ -141,7 +141,7 @@ def holds_queue(stay: Stay) -> bool:
     return stay.phase in (Phase.READING, Phase.STORING, Phase.RUNNING)
 
 
-def ask_locks(stay: Stay, parts: frozenset[Part], now: float) -> Step:
+def ask_locks(stay: Stay, parts: frozenset[LockPart], now: float) -> Step:
     """Ask for locks."""
     asked = msgspec.structs.replace(
         stay, pending=stay.pending | {Pending.LOCK}, asked_at=now, retry_at=None
@@ -152,7 +152,7 @@ def ask_locks(stay: Stay, parts: frozenset[Part], now: float) -> Step:
 def read_offset(stay: Stay) -> Step:
     """Ask for the stored offset."""
     asked = msgspec.structs.replace(stay, pending=stay.pending | {Pending.READ}, retry_at=None)
-    return Step(asked, (ReadOffset(stay.queue),))
+    return Step(asked, (ReadStart(stay.queue),))
 
 
 def unlock_own(stay: Stay, settings: HandoverSettings) -> Step:
@@ -207,5 +207,5 @@ def drop(stay: Stay, settings: HandoverSettings, now: float, kind: HandoverKind)
     step = close(msgspec.structs.replace(stay, peer=None), settings, now)
     if stay.phase not in IN_SHELL:
         return step
-    report = Report(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
+    report = ReportChange(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
     return Step(step.stay, (Drop(stay.queue), report, *step.instructions))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import Listed
+from pocketmq.balance.handover.events import MembersListed
 from pocketmq.balance.handover.messages import MOST_OTHERS, State, is_ours, lock_owner
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.model import MessageQueue
@@ -60,7 +60,7 @@ class Table(msgspec.Struct, frozen=True):
     """Whether all brokers listed the members once, or enough time has passed since some did."""
 
 
-def listed(table: Table, settings: HandoverSettings, event: Listed, now: float) -> Table:
+def listed(table: Table, settings: HandoverSettings, event: MembersListed, now: float) -> Table:
     """Note the members; those that are missing are gone, if all brokers answered."""
     members, me, own = event.members, settings.client_id, settings.owner
     if not event.complete:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pocketmq.balance.handover import instructions
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.balance.handover.stay import (
     Pending,
@@ -46,7 +46,7 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
         return Step(replace(stay, retry_at=None))
     if stay.barrier is not None and others.peer_away:
         stay = replace(stay, abandoned=True)
-    if Part.TAIL in stay.locks:
+    if LockPart.TAIL in stay.locks:
         return read_offset(stay) if stay.barrier is not None else Step(replace(stay, retry_at=None))
     if stay.barrier is not None and not others.peer_away:
         return read_offset(stay)
@@ -62,10 +62,10 @@ def watch_tail(stay: Stay, others: Others, settings: HandoverSettings, now: floa
 
 
 def tail_locked(
-    stay: Stay, granted: frozenset[Part] | None, settings: HandoverSettings, now: float
+    stay: Stay, granted: frozenset[LockPart] | None, settings: HandoverSettings, now: float
 ) -> Step:
     """Go on with the answer to the request for the tail's lock."""
-    if granted is not None and Part.TAIL in granted:
+    if granted is not None and LockPart.TAIL in granted:
         stay = replace(
             stay,
             locks=stay.locks | instructions.TAIL,
@@ -90,7 +90,7 @@ def barrier_read(
         return Step(stay)
     if offset is None or stay.fenced is not None:
         return Step(replace(stay, retry_at=now + settings.times.poll_barrier))
-    has_tail = Part.TAIL in stay.locks
+    has_tail = LockPart.TAIL in stay.locks
     # A tail's lock alone says little while the giver is there: a broker that was started anew has
     # forgotten that the giver has it.
     left = has_tail and stay.abandoned

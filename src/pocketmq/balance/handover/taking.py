@@ -7,12 +7,12 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import (
     BOTH,
     RUN,
     HandoverKind,
-    Report,
+    ReportChange,
     Run,
     StoreOffset,
     Unlock,
@@ -81,13 +81,13 @@ def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: f
     return ask_locks(taking, BOTH, now)
 
 
-def needed_parts(stay: Stay) -> frozenset[Part]:
+def needed_parts(stay: Stay) -> frozenset[LockPart]:
     """Return the locks that a stay needs to go on: first not the tail, if the giver may have it."""
     return RUN if stay.kind is HandoverKind.OVERLAP and not stay.locks else BOTH
 
 
 def locked(
-    stay: Stay, granted: frozenset[Part] | None, settings: HandoverSettings, now: float
+    stay: Stay, granted: frozenset[LockPart] | None, settings: HandoverSettings, now: float
 ) -> Step:
     """Go on with the answer to a request for locks; None: they may be granted or not."""
     if Pending.LOCK not in stay.pending:
@@ -140,7 +140,7 @@ def _started(
         # settings let a new group start, at the end perhaps, would lose messages.
         if not stored or offset < given_offset:
             return run(stay, given_offset, given_offset, settings, now)
-        if Part.TAIL in stay.locks:
+        if LockPart.TAIL in stay.locks:
             return run(stay, offset, None, settings, now)
         # The giver has finished, so a third member may have had the queue since, and may have given
         # it away again: then the tail is its, and this give is out of date. With the tail's lock,
@@ -177,7 +177,7 @@ def run(
     if barrier is not None:
         retry_at: float | None = now + times.poll_barrier
     else:
-        retry_at = None if Part.TAIL in stay.locks else now
+        retry_at = None if LockPart.TAIL in stay.locks else now
     running = replace(
         stay,
         phase=Phase.RUNNING,
@@ -188,5 +188,5 @@ def run(
         retry_at=retry_at,
         recheck_at=now + times.first_recheck,
     )
-    report = Report(stay.queue, stay.kind, stay.peer, settings.client_id, offset)
+    report = ReportChange(stay.queue, stay.kind, stay.peer, settings.client_id, offset)
     return Step(running, (Run(stay.queue, offset, barrier), report))

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.draft import Draft
-from pocketmq.balance.handover.group import Target
+from pocketmq.balance.handover.group import GroupDraft, Target
 from pocketmq.balance.handover.messages import is_ours
 from pocketmq.balance.handover.reach import lost_by, substituted
 from pocketmq.balance.handover.stay import IN_SHELL, Phase, Stay, holds_queue
@@ -19,7 +18,7 @@ from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue
 
 
-def our_members(draft: Draft, reports: Mapping[str, BootReport]) -> frozenset[str]:
+def our_members(draft: GroupDraft, reports: Mapping[str, BootReport]) -> frozenset[str]:
     """Return those of our members that may have queues."""
     settings, table = draft.settings, draft.table
     members = {member for member in table.listed if is_ours(member)}
@@ -33,7 +32,7 @@ def our_members(draft: Draft, reports: Mapping[str, BootReport]) -> frozenset[st
 
 
 def _of_other_kind(
-    draft: Draft, reports: Mapping[str, BootReport], hung: Collection[str]
+    draft: GroupDraft, reports: Mapping[str, BootReport], hung: Collection[str]
 ) -> frozenset[str]:
     """Return the members that take no queues, because the group is consumed in another way.
 
@@ -59,7 +58,7 @@ def _of_other_kind(
     return others
 
 
-def known_owners(draft: Draft, reports: Mapping[str, BootReport]) -> dict[MessageQueue, str]:
+def known_owners(draft: GroupDraft, reports: Mapping[str, BootReport]) -> dict[MessageQueue, str]:
     """Return who has which queue; a living member's report outweighs one that is gone."""
     owners: dict[MessageQueue, str] = {}
     table = draft.table
@@ -84,7 +83,7 @@ def _holder(stay: Stay, me: str) -> str | None:
     return None
 
 
-def update_target(draft: Draft) -> None:
+def update_target(draft: GroupDraft) -> None:
     """Compute the target again if anything changed that it depends on."""
     table, settings = draft.table, draft.settings
     reports = living(table)
@@ -119,7 +118,7 @@ def update_target(draft: Draft) -> None:
     draft.target = Target(target, shares, tuple(ranked), inputs, minimum)
 
 
-def _hold_off(draft: Draft, shares: Mapping[MessageQueue, str], *, mixed: bool) -> None:
+def _hold_off(draft: GroupDraft, shares: Mapping[MessageQueue, str], *, mixed: bool) -> None:
     """Wait a little before queues are taken that a foreign member had or may have had."""
     until = draft.now + draft.settings.times.after_foreign
     before = draft.target.foreign
@@ -132,7 +131,7 @@ def _hold_off(draft: Draft, shares: Mapping[MessageQueue, str], *, mixed: bool) 
         draft.hold_off = {**held, **dict.fromkeys(freed, until)}
 
 
-def forget_return(draft: Draft) -> None:
+def forget_return(draft: GroupDraft) -> None:
     """Forget that members wanted to be back, once they are late."""
     table = draft.table
     late = {

@@ -5,9 +5,9 @@ from math import inf
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover.draft import Draft
-from pocketmq.balance.handover.events import Part, Renewed
-from pocketmq.balance.handover.instructions import AskMembers, Leave, Renew, Tell
+from pocketmq.balance.handover.events import LockPart, Renewed
+from pocketmq.balance.handover.group import GroupDraft
+from pocketmq.balance.handover.instructions import AskMembers, LeaveGroup, Renew, Tell
 from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewing
 from pocketmq.balance.handover.messages import MOST_OTHERS, Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
@@ -32,7 +32,7 @@ _HELD, _DRAINING = "held", "draining"
 _FINISHING = frozenset({Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING})
 
 
-def run_timers(draft: Draft) -> None:
+def run_timers(draft: GroupDraft) -> None:
     """Do what is due."""
     now, times = draft.now, draft.settings.times
     _poll_stays(draft)
@@ -55,7 +55,7 @@ def run_timers(draft: Draft) -> None:
     _get_ready(draft)
 
 
-def _poll_stays(draft: Draft) -> None:
+def _poll_stays(draft: GroupDraft) -> None:
     others: dict[str | None, Others] = {}
     for queue, stay in list(draft.stays.items()):
         ends = lease_ends(stay, draft.settings)
@@ -68,7 +68,7 @@ def _poll_stays(draft: Draft) -> None:
         draft.apply(queue, poll(stay, _others(draft, stay, others), draft.settings, draft.now))
 
 
-def _others(draft: Draft, stay: Stay, cache: dict[str | None, Others]) -> Others:
+def _others(draft: GroupDraft, stay: Stay, cache: dict[str | None, Others]) -> Others:
     """Return what a stay must know of others; its giver is away if it does not say it drains."""
     table, settings = draft.table, draft.settings
     if None not in cache:
@@ -87,7 +87,7 @@ def _others(draft: Draft, stay: Stay, cache: dict[str | None, Others]) -> Others
     return Others(cache[None].gone, peer_away=True)
 
 
-def _get_ready(draft: Draft) -> None:
+def _get_ready(draft: GroupDraft) -> None:
     """Take part once the others' queues are known, or after a second."""
     if draft.ready or draft.started is None:
         return
@@ -107,13 +107,13 @@ def _get_ready(draft: Draft) -> None:
         draft.decide_soon()
 
 
-def ask_members(draft: Draft) -> None:
+def ask_members(draft: GroupDraft) -> None:
     """Ask brokers for the members now."""
     draft.listed_at, draft.ask_at = draft.now, None
     draft.add(AskMembers())
 
 
-def ask_after_notice(draft: Draft) -> None:
+def ask_after_notice(draft: GroupDraft) -> None:
     """Ask soon, after a notice of a member that may not be listed; the last answer must be younger.
 
     Notices without a pause must not put the question off for good.
@@ -122,7 +122,7 @@ def ask_after_notice(draft: Draft) -> None:
     draft.ask_soon(max(draft.now + SUPERSEDED, draft.listed_at + ASK_AGAIN))
 
 
-def greet(draft: Draft) -> None:
+def greet(draft: GroupDraft) -> None:
     """Greet on the bus of each broker that has not heard it."""
     if draft.started is None:
         return
@@ -132,11 +132,11 @@ def greet(draft: Draft) -> None:
             draft.add(Tell(broker, Hello(draft.settings.orderly)))
 
 
-def renew(draft: Draft, broker: str) -> None:
+def renew(draft: GroupDraft, broker: str) -> None:
     """Ask again for all locks at a broker, unless that is in flight."""
     if draft.back_at(broker) > draft.now or broker in draft.renewing:
         return
-    locks: set[tuple[MessageQueue, Part]] = set()
+    locks: set[tuple[MessageQueue, LockPart]] = set()
     for queue, stay in list(draft.stays.items()):
         if queue.broker_name == broker and stay.locks:
             locks |= {(queue, part) for part in stay.locks}
@@ -146,10 +146,10 @@ def renew(draft: Draft, broker: str) -> None:
         draft.add(Renew(broker, frozenset(locks)))
 
 
-def take_renewal(draft: Draft, event: Renewed) -> None:
+def take_renewal(draft: GroupDraft, event: Renewed) -> None:
     """Go on with what a broker granted again."""
     asked = draft.renewing.pop(event.broker, frozenset())
-    by_queue: dict[MessageQueue, set[Part]] = {}
+    by_queue: dict[MessageQueue, set[LockPart]] = {}
     for queue, part in asked:
         by_queue.setdefault(queue, set()).add(part)
     for queue, parts in by_queue.items():
@@ -177,7 +177,7 @@ def take_renewal(draft: Draft, event: Renewed) -> None:
         draft.decide_soon()
 
 
-def note_changes(draft: Draft) -> None:
+def note_changes(draft: GroupDraft) -> None:
     """Report the state if it changed, after a short time in which more may change."""
     now, times = draft.now, draft.settings.times
     before, after = draft.group.stays, draft.stays
@@ -213,7 +213,7 @@ def _role(stay: Stay | None, lost: Collection[str]) -> str:
     return _DRAINING if stay.phase in _FINISHING and not stay.tries else ""
 
 
-def tell_state(draft: Draft) -> None:
+def tell_state(draft: GroupDraft) -> None:
     """Report on every bus what this member has, and to newcomers what it knows of others."""
     held, draining = current_state(draft.stays, draft.lost)
     draft.state_number += 1
@@ -241,7 +241,7 @@ def tell_state(draft: Draft) -> None:
     draft.tell_at, draft.tell_table = None, False
 
 
-def leave_if_empty(draft: Draft) -> None:
+def leave_if_empty(draft: GroupDraft) -> None:
     """Unregister when a member that stops has nothing any more.
 
     Locks at a broker that is away end by themselves.
@@ -254,11 +254,11 @@ def leave_if_empty(draft: Draft) -> None:
     if draft.stopping and not busy and not draft.left:
         if draft.started is not None:
             tell_state(draft)
-        draft.add(Leave())
+        draft.add(LeaveGroup())
         draft.left = True
 
 
-def next_wake(draft: Draft) -> float | None:
+def next_wake(draft: GroupDraft) -> float | None:
     """Return when the next thing is due."""
     if draft.left:
         return None

@@ -1,8 +1,10 @@
 """What a producer remembers of its brokers: which was slow or failed, and until when to avoid it.
 
-Off by default, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a producer. It
-is state that one thread or loop may touch at a time; the clock is the caller's and may be any that
-does not run backwards.
+Off by default, as in Java (`sendLatencyFaultEnable`): then a retry avoids the broker that has just
+failed, and nothing more; `adaptive` is the third way. What follows for the choice of a queue is in
+`choice`; the pauses by latency are in `balance.profile`. One table serves all topics of a producer.
+It is state that one thread or loop may touch at a time; the clock is the caller's and may be any
+that does not run backwards.
 
 5.x also has a detector. Its probe is a cheap request (GET_MAX_OFFSET of queue 0 of some topic the
 producer has a route for) to the broker's master. Any answer in time makes the broker reachable

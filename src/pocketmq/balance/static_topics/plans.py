@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.balance.static_topics.consistency import (
+from pocketmq.balance.static_topics.checks import (
     check_alike,
     check_physical_queues,
     led_queues,
 )
 from pocketmq.errors import MappingRefused
-from pocketmq.model.static_topics import MAX_STATIC_QUEUES
 from pocketmq.model.topics import (
+    MAX_STATIC_QUEUES,
     MappedRange,
     MappedTopicConfig,
     TopicMappingDetail,

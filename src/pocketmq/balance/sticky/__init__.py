@@ -5,8 +5,7 @@
 | `assignment` | `assign`: the owner of every queue; `minimum_moves`: how many had to move |
 | `shares` | the members' numbers of queues, on numbers alone |
 | `extras` | which members get one queue more of which topic: the exact optimum, by min-cost flow |
-| `mixed` | the same beside foreign members, which use one of Java's strategies |
-| `strategy` | `Sticky`: all of it as the strategy that options and commands name |
+| `strategy` | `Sticky`: what options and commands name; `assign_mixed`: beside foreign members |
 | `scores` | the fixed hashes that decide between equally good assignments |
 
 The members' numbers of queues differ by one at most, in every topic and over all topics. Unlike
@@ -15,9 +14,8 @@ way must still come to the same result. They do, and `assignment` explains why.
 """
 
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
-from pocketmq.balance.sticky.mixed import Division, assign_mixed, divide
 from pocketmq.balance.sticky.shares import TopicCount, shares
-from pocketmq.balance.sticky.strategy import Sticky
+from pocketmq.balance.sticky.strategy import Division, Sticky, assign_mixed, divide
 
 __all__ = [
     "Division",

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pocketmq.model.rebalance_change import RebalanceChange
-from pocketmq.model.rebalance_event import RebalanceEvent
+from pocketmq.model.rebalance_event import RebalanceChange, RebalanceEvent
 
 Told = RebalanceEvent | RebalanceChange
 T = TypeVar("T")

@@ -17,24 +17,25 @@ from pocketmq.balance.what_if.events import (
     QueuesAdded,
     StrategyChanged,
 )
-from pocketmq.balance.what_if.minimum import fewest_moves
 from pocketmq.balance.what_if.movement import (
     Move,
     Movement,
     Numbers,
+    fewest_moves,
     first_movement,
     movement,
     numbers,
 )
-from pocketmq.balance.what_if.ownership import (
+from pocketmq.balance.what_if.situation import (
+    Owners,
     Ownership,
     Share,
+    Situation,
     TopicBalance,
     describe,
     owners_in,
     spread,
 )
-from pocketmq.balance.what_if.situation import Owners, Situation
 
 __all__ = [
     "BrokerAdded",

@@ -14,7 +14,7 @@ import msgspec
 
 from pocketmq.broker.access.addresses import AddressPattern, parse_pattern
 from pocketmq.broker.access.needs import ANYBODY, Need
-from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.broker.access.rules import Action, ResourceKind
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model.names import TRACE_TOPIC, is_retry_topic, retry_topic
 from pocketmq.protocol import Command
@@ -162,17 +162,19 @@ class _Wanted(NamedTuple):
 def _wanted(need: Need) -> _Wanted | None:
     """Return the right an account can have that a need stands for; None if only an admin has it."""
     (kind, name, _), actions = need
-    if name is None or kind not in (Kind.TOPIC, Kind.GROUP):
+    if name is None or kind not in (ResourceKind.TOPIC, ResourceKind.GROUP):
         return None
     if Action.PUB in actions:
         right = AccountRight.PUB
     elif Action.SUB in actions:
         right = AccountRight.SUB
     elif Action.GET in actions:
-        right = AccountRight.SUB if kind is Kind.GROUP else AccountRight.PUB | AccountRight.SUB
+        right = (
+            AccountRight.SUB if kind is ResourceKind.GROUP else AccountRight.PUB | AccountRight.SUB
+        )
     else:
         return None
-    if kind is Kind.GROUP:
+    if kind is ResourceKind.GROUP:
         return _Wanted(retry_topic(name), right, f"group:{name}")
     return _Wanted(name, right, f"topic:{name}")
 

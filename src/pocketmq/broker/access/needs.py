@@ -8,7 +8,7 @@ covers. Java passes over such fields; with `javaAuthorization` so do we.
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from pocketmq.broker.access.rules import Action, Kind, Resource
+from pocketmq.broker.access.rules import Action, Resource, ResourceKind
 from pocketmq.model import names as topic_names
 from pocketmq.protocol import Command, decode_body
 from pocketmq.protocol.requests import assignment, membership, pop
@@ -49,7 +49,7 @@ _HOLDING = frozenset(
     }
 )
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
-ANYBODY = Need(Resource(Kind.ANY, None), ())
+ANYBODY = Need(Resource(ResourceKind.ANY, None), ())
 """Allowed to every user."""
 
 
@@ -61,22 +61,27 @@ def nothing(_: Command, __: str) -> list[Need]:
 def group_resource(name: str | None) -> Resource:
     """Name a group, also by its retry topic."""
     return Resource(
-        Kind.GROUP, name.removeprefix(topic_names.RETRY_PREFIX) if name and name.strip() else None
+        ResourceKind.GROUP,
+        name.removeprefix(topic_names.RETRY_PREFIX) if name and name.strip() else None,
     )
 
 
 def topic_resource(name: str | None) -> Resource:
     """Name a topic; a retry topic belongs to its group."""
     if name is None or not name.strip():
-        return Resource(Kind.TOPIC, None)
-    return group_resource(name) if topic_names.is_retry_topic(name) else Resource(Kind.TOPIC, name)
+        return Resource(ResourceKind.TOPIC, None)
+    return (
+        group_resource(name)
+        if topic_names.is_retry_topic(name)
+        else Resource(ResourceKind.TOPIC, name)
+    )
 
 
 def on_cluster(actions: tuple[Action, ...], *, in_java: bool = False) -> Needs:
     """Need actions on the whole cluster; Java needs them too, or nothing."""
 
     def needs(_: Command, cluster: str) -> list[Need]:
-        return [Need(Resource(Kind.CLUSTER, cluster), actions)]
+        return [Need(Resource(ResourceKind.CLUSTER, cluster), actions)]
 
     return Needs(needs, (), needs if in_java else nothing)
 
@@ -106,7 +111,7 @@ def replying(topic_key: str) -> Needs:
 
 def _sent_to(topic: str | None) -> list[Need]:
     resource = topic_resource(topic)
-    return [Need(resource, SUB if resource.kind is Kind.GROUP else PUB)]
+    return [Need(resource, SUB if resource.kind is ResourceKind.GROUP else PUB)]
 
 
 def taking(actions: tuple[Action, ...], *, in_java: bool = True) -> Needs:
@@ -127,7 +132,10 @@ def shared(rule: Needs) -> Needs:
     def needs(request: Command, cluster: str) -> list[Need]:
         found = rule.read(request, cluster)
         if request.ext.get("topic") in _HOLDING:
-            found = [*found, Need(Resource(Kind.CLUSTER, cluster), (Action.GET, Action.LIST))]
+            found = [
+                *found,
+                Need(Resource(ResourceKind.CLUSTER, cluster), (Action.GET, Action.LIST)),
+            ]
         return found
 
     return rule._replace(read=needs)
@@ -142,7 +150,9 @@ def _taken(topic: str | None, group: str | None, actions: tuple[Action, ...]) ->
 _LISTS = {"topicList": ";", "filterGroups": ","}
 
 
-def fields(actions: tuple[Action, ...], optional: tuple[str, ...] = (), **kinds: Kind) -> Needs:
+def fields(
+    actions: tuple[Action, ...], optional: tuple[str, ...] = (), **kinds: ResourceKind
+) -> Needs:
     """Need what the named fields hold; those that are optional, if they are there.
 
     Lists are split at `;` or `,`.
@@ -157,7 +167,9 @@ def fields(actions: tuple[Action, ...], optional: tuple[str, ...] = (), **kinds:
                 if (name is None or not name.strip()) and key in skipped:
                     continue
                 resource = (
-                    topic_resource(name) if kind is Kind.TOPIC else Resource(kind, name or None)
+                    topic_resource(name)
+                    if kind is ResourceKind.TOPIC
+                    else Resource(kind, name or None)
                 )
                 needs.append(Need(resource, actions))
         return needs
@@ -183,9 +195,9 @@ def cloning(request: Command, _: str) -> list[Need]:
     """Need to change one group and to know another."""
     source, target = request.ext.get("srcGroup"), request.ext.get("destGroup")
     topic = request.ext.get("topic")
-    needs = [Need(Resource(Kind.GROUP, target or None), UPDATE)]
+    needs = [Need(Resource(ResourceKind.GROUP, target or None), UPDATE)]
     known = (Action.GET, Action.SUB, Action.UPDATE)
-    needs.append(Need(Resource(Kind.GROUP, source or None), known))
+    needs.append(Need(Resource(ResourceKind.GROUP, source or None), known))
     if topic and topic.strip():
         needs.append(Need(topic_resource(topic), UPDATE))
     return needs

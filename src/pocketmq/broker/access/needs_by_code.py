@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pocketmq.broker.access import needs as read
-from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.broker.access.rules import Action, ResourceKind
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
 from pocketmq.model import property_names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, is_system_topic
@@ -83,7 +83,7 @@ _PRODUCERS = (read.PUB, read.UPDATE)
 """Actions of producers, and of who manages their topic: neither has a right on the topics above."""
 
 
-_T, _G = Kind.TOPIC, Kind.GROUP
+_T, _G = ResourceKind.TOPIC, ResourceKind.GROUP
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _SHOWN = (Action.GET, Action.LIST)
 _LONGEST_REMEMBERED = 512
@@ -182,7 +182,7 @@ _TOOLS: dict[int, read.Needs] = {
     code: read.fields(
         (Action(row.right.action),),
         row.right.optional,
-        **{field: Kind(kind) for field, kind in row.right.fields},
+        **{field: ResourceKind(kind) for field, kind in row.right.fields},
     )
     for code, row in REQUESTS.items()
     if row.right is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.access.gate import BrokerGate
-from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.broker.access.rules import Action, ResourceKind
 from pocketmq.broker.access.users import PolicyDecision, PolicyType, UserType, subject_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
@@ -119,14 +119,14 @@ def user_of_account(account: Account) -> User:
 def acl_of_account(account: Account) -> Acl:
     """Return the rules an account's permissions become; white addresses have no counterpart."""
     custom = [
-        *_listed(Kind.TOPIC, account.topic_perms),
-        *_listed(Kind.GROUP, account.group_perms),
+        *_listed(ResourceKind.TOPIC, account.topic_perms),
+        *_listed(ResourceKind.GROUP, account.group_perms),
     ]
     default = [
         _entry(f"{kind}:*", right)
         for kind, right in (
-            (Kind.TOPIC, account.default_topic_perm),
-            (Kind.GROUP, account.default_group_perm),
+            (ResourceKind.TOPIC, account.default_topic_perm),
+            (ResourceKind.GROUP, account.default_group_perm),
         )
         if right and right.strip()
     ]
@@ -138,7 +138,7 @@ def acl_of_account(account: Account) -> Acl:
     return Acl(policies=policies)
 
 
-def _listed(kind: Kind, lines: list[str] | None) -> list[PolicyEntry]:
+def _listed(kind: ResourceKind, lines: list[str] | None) -> list[PolicyEntry]:
     found = []
     for line in lines or ():
         words = [word.strip() for word in line.split("=")]

@@ -24,7 +24,7 @@ class NamedEnum(StrEnum):
         return next((each for each in cls if each.lower() == (text or "").lower()), None)
 
 
-class Kind(NamedEnum):
+class ResourceKind(NamedEnum):
     """What is guarded."""
 
     ANY = "Any"
@@ -62,12 +62,12 @@ _PRECISION = {pattern: rank for rank, pattern in enumerate(Pattern)}
 class Resource(NamedTuple):
     """What a rule is for, or what a request is about."""
 
-    kind: Kind
+    kind: ResourceKind
     name: str | None
     pattern: Pattern = Pattern.LITERAL
 
     def __str__(self) -> str:
-        if self.kind is Kind.ANY:
+        if self.kind is ResourceKind.ANY:
             return "*"
         if self.pattern is Pattern.ANY:
             return f"{self.kind}:*"
@@ -75,7 +75,7 @@ class Resource(NamedTuple):
 
     def covers(self, other: "Resource") -> bool:
         """Return whether a rule for this one is a rule for the other."""
-        if self.kind is Kind.ANY:
+        if self.kind is ResourceKind.ANY:
             return True
         if self.kind is not other.kind:
             return False
@@ -89,9 +89,9 @@ def parse_resource(text: str | None) -> Resource | None:
     if text is None or not text.strip():
         return None
     if text == "*":
-        return Resource(Kind.ANY, None, Pattern.ANY)
+        return Resource(ResourceKind.ANY, None, Pattern.ANY)
     word, _, name = text.partition(":")
-    kind = Kind.named(word)
+    kind = ResourceKind.named(word)
     if kind is None:
         return None
     if name == "*":
@@ -140,7 +140,7 @@ def decide(
 def _rank(rule: Rule) -> tuple[bool, int, int, bool]:
     found = rule.resource
     length = len(found.name or "") if found.pattern is Pattern.PREFIXED else 0
-    return found.kind is Kind.ANY, _PRECISION[found.pattern], -length, rule.allow
+    return found.kind is ResourceKind.ANY, _PRECISION[found.pattern], -length, rule.allow
 
 
 def is_source(text: str) -> bool:

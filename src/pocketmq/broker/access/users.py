@@ -162,7 +162,7 @@ def compiled(acl: Acl) -> SubjectRules:
 
 
 def refused(remark: str) -> ServerError:
-    """Make the refusal of a change, in Java's code."""
+    """Make a refusal (NO_PERMISSION), in Java's code."""
     return server_error(ResponseCode.NO_PERMISSION, remark)
 
 

@@ -1,6 +1,7 @@
 """Locks on queues: at most one member of a group consumes a queue whose order counts.
 
-Leases in memory: a member renews its locks every 20 s and loses them 60 s after the last renewal.
+Leases in memory: a member renews its locks every 20 s (`balance.consumer.locks`) and loses them
+60 s after the last renewal.
 A closed connection keeps them until then, as in Java. Pulls do not ask for locks. Belongs to the
 broker's loop; `now` is an argument.
 """

@@ -3,6 +3,7 @@
 from pocketmq import errors
 from pocketmq.protocol import Command
 from pocketmq.protocol.catalogue import REQUESTS
+from pocketmq.protocol.peers import version_name
 from pocketmq.protocol.request import BATCH, RAW
 
 REFUSING = frozenset(
@@ -62,3 +63,8 @@ def refusal(request: Command, error: errors.MQError) -> Command:
         if isinstance(error, kind):
             return request.reply(code, str(error))
     return request.reply(errors.ResponseCode.SYSTEM_ERROR, str(error))
+
+
+def too_old(version: int) -> str:
+    """Return Java's remark for a client too old for a request."""
+    return f"the client does not support this feature. version={version_name(version)}"

@@ -1,16 +1,38 @@
-"""Consumer groups: create or change (200, 225, 353), delete (207), show (201, 352)."""
+"""Consumer groups: create or change (200, 225, 353), delete (207), show (201, 352).
 
+Also finds the group of a pull or pop: created with its first request, where that is allowed.
+"""
+
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import AnyHandler, BrokerState
-from pocketmq.broker.topics.name_rules import group_fault
 from pocketmq.broker.topics.requests import PAGE, known_version
-from pocketmq.errors import AttributeRefused, ResponseCode
+from pocketmq.broker.topics.rules import group_fault
+from pocketmq.errors import AttributeRefused, ResponseCode, server_error
 from pocketmq.model import GroupConfig
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.fastjson import loads
 from pocketmq.protocol.json_values import decode_value
 from pocketmq.protocol.requests import groups
+
+
+def group_named(state: BrokerState, name: str) -> GroupConfig:
+    """Return a group of a pull or pop. Raises `ServerError` with Java's code and words."""
+    return state.groups.get(name) or _new_group(state, name)
+
+
+def _new_group(state: BrokerState, name: str) -> GroupConfig:
+    group = state.groups.find(
+        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.batch.now_ms
+    )
+    if group is None:
+        raise server_error(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{name}] does not exist, {MORE_HELP}",
+        )
+    save_changes(state)
+    return group
 
 
 def update(state: BrokerState, _: Connection, request: Command) -> Command:

@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq import errors
 from pocketmq.broker.core.peer import ClientPeer
-from pocketmq.broker.offsets.moving import too_old
+from pocketmq.broker.core.refusals import too_old
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection

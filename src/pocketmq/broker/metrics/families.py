@@ -1,10 +1,12 @@
 """The broker's figures as families of Prometheus, under the names and labels of RocketMQ 5.x.
 
-What Java measures and this broker does not have (thread pools, buffers) is left out, never shown
-as 0. Reads the broker's tables, so it runs on the broker's loop; `families` yields None wherever
-the caller may let the loop run, since a broker with many groups takes a while to collect.
+What Java measures and this broker does not have (thread pools, buffers) is left out, never
+shown as 0. Reads the broker's tables, so it runs on the broker's loop; `families` yields None
+wherever the caller may let the loop run, since a broker with many groups takes a while to
+collect, and `collected` does so for the exporters.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
@@ -24,6 +26,8 @@ _BOUNDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
 """Seconds ahead by which Java counts messages that wait."""
 _SAMPLES = 500
 """Samples of one family after which the loop may run: about 1 ms."""
+_SLICE = 0.01
+"""Seconds of work after which the loop runs other tasks."""
 _MODES = {ConsumeType.CONSUME_ACTIVELY: "pull", ConsumeType.CONSUME_PASSIVELY: "push"}
 
 Figures: TypeAlias = tuple[str, str, str, Iterable[Value]]
@@ -270,3 +274,17 @@ def _language(language: Language | None) -> str:
 
 def _flag(value: bool) -> str:  # noqa: FBT001 - a value to be shown
     return "true" if value else "false"
+
+
+async def collected(state: BrokerState) -> list[Metric]:
+    """Return all families. Runs on the broker's loop, and lets it run between pieces."""
+    loop = asyncio.get_running_loop()
+    found = []
+    until = loop.time() + _SLICE
+    for each in families(state):
+        if each is not None:
+            found.append(each)
+        if loop.time() > until:
+            await asyncio.sleep(0)
+            until = loop.time() + _SLICE
+    return found

@@ -13,15 +13,19 @@ from contextlib import suppress
 
 from prometheus_client.metrics_core import Metric
 
-from pocketmq.broker.metrics.collecting import collected
+from pocketmq.broker.metrics.families import collected
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
 
 try:
     from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 
-    from pocketmq.broker.metrics.otel_data import metrics_data
-    from pocketmq.broker.metrics.otel_exporters import describe_source, interval, make_exporter
+    from pocketmq.broker.metrics.otel_sdk import (
+        describe_source,
+        interval,
+        make_exporter,
+        metrics_data,
+    )
 except ImportError as _missing:
     raise InvalidInput(
         "metrics for OpenTelemetry need its SDK; run: pip install 'pocketmq[otel]'"

@@ -11,8 +11,8 @@ import asyncio
 import ipaddress
 import logging
 
-from pocketmq.broker.metrics.collecting import collected
 from pocketmq.broker.metrics.exposition import CONTENT_TYPE, expose
+from pocketmq.broker.metrics.families import collected
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ListenFailed
 from pocketmq.net import Address

@@ -262,7 +262,7 @@ class _Link:
                 except (RequestNotSupported, RequestTimedOut) as error:
                     self._singly = False
                     logger.info(
-                        "name server %s takes no single topics (%s); registering all topics "
+                        "name server %s cannot register single topics (%s); registering all topics "
                         "with each change",
                         self.address, error,
                     )  # fmt: skip

@@ -6,6 +6,7 @@ the broker is configured so (`useServerSideResetOffset`), as 4.x always does.
 
 from collections.abc import Mapping
 
+from pocketmq.broker.core.refusals import too_old
 from pocketmq.broker.offsets.progress import subscribed_topics
 from pocketmq.broker.pulling.requests import resume
 from pocketmq.broker.saving import submit_offsets
@@ -15,7 +16,7 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body
-from pocketmq.protocol.peers import Language, VersionGate, version_name
+from pocketmq.protocol.peers import Language, VersionGate
 from pocketmq.protocol.requests import offsets
 
 _LONGEST = 2**63 - 1
@@ -130,11 +131,6 @@ def _reset_by_clients(
     for client in members.members:
         client.write(frame)
     return targets
-
-
-def too_old(version: int) -> str:
-    """Return Java's remark for a client too old for a request."""
-    return f"the client does not support this feature. version={version_name(version)}"
 
 
 def clone(

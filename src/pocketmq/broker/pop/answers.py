@@ -9,9 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.pop import taking
-from pocketmq.broker.pop.request_checks import MOST_MESSAGES
 from pocketmq.broker.pop.single_messages import single_messages
-from pocketmq.broker.pop.sources import retry_topics
+from pocketmq.broker.pop.sources import MOST_MESSAGES, retry_topics
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.errors import ResponseCode
 from pocketmq.model import TopicConfig

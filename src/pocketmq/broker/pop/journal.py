@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.broker.pop.ordered import OrderedPop
+from pocketmq.broker.pop.in_flight import OrderedPop
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import RecordForm

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from pocketmq.broker.core.answers import success
 from pocketmq.broker.pop import answers
+from pocketmq.broker.pop.in_flight import OrderedAckRefusal
 from pocketmq.broker.pop.journal import VisibilityChanged
-from pocketmq.broker.pop.ordered import OrderedAckRefusal
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.broker.pop.request_checks import LATE_MS, checked, checked_place, too_late
+from pocketmq.broker.pop.sources import LATE_MS, checked, checked_place, too_late
 from pocketmq.broker.pop.table import LATEST_MS
 from pocketmq.broker.pop.waiting import HeldPop
 from pocketmq.broker.pulling.selection import EVERYTHING, Selection, carried_selection

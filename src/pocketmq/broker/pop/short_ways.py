@@ -10,8 +10,8 @@ import msgspec
 from pocketmq.broker.core.answers import done
 from pocketmq.broker.pop.answers import pop_answer
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.broker.pop.request_checks import LATE_MS
 from pocketmq.broker.pop.requests import carried, settle_one, settle_several
+from pocketmq.broker.pop.sources import LATE_MS
 from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.state import BrokerState, ShortWay
 from pocketmq.net import Connection

@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.all_in_flight import AllInFlight, LockedQueue
-from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
+from pocketmq.broker.pop.in_flight import OrderedAckRefusal, OrderedPop, QueueInFlight, Taken
 from pocketmq.broker.pop.journal import (
     Journal,
     MessagesPopped,
@@ -19,7 +19,6 @@ from pocketmq.broker.pop.journal import (
     QueueLocked,
     VisibilityChanged,
 )
-from pocketmq.broker.pop.ordered import OrderedAckRefusal, OrderedPop
 from pocketmq.store import QueueIndex
 
 LATEST_MS = 1 << 52

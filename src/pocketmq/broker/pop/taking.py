@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from pocketmq.broker.pop.in_flight import OrderedPop, ordered_pop
 from pocketmq.broker.pop.journal import MessagesPopped
-from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
-from pocketmq.broker.pop.queue_order import queue_order
-from pocketmq.broker.pop.request_checks import MOST_MESSAGES
 from pocketmq.broker.pop.single_messages import single_messages
-from pocketmq.broker.pop.sources import PopSource
+from pocketmq.broker.pop.sources import MOST_MESSAGES, PopSource, queue_order
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from pocketmq.balance.static_topics.answers import Pulled
 from pocketmq.broker.core.answers import pull_answer
 from pocketmq.broker.core.refusals import MORE_HELP
-from pocketmq.broker.groups.finding import group_named
-from pocketmq.broker.pulling.logical_pulls import LogicalPull
+from pocketmq.broker.groups.requests import group_named
 from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
-from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
+from pocketmq.broker.pulling.suspended_pulls import LogicalPull, SuspendedPull
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import GroupConfig, Permission, PullFlag, TopicConfig

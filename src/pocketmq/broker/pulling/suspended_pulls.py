@@ -1,18 +1,23 @@
 """Pulls that wait for messages: which ones to retry, and when.
 
-Pure bookkeeping with `now` as an argument (any steady clock); `long_polling` retries them and has
-the timer. As in Java a pull is retried when a message arrives that its tags may match, when it
-times out, and every five seconds if its queue has grown at all: then a consumer learns that it can
-skip what does not match. Belongs to the broker's loop.
+Pure bookkeeping with `now` as an argument (any steady clock); `long_polling` retries them and
+has the timer. As in Java a pull is retried when a message arrives that its tags may match, when
+it times out, and every five seconds if its queue has grown at all: then a consumer learns that
+it can skip what does not match. A pull of a logical queue of a static topic has a
+`LogicalPull`, by which its answer is converted, whether it waited or not. Belongs to the
+broker's loop.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from pocketmq.broker.pulling.logical_pulls import LogicalPull
+import msgspec
+
+from pocketmq.balance.static_topics.answers import Pulled, logical_answer
+from pocketmq.model.topics import MappedRange
 from pocketmq.net import Connection
 from pocketmq.protocol import Command
-from pocketmq.protocol.requests.reading import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 from pocketmq.store import QueueIndex
 
 SWEEP_PERIOD = 5.0
@@ -25,6 +30,29 @@ _OVERHEAD = 1024
 NEVER = float("inf")
 
 K = TypeVar("K")
+
+
+class LogicalPull(msgspec.Struct, frozen=True):
+    """A pull of a logical queue: its ranges, and the one that is read."""
+
+    parts: Sequence[MappedRange]
+    part: MappedRange
+    asked: int
+    """The offset in the physical queue."""
+
+    def answer(
+        self, request: Command, pulled: Pulled, remark: str | None, body: bytes, more: PullResponse
+    ) -> Command:
+        """Build the response from what the physical queue answered; flags are those of `more`."""
+        found = logical_answer(self.parts, self.part, self.asked, pulled)
+        header = msgspec.structs.replace(
+            more,
+            next_begin_offset=found.next_offset,
+            min_offset=found.min_offset,
+            max_offset=found.max_offset,
+            offset_delta=found.delta,
+        )
+        return request.reply(found.code, remark, header, body)
 
 
 class SuspendedPull:

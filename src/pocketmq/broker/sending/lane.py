@@ -57,7 +57,7 @@ class _NativeLane(Protocol):
         """Take the plain sends at a position of a read, for the log's end, limit and time."""
 
 
-class PlainSends:
+class SendsLane:
     """The lane of one broker. Belongs to its loop."""
 
     starts: tuple[bytes, ...] = _PLAIN

@@ -1,7 +1,10 @@
 """Taking messages in: one at a time or in batches, with Java's checks, codes and words (5.x).
 
-A plain message takes the short way: its target is cached, its properties are only searched, and the
-answer is a template. Whatever asks for more (retries, delays, transactions) becomes a draft.
+A plain message takes the short way: its target is cached, its properties are only searched, and
+the answer is a template. Whatever asks for more (retries, delays, transactions) becomes a
+draft. A batch with an id of its own to a topic with `queue.type=BatchCQ` is stored as one
+record, as in Java; those of 4.x producers are stored message by message, and so is a single
+message.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,25 +13,41 @@ from functools import lru_cache
 from pocketmq import errors
 from pocketmq.broker.core.refusals import NO_LITE_TOPICS, OVERLOADED, STORE_UNAVAILABLE
 from pocketmq.broker.retry.requests import dead_letter_exhausted
-from pocketmq.broker.sending.inner_batches import take_inner
-from pocketmq.broker.sending.priority import queue_of
-from pocketmq.broker.sending.targets import find_target
+from pocketmq.broker.sending.targets import find_target, queue_of
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
-from pocketmq.broker.writing.drafts import Draft, SendTarget, born_host
+from pocketmq.broker.writing.appending import (
+    append,
+    append_batch,
+    append_inner,
+    message_illegal,
+    place,
+)
+from pocketmq.broker.writing.drafts import REDIRECTING, Draft, SendTarget, born_host
 from pocketmq.model import SysFlag, property_names
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG
-from pocketmq.protocol.property_text import LIMIT, decode_properties
+from pocketmq.protocol.property_text import LIMIT, decode_properties, encode_properties
+from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
 
 _NOT_WAITING = "WAIT\1false"
 _INNER_BATCH = int(SysFlag.INNER_BATCH)
 _NOT_PLAIN = TRANSACTION_MASK | _INNER_BATCH
+_COMPRESSED = int(SysFlag.COMPRESSED)
+_REMOVED = (
+    property_names.INNER_NUM,
+    property_names.INNER_BASE,
+    property_names.POP_CHECKPOINT,
+)
+"""Properties of an inner batch that are not stored."""
+_ELSEWHERE_FIRST = tuple(
+    name for name in REDIRECTING if name != property_names.TRANSACTION_PREPARED
+)
+"""Properties by which a message is kept in another topic first."""
 
 
 def send(
@@ -225,7 +244,7 @@ def _take_batch(
     if header.sys_flag & refused or delayed or not 0 < size <= limit:
         raise message_illegal(limit)
     if inner:
-        return take_inner(state, connection, request, header, target)
+        return _take_inner(state, connection, request, header, target)
     queue = target.queue
     like = Record(
         topic=target.topic,
@@ -246,6 +265,47 @@ def _take_batch(
         stored.queue_offset,
         stored.positions,
         unique_key,
+    )
+
+
+def _take_inner(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: SendRequest,
+    target: SendTarget,
+) -> bytes:
+    """Store it as one record; return the answer's frame. Raises `ServerError`, `StoreError`."""
+    limit = state.config.max_message_size
+    properties = decode_properties((header.properties or "").encode("utf-8", "replace"))
+    if any(name in properties for name in _ELSEWHERE_FIRST):
+        raise message_illegal(limit)  # it would be kept in a topic of other queues first
+    if header.sys_flag & _COMPRESSED:
+        raise message_illegal(limit)  # Java stores it, and no consumer can read it
+    unique_key = properties[property_names.UNIQUE_KEY]
+    for name in _REMOVED:
+        properties.pop(name, None)
+    queue = target.queue
+    try:
+        text = encode_properties(properties | decode_properties(state.stamp.encode()))
+        like = Record(
+            topic=target.topic,
+            body=b"",
+            property_bytes=text,
+            queue_id=queue.queue_id,
+            flag=header.flag,
+            sys_flag=header.sys_flag | target.sys_flag,
+            born_timestamp_ms=header.born_timestamp,
+            born_host=born_host(connection),
+            reconsume_times=header.reconsume_times or 0,
+        )
+        stored = append_inner(state, queue, request.body, like, tags_code(text))
+    except errors.InvalidInput as error:
+        raise message_illegal(limit) from error
+    except errors.MessageMalformed as error:
+        raise errors.server_error(errors.ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
+    return state.send_answers.inner_batch(
+        request, queue.queue_id, stored.queue_offset, stored.positions[0], unique_key
     )
 
 

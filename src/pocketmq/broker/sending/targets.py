@@ -1,6 +1,9 @@
 """Where a send goes: the checks on topic and queue, made once and kept until topics change.
 
-Owns Java's order of checks and its words. Independent of the message itself.
+Owns Java's order of checks and its words. Independent of the message itself, but for its
+priority (5.4), which is the number of a queue; pops of a topic whose type is PRIORITY read the
+queues in that order (see `broker.pop.taking`). As in Java the topic's type does not matter
+here: gRPC proxies check it before they send.
 """
 
 import random
@@ -8,16 +11,18 @@ import random
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.topics.rules import topic_fault
 from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model import Permission, SysFlag, TopicConfig, TopicFilterType
+from pocketmq.model import Permission, SysFlag, TopicConfig, TopicFilterType, property_names
+from pocketmq.model.kinds import TopicKind, kind_of
 from pocketmq.model.names import (
     NOT_SENDABLE_TOPICS,
     REVIVE_TOPIC_PREFIX,
     TIMER_TOPIC,
     is_retry_topic,
 )
+from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.inner_batch import is_queue_of_batches
 from pocketmq.protocol.requests.sending import SendRequest
 
@@ -128,3 +133,27 @@ def _shown(config: TopicConfig) -> str:
         f"topicFilterType={config.topic_filter_type.name}, topicSysFlag={config.topic_sys_flag}, "
         f"order={'true' if config.order else 'false'}, attributes={{{attributes}}}]"
     )
+
+
+_INT32 = 2**31
+
+
+def queue_of(config: TopicConfig, queue_id: int, properties: dict[str, str]) -> int:
+    """Return a message's queue: that of its priority, or the one its sender chose.
+
+    A message that is delayed, ordered or in a transaction loses its priority, as in Java.
+    Raises `ServerError` if the topic has no queue to write to.
+    """
+    text = properties.get(property_names.PRIORITY)
+    priority = None if text is None else read_int64(text)
+    if priority is None or not 0 <= priority < _INT32:
+        return queue_id  # stored as any other property
+    if kind_of(properties) is not TopicKind.PRIORITY:
+        del properties[property_names.PRIORITY]
+        return queue_id
+    if config.write_queue_nums <= 0:
+        raise server_error(
+            ResponseCode.INVALID_PARAMETER,
+            f"the topic[{config.topic_name}] has no queue to write to",
+        )
+    return min(priority, config.write_queue_nums - 1)

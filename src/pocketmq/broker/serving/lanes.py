@@ -8,7 +8,7 @@ what comes alone a broker that syncs, several requests in one read, or several c
 
 from typing import Literal
 
-from pocketmq.broker.sending.lane import PlainSends
+from pocketmq.broker.sending.lane import SendsLane
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.transactions.requests import end_at_once
 from pocketmq.errors import MQError, StoreError
@@ -36,7 +36,7 @@ class Lanes:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        sends = PlainSends(state)
+        sends = SendsLane(state)
         self._take_sends = sends.take
         self._plain = sends.starts if sends.available else ()
         self.starts = (*self._plain, *_ALONE, _END)

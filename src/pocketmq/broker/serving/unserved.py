@@ -1,7 +1,8 @@
 """Requests for what this broker lacks: replicas, a controller, RocksDB, cold data, lite topics.
 
 Refused with Java's code for an unknown request, and the reason. Where a
-single broker has an answer (it is the master, it has no slaves), it answers.
+single broker has an answer (it is the master, it has no slaves), it answers. A code
+without any handler is refused in `dispatch`.
 """
 
 from pocketmq.broker.core.refusals import NO_LITE_TOPICS

@@ -2,8 +2,8 @@
 
 from pocketmq.balance.static_topics import ranges
 from pocketmq.balance.static_topics.answers import Pulled
-from pocketmq.broker.pulling.logical_pulls import LogicalPull
 from pocketmq.broker.pulling.requests import pull as plain_pull
+from pocketmq.broker.pulling.suspended_pulls import LogicalPull
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.static_topics.logical import LogicalHandler, LogicalQueue, rewritten
 from pocketmq.broker.static_topics.offsets import store

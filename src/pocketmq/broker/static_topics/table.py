@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pocketmq.balance.static_topics.accepting import accepted
+from pocketmq.balance.static_topics.checks import accepted
 from pocketmq.balance.static_topics.ranges import registered
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.model.topics import TopicMapping, TopicMappingDetail

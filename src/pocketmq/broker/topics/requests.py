@@ -4,8 +4,7 @@ import msgspec
 
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import AnyHandler, BrokerState
-from pocketmq.broker.topics.attributes import parse_changes
-from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.topics.rules import parse_changes, topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import (
     AttributeRefused,

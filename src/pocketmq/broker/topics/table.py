@@ -1,8 +1,8 @@
 """The topics of a broker: made by operators, by sends, for groups, and by the broker for itself.
 
-Pure rules over a table in memory. Names are checked by the callers (`name_rules`), which also save
-what changed and announce it to the name servers (`saving`). Also lists the topics and groups that
-every broker has from the start.
+Pure rules over a table in memory. Names are checked by the callers (`rules`), which also save what
+changed and announce it to the name servers (`saving`). Also lists the topics and groups that every
+broker has from the start.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.config_table import ConfigTable
-from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
+from pocketmq.broker.topics.rules import TOPIC_ATTRIBUTES, apply_changes
 from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.model import names as topic_names
 

@@ -21,7 +21,7 @@ from pocketmq.broker.static_topics.table import MappingTable
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers
 from pocketmq.broker.timers.timers import timer_tag_rules
-from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.topics.rules import topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS

@@ -110,5 +110,5 @@ def message_illegal(limit: int) -> ServerError:
 def _refuse(draft: Draft) -> NoReturn:
     asked = [name for name in REDIRECTING if name in draft.properties]
     raise server_error(
-        ResponseCode.MESSAGE_ILLEGAL, f"this broker does not keep messages with {asked[0]}"
+        ResponseCode.MESSAGE_ILLEGAL, f"this broker refuses messages with the property {asked[0]}"
     )

@@ -2,8 +2,9 @@
 
 All requests of an iteration are handled as they come. At its end their messages are written with
 one call, and only then do the answers leave that promise they are stored; with synchronous flush
-they leave after the sync. The order is what makes an acknowledgement true: journal of pops, log,
-answers, then the pulls that waited for the messages. Belongs to the broker's loop.
+they leave after the sync, which `synced_answers` shares among them. The order is what makes an
+acknowledgement true: journal of pops, log, answers, then the pulls that waited for the messages.
+Belongs to the broker's loop.
 """
 
 import asyncio

@@ -3,6 +3,9 @@
 While one sync runs, the answers of later batches gather for the next, so the slower the device,
 the larger the groups. If a sync fails or takes too long, senders get Java's answer for it,
 FLUSH_DISK_TIMEOUT: the message is stored, but may not survive a power cut.
+
+Which answers wait is decided in `log_writer` (`_release`); a message with WAIT=false does not
+(`sending.requests`).
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from pkgutil import get_data, iter_modules
 
 import click
 
-from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
+from pocketmq.cli.commands import HELP, LazyGroup, Listed
 
 SECTIONS = {
     "Cluster and brokers": ("overview", "brokers", "name_servers", "exports"),

@@ -3,10 +3,10 @@
 import click
 
 from pocketmq.admin.admin import Admin
+from pocketmq.admin.balance import settings_of, situation_of
 from pocketmq.admin.explaining import Explanation, QueueStory
 from pocketmq.admin.explaining import explain as explain_facts
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.situations import settings_of, situation_of
 from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.balance.allocation import StrategySettings, is_group_strategy
 from pocketmq.balance.strategies import STICKY, strategy_by_name
@@ -38,9 +38,9 @@ async def explain(admin: Admin, *, group: str) -> Shown:
     """Explain a group's assignment and its problems.
 
     Finds unowned and fenced queues, brokers that list different members, colliding client ids,
-    different subscriptions, silent and idle members, stuck handlers: each with evidence and cure.
-    Of STICKY groups it shows the mode, foreign members, and how many queues have to move. Exits
-    with 1 if it finds a problem.
+    different subscriptions, silent and idle members, stuck handlers: each with evidence and remedy.
+    For STICKY groups it also shows the mode, members that do not hand queues over, and how many
+    queues have to move. Exits with 1 if it finds a problem.
     """
     story = await admin.balance.explain(group)
     return Shown(_story(story), story, code=FAILED if story.findings else 0)

@@ -43,7 +43,7 @@ async def broker_status(admin: Admin, *, address: str | None, cluster: str | Non
         least=1,
         help="Timeout in milliseconds.",
     ),
-    number("-l", "--level", default=0, help="Only queues with at least this lag."),
+    number("-l", "--level", default=0, help="Show only queues with at least this lag."),
     truth("-o", "--order", default=False, help="Show ordered topics instead of the others."),
 )
 async def broker_consume_stats(

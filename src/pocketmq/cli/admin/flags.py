@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from pocketmq.cli.commands import FiniteRange
 from pocketmq.cli.completion import group_names, topic_names
-from pocketmq.cli.options import FiniteRange
 from pocketmq.errors import BodyMalformed
 from pocketmq.protocol import decode_body
 

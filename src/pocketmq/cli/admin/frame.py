@@ -13,9 +13,8 @@ import msgspec
 from pocketmq import errors
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.shown import Shown, jsonable
+from pocketmq.cli.commands import HELP, FiniteRange, all_of, explained, json_option, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, all_of, explained, json_option, namesrv_option
 from pocketmq.cli.output import printable
 from pocketmq.cli.progress import ProgressBar
 

@@ -1,7 +1,7 @@
 """`pocketmq allocate`: which member would consume which queues, without a cluster.
 
-Owns the options. Their values are read in `reading`, and there in `described` and `previous`; the
-tables are in `tables`, the check of vector files is in `vectors`; the answers come from
+Owns the options. Their values are read in `reading`, those that describe the group in `described`;
+the tables are in `tables`, the check of vector files is in `vectors`; the answers come from
 `pocketmq.balance`.
 """
 
@@ -14,8 +14,7 @@ import msgspec
 from pocketmq.balance.allocation import StrategySettings
 from pocketmq.balance.what_if import WhatIf, what_if
 from pocketmq.cli.allocate.reading import AllocateOptions, AllocationPlan, make_plan
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import json_option
+from pocketmq.cli.commands import HELP, json_option
 from pocketmq.cli.output import print_json
 
 EVENT_OPTIONS = ("join", "leave", "broker_down", "add_broker", "add_queues", "switch_to")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketmq.cli.client_command import prepare_client
+from pocketmq.cli.commands import HELP, FiniteRange, json_option, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 from pocketmq.errors import MQError
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """`pocketmq demo`: load balancing made visible, on a cluster of its own.
 
-Owns the command, and the scenes of `--offline`. The play is in `play`, its two groups in `group`,
-the processes in `cast` and `member`, the display in `view`, Spark's part in `spark_part`. What was
-seen is judged by `repeats`, `comparison` and `proof`, which are pure.
+Owns the command, and the scenes of `--offline`. The play is in `play`, its two groups and
+their processes in `cast` and `member`, the display in `view`, Spark's part in `spark_part`. What
+was seen is judged by `repeats` and `outcome`, which are pure.
 """
 
 import tempfile
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.commands import HELP, FiniteRange
 
 SCENES = (
     (

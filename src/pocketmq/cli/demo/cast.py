@@ -1,6 +1,7 @@
-"""The demo's cast: consumers in processes of their own, producers, an observer of offsets.
+"""The demo's cast: consumers in processes of their own and their groups, producers, an observer.
 
-Owns what each does and reports; when it does so is decided by the play.
+Owns what each does and reports, and whether a group has settled; when it does so is decided by
+the play. The observer samples offsets.
 """
 
 import json
@@ -8,7 +9,8 @@ import multiprocessing
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import forkserver
 from pathlib import Path
@@ -20,7 +22,7 @@ import msgspec
 from pocketmq import Message, MQError, Producer
 from pocketmq.cli.demo.member import HOST, TOPIC, quick_options, run_member
 from pocketmq.cli.demo.repeats import CommittedOffsets, DemoDelivery
-from pocketmq.client.identity import client_id
+from pocketmq.client.options import client_id
 from pocketmq.pipelines.health import OffsetSample
 from pocketmq.pipelines.health.observed import OffsetSampler
 
@@ -218,6 +220,72 @@ class Observer:
                     lag[sample.group] += sample.lag
                 self.lag = lag
                 self.rounds += 1
+
+
+class DemoGroup:
+    """The group that uses one strategy."""
+
+    def __init__(self, strategy: str, address: str) -> None:
+        self.strategy = strategy
+        self.name = f"billing-{strategy.lower()}"
+        self.members: list[ConsumerProcess] = []
+        self._address = address
+
+    def join(self) -> None:
+        """Add a member."""
+        name = f"c{len(self.members) + 1}"
+        self.members.append(ConsumerProcess(name, self._address, self.name, self.strategy))
+
+    @property
+    def there(self) -> list[ConsumerProcess]:
+        """The members that run and were not asked to leave."""
+        return [member for member in self.members if member.there]
+
+    @property
+    def consumed(self) -> int:
+        """The number of deliveries so far."""
+        return sum(len(member.got) for member in self.members)
+
+    def deliveries(self) -> list[DemoDelivery]:
+        """Return what all members got."""
+        return [delivery for member in self.members for delivery in member.got]
+
+    def missing(self, acknowledged: Iterable[int]) -> set[int]:
+        """Return the acknowledged messages that are not consumed yet."""
+        return set(acknowledged).difference(*(member.numbers for member in self.members))
+
+    def owners(self) -> dict[str, str]:
+        """Return the owner of each queue."""
+        return {queue: member.name for member in self.members for queue in member.holds}
+
+    def settled(self, queues: Collection[str]) -> bool:
+        """Return whether the available queues each have one owner, and the shares are even."""
+        return settled([member.stages for member in self.there], queues)
+
+    def shares(self) -> str:
+        """Return how many queues each member has, as text."""
+        return ", ".join(f"{member.name} {len(member.holds)}" for member in self.there)
+
+
+def settled(members: Sequence[Mapping[str, str]], queues: Collection[str]) -> bool:
+    """Return whether each queue has one owner, and the members' shares are even.
+
+    `members` are the stages of each member's queues. A queue that is not available (its broker is
+    down) has no owner any more, or one that keeps it fenced; such queues count as shares.
+    """
+    shares = [owned(stages) for stages in members]
+    owners = Counter(queue for share in shares for queue in share)
+    sizes = [len(share) for share in shares]
+    return (
+        owners.keys() >= set(queues)
+        and set(owners.values()) == {1}
+        and max(sizes) - min(sizes) <= 1
+        and all(
+            stage == ("running" if queue in queues else "fenced")
+            for stages in members
+            for queue, stage in stages.items()
+        )
+    )
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:

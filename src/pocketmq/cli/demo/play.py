@@ -18,11 +18,9 @@ import click
 
 from pocketmq import Cluster
 from pocketmq.cli.demo import spark_part
-from pocketmq.cli.demo.cast import Observer, Producers, prepare_members, write_lines
-from pocketmq.cli.demo.comparison import GroupResult, compared, comparison_html
-from pocketmq.cli.demo.group import DemoGroup
+from pocketmq.cli.demo.cast import DemoGroup, Observer, Producers, prepare_members, write_lines
 from pocketmq.cli.demo.member import EVENTS, TOPIC
-from pocketmq.cli.demo.proof import FAILED, Proof, prove
+from pocketmq.cli.demo.outcome import FAILED, GroupResult, Proof, compared, comparison_html, prove
 from pocketmq.cli.demo.repeats import BrokerKilled, Crashes, MemberKilled, waits
 from pocketmq.cli.demo.view import DemoState, View
 from pocketmq.cli.output import TableColumn, numbers, print_table

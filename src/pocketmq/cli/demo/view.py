@@ -10,8 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.demo.cast import ConsumerProcess, owned
-from pocketmq.cli.demo.group import DemoGroup
+from pocketmq.cli.demo.cast import ConsumerProcess, DemoGroup, owned
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
 _NEWS = 8

@@ -14,10 +14,9 @@ from pocketmq.admin.migration.copying import CopyRules
 from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.admin.migration.plan import MigrationChoice
-from pocketmq.cli.lazy_group import HELP, CommandGroup
+from pocketmq.cli.commands import HELP, CommandGroup, FiniteRange, all_of, json_option
 from pocketmq.cli.migrate import report
 from pocketmq.cli.migrate.ends import Ends, ends_options
-from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.output import print_json, printable
 from pocketmq.cli.progress import ProgressBar
 

@@ -7,8 +7,8 @@ import msgspec
 
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.wire import AdminOptions
+from pocketmq.cli.commands import all_of
 from pocketmq.cli.connection_options import TO, Entry, entry_options, target_entry_options
-from pocketmq.cli.options import all_of
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import InvalidInput
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
+from pocketmq.cli.commands import HELP, LazyGroup, Listed
 from pocketmq.errors import CannotStart
 
 PIPELINES = {

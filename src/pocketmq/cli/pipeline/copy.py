@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketmq.cli.commands import HELP, namesrv_option
 from pocketmq.cli.connection_options import TO, Entry, target_entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import namesrv_option
 from pocketmq.cli.output import counted, print_json
 from pocketmq.cli.pipeline import streams
 

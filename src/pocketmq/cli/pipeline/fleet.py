@@ -12,9 +12,8 @@ from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.cli import output
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.described import split_names
+from pocketmq.cli.commands import HELP, json_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import json_option
 from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.cli.progress import ProgressBar

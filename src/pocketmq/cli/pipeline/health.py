@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
+from pocketmq.cli.commands import HELP, FiniteRange, json_option, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 from pocketmq.cli.output import (
     TableColumn,
     numbers,

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.options import namesrv_option
+from pocketmq.cli.commands import HELP, namesrv_option
 from pocketmq.cli.output import counted, print_json
 from pocketmq.cli.pipeline import streams
 from pocketmq.cli.progress import ProgressBar

@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.cli.commands import FiniteRange, all_of, json_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.options import FiniteRange, all_of, json_option
 from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.progress import ProgressBar
 from pocketmq.client.name_servers import name_server_addresses

@@ -15,8 +15,7 @@ from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, NotedOf
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.offsets import commit, committed
-from pocketmq.client.session import Session
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import Session, ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import InvalidInput, MQError, TransportError
 from pocketmq.model import MessageQueue
@@ -211,7 +210,10 @@ class ConfirmedOffsets:
         task = self._start(held.queue, line, offset)
         await asyncio.wait({task})
         if task.cancelled():
-            raise TransportError(held.queue.broker_name, f"the lease of {held.queue} is in doubt")
+            raise TransportError(
+                held.queue.broker_name,
+                f"it is unknown whether the offset of {held.queue} was stored",
+            )
         if (error := task.result()) is not None:
             raise error
 

@@ -21,8 +21,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model import Message, MessageQueue, sort_queues
 from pocketmq.model.names import INNER_PRODUCER_GROUP, check_topic
-from pocketmq.model.rebalance_change import WHOLE_EVERY, EventWriter
-from pocketmq.model.rebalance_event import RebalanceEvent
+from pocketmq.model.rebalance_event import WHOLE_EVERY, EventWriter, RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 

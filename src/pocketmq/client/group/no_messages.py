@@ -1,14 +1,13 @@
-"""Why a consumer receives nothing: it subscribes nothing, or a topic that does not exist.
+"""Topics that do not exist yet: asked for until they do, and why a consumer receives nothing.
 
-Neither is an error, since both may change at any time. But both look like a topic without messages,
-so each is logged once, a second after the start or the subscription: by then an application has
-subscribed what it wants, and topics that are created with their first message mostly exist. Belongs
-to one event loop.
+A missing topic, or no subscription at all, is no error: both may change at any time. But both
+look like a topic without messages, so each is logged once, when an application has had time to
+subscribe. Belongs to one event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
@@ -26,6 +25,10 @@ from pocketmq.protocol.requests.topics import TopicNames
 
 logger = logging.getLogger("pocketmq.client")
 
+_FIRST_PAUSE = 0.1
+_GROWTH = 1.5
+"""With it a consumer that waited some time for a topic waits half as long again at most; it asks
+name servers 15 times in half a minute."""
 GRACE = 1.0
 """Seconds that a subscription, or the first message of a new topic, may take."""
 _AGAIN_AFTER = 10.0
@@ -34,8 +37,53 @@ _ANY = ""
 """Stands for topics as a whole among those that were warned of."""
 
 
+class MissingRoutes:
+    """The topics of one member that have no route.
+
+    The session's poll comes every 30 s, so a consumer that is started before its topic was created
+    would begin that late. Here a route is asked for after 0.1 s and then at growing intervals,
+    until those are no shorter than the poll's.
+    """
+
+    def __init__(self, session: Session, tasks: Tasks) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._watched: dict[str, asyncio.Task[None]] = {}
+
+    def __contains__(self, topic: object) -> bool:
+        """Whether a topic is asked for, or was until now."""
+        return topic in self._watched
+
+    def watch(self, topics: Collection[str]) -> None:
+        """Ask for the routes of those that have none; the session's listeners hear of them."""
+        cached = self._session.routes.cached
+        missing = {topic for topic in topics if cached(topic) is None}
+        self._drop(self._watched.keys() - missing)
+        for topic in missing - self._watched.keys():
+            self._watched[topic] = self._tasks.spawn(self._ask(topic), f"await route of {topic}")
+
+    def _drop(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._watched.pop(topic).cancel()
+
+    async def _ask(self, topic: str) -> None:
+        routes, longest = self._session.routes, self._session.options.route_interval
+        pause = _FIRST_PAUSE
+        while pause < longest and routes.cached(topic) is None:
+            await asyncio.sleep(pause)
+            pause *= _GROWTH
+            try:
+                await routes.refresh(topic)
+            except MQError:
+                continue  # not created yet, or no name server answers: both may change
+
+
 class NoMessages:
-    """Watches over one member; `by_hand` is whether its queues were assigned by hand."""
+    """Watches over one member; `by_hand` is whether its queues were assigned by hand.
+
+    It looks a second after the start or a subscription: by then an application has subscribed what
+    it wants, and topics that are created with their first message mostly exist.
+    """
 
     def __init__(
         self,

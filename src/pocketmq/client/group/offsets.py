@@ -23,8 +23,7 @@ from pocketmq.balance.profile import Profile
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.offsets import commit_header, committed, end_offset, near_offset
-from pocketmq.client.session import Session
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import Session, ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import BrokerNotFound, MQError, ResponseCode, ServerError
 from pocketmq.model import MessageQueue

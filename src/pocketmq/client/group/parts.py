@@ -1,9 +1,9 @@
 """What the modules of one running member share: its settings, and the table of its queues.
 
-Belongs to one event loop.
+Also how far it is behind in these, by what its own pulls have told. Belongs to one event loop.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -20,6 +20,7 @@ from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode, sort_queues
+from pocketmq.model.names import is_retry_topic, unwrap_namespace
 
 Q = TypeVar("Q", bound=HeldQueue)
 
@@ -88,3 +89,30 @@ def start_rule(options: ConsumerOptions, now_ms: int, kind: ConsumeType) -> Star
     if options.start_at is not None:
         start_ms = int(options.start_at * 1000)
     return StartRule(options.consume_from, start_ms, kind)
+
+
+class QueueLag(msgspec.Struct, frozen=True):
+    """The messages of a queue that are not handled yet."""
+
+    cached: int
+    """Those that were pulled."""
+    behind: int
+    """Those that were in the queue behind them when it was pulled last; 0 if it is popped."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.cached + self.behind
+
+
+def lag_of(queues: Iterable[HeldQueue], namespace: str) -> dict[MessageQueue, QueueLag]:
+    """Return the lag of each queue, by its name for the application; without retry topics."""
+    found = {}
+    for held in queues:
+        queue = held.queue
+        if held.mine and not is_retry_topic(queue.topic):
+            shown = MessageQueue(
+                unwrap_namespace(namespace, queue.topic), queue.broker_name, queue.queue_id
+            )
+            found[shown] = QueueLag(held.process.count, max(0, held.waiting))
+    return found

@@ -15,7 +15,7 @@ from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
-from pocketmq.client.questions.pulling import STATUS, PullTemplate
+from pocketmq.client.questions.pulling import STATUS, PullNumbers, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
 from pocketmq.model import MessageQueue, OnDamage, property_names
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
@@ -61,13 +61,15 @@ class PullLoop(QueueLoop[Q, PullResult]):
         """Write the pull requests of a queue for a subscription."""
         raise NotImplementedError
 
-    def fields(
+    def numbers(
         self, held: Q, template: PullTemplate, place: BrokerProcess, offset: int
-    ) -> dict[str, str]:
-        """Return the fields of one pull."""
+    ) -> PullNumbers:
+        """Return what one pull asks for."""
         raise NotImplementedError
 
-    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
+    def send(
+        self, address: str, template: PullTemplate, numbers: PullNumbers
+    ) -> Awaitable[Command]:
         """Send a pull; return one of `questions.pulling.ANSWERS`, or raise."""
         raise NotImplementedError
 
@@ -83,7 +85,8 @@ class PullLoop(QueueLoop[Q, PullResult]):
         except BrokerNotFound:
             await self._session.fetch_routes([queue.topic])
             place = addresses.for_reading(addresses.holder(queue), held.suggested)
-        answer = await self.send(place.address, self.fields(held, template, place, asked.offset))
+        numbers = self.numbers(held, template, place, asked.offset)
+        answer = await self.send(place.address, template, numbers)
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id
         held.waiting = header.max_offset - header.next_begin_offset

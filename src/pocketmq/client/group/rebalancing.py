@@ -24,7 +24,7 @@ from pocketmq.client.group.fellows import Fellows
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import RebalanceHistory, described
 from pocketmq.client.group.holdings import Holdings
-from pocketmq.client.group.missing_routes import MissingRoutes
+from pocketmq.client.group.no_messages import MissingRoutes
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
@@ -41,7 +41,7 @@ QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], N
 """Takes the queues released and acquired by a round."""
 
 _TRIGGERS: dict[type, str] = {
-    when.Started: "start",
+    when.ConsumerStarted: "start",
     when.IdsChanged: "members changed",
     when.RouteChanged: "route changed",
     when.SubscriptionChanged: "subscription changed",
@@ -96,11 +96,11 @@ class Rebalancing(Generic[Q]):
     async def _begin(self, heartbeat_sent: bool) -> None:  # noqa: FBT001 - private
         self._missing.watch(self._parts.subscriptions.topics())
         pause = await self._fellows.first_pause() if heartbeat_sent else None
-        self.tell(when.Started(heartbeat_sent, pause))
+        self.tell(when.ConsumerStarted(heartbeat_sent, pause))
 
     def tell(self, event: when.ScheduleEvent) -> None:
         """Report an event that may call for a rebalance."""
-        if isinstance(event, when.Started):
+        if isinstance(event, when.ConsumerStarted):
             self._started = True
         elif not self._started:
             return
@@ -140,10 +140,10 @@ class Rebalancing(Generic[Q]):
         parts = self._parts
         if isinstance(step, when.RunRebalance):
             self._run_task = parts.tasks.spawn(self._run(), "rebalance")
-        elif isinstance(step, when.WakeAt):
+        elif isinstance(step, when.SetRebalanceTimer):
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(step.when, self.tell, when.TimerElapsed())
+            self._timer = self._loop.call_at(step.when, self.tell, when.RebalanceTimerElapsed())
         elif isinstance(step, instructions.SendHeartbeats):
             parts.session.heartbeats.beat_soon(in_full=True)
         elif isinstance(step, instructions.SendHeartbeatTo):

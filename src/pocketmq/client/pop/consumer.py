@@ -1,7 +1,7 @@
 """The POP consumer as applications use it, on asyncio.
 
-How messages are received is in `receiving`, what is sent in `asking` and `requests`, its part in
-the group in `member`.
+How messages are received is in `receiving`, what is sent in `requests`, its part in the group in
+`member`.
 """
 
 import asyncio

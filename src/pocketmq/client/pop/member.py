@@ -12,10 +12,9 @@ from pocketmq.client.checks import check_range, check_seconds, warn_if_milliseco
 from pocketmq.client.consumer_options import FIRST, MOST_MESSAGES, PopConsumerOptions
 from pocketmq.client.group.member import RunningMember
 from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.pop.asking import Asking, ReceiveSpec
 from pocketmq.client.pop.popped import handle_of
-from pocketmq.client.pop.receiving import Receiving
-from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.pop.receiving import PopReceives
+from pocketmq.client.pop.requests import Asking, PopRequests, ReceiveSpec
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
@@ -44,7 +43,7 @@ class PopMember(RunningMember):
         self.requests = PopRequests(
             session, group, ordered=options.ordered, from_first=options.consume_from is FIRST
         )
-        self.receiving = Receiving(
+        self.receiving = PopReceives(
             f"consumer of group {options.group}",
             Asking(self.requests, session.tasks, self._attempt if options.ordered else None),
             session.tasks,

@@ -4,6 +4,7 @@ A message's handle travels in its `POP_CK` property, as in Java. Talks to no ser
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -15,7 +16,8 @@ from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import property_names
 from pocketmq.protocol import DeliveryContext, ReceivedMessage, handles
 from pocketmq.protocol.compression import INFLATE_LIMIT
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import InnerMessage, decode_pulled
+from pocketmq.protocol.pulled_message import deliver
 from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, ReadableBuffer
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
@@ -23,7 +25,6 @@ _CHECKPOINT = property_names.POP_CHECKPOINT.encode()
 _FIRST_POP = property_names.FIRST_POP_TIME.encode()
 _BEFORE_OFFSET = 6
 """Blanks in a handle before the one in front of its message's offset."""
-_set = msgspec.structs.force_setattr
 _pop_of = attrgetter(
     "start_offset", "pop_time_ms", "invisible_time_ms", "revive_queue_id", "mark._value_",
     "broker_name", "queue_id",
@@ -65,8 +66,9 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
     # Few answers have any of these; looking once is cheaper than once for each message.
     handled, popped_before = _CHECKPOINT in body, _FIRST_POP in body
     popped_at = str(response.pop_time)
+    messages = []
     for message in found:
-        inner = type(message) is not ReceivedMessage  # its properties may be compressed
+        inner = isinstance(message, InnerMessage)  # its properties may be compressed
         handle = message.get_property(property_names.POP_CHECKPOINT) if handled or inner else None
         tries: int | None = None
         if handle is None:
@@ -78,11 +80,7 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         ):
             added[property_names.FIRST_POP_TIME] = popped_at
         delivery = DeliveryContext(broker, None, topic, 0, added, INFLATE_LIMIT, tries)
-        # The messages were made for this call alone: laying a delivery over a copy costs more.
-        _set(message, "delivery", delivery)
-        _set(message, "_topic", topic)
-        _set(message, "_properties", None)
-    messages = found
+        messages.append(deliver(message, delivery))
     if not damaged:
         return DecodedPop(messages, [])
     return DecodedPop(
@@ -134,7 +132,7 @@ class _Origins:
     def of_inner(self, message: ReceivedMessage) -> tuple[str, int | None]:
         """Return a handle of its own for a message of an inner batch, which was taken as a whole.
 
-        All before the offset is the batch's; see `wrapped`.
+        All before the offset is the batch's; see `questions.WrappedBatches`.
         """
         place = message.buffer, message.position
         if self._batch is None or self._batch[0] is not place[0] or self._batch[1] != place[1]:
@@ -233,6 +231,4 @@ def batch_acks(group: str, of: Iterable[tuple[str, handles.PopHandle]]) -> list[
 
 def _delivered(message: ReceivedMessage, delivery: DeliveryContext) -> ReceivedMessage:
     """Lay another delivery over a message; properties read before are read again."""
-    return msgspec.structs.replace(
-        message, delivery=delivery, _topic=delivery.topic, _properties=None
-    )
+    return deliver(copy(message), delivery)

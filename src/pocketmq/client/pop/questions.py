@@ -1,11 +1,13 @@
 """What a group asks of brokers about pops, as questions: take, acknowledge, hide for longer.
 
 Sans-IO: shells carry the requests out, on the loop (`requests`) or on the caller's own thread
-(`pocketmq.blocking.pops`). Names are those of the wire.
+(`pocketmq.blocking.pops`). Names are those of the wire. Inner batches that were popped as a
+whole have one handle for many messages: `WrappedBatches` gives each its own.
 """
 
 import logging
 from collections.abc import Sequence
+from threading import Lock
 
 import msgspec
 
@@ -13,12 +15,12 @@ from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
 from pocketmq.client.pop.usual_acks import MOST_BITS
-from pocketmq.client.pop.wrapped import WrappedBatches
 from pocketmq.client.questions.asking import Ask, Question
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
 from pocketmq.model import MessageQueue, Subscription
 from pocketmq.protocol import ReceivedMessage, RequestCode, encode_body
 from pocketmq.protocol.handles import PopHandle
+from pocketmq.protocol.pulled import InnerMessage
 from pocketmq.protocol.request import NoHeader
 from pocketmq.protocol.requests import pop as rows
 
@@ -34,8 +36,83 @@ POPPED = SUCCESS | {
 """The response codes of a pop that are answers."""
 _NO_FIELDS = NoHeader()
 
-Acks = Sequence[tuple[str, PopHandle]]
-"""Messages to acknowledge, each by its topic and handle."""
+Settled = tuple[str, PopHandle]
+"""A topic's name on the wire, and the handle of a message of it."""
+Acks = Sequence[Settled]
+"""Messages to acknowledge."""
+
+
+class _Wrapped:
+    """A batch: the handle that the broker knows, and how many messages are not settled."""
+
+    __slots__ = ("handle", "left", "until")
+
+    def __init__(self, handle: PopHandle, until: float) -> None:
+        self.handle = handle
+        self.left = 0
+        self.until = until
+
+
+class WrappedBatches:
+    """The popped batches of one consumer that are not settled. Any thread may call.
+
+    Java's brokers pop an inner batch as a whole. Each of its messages has a handle of its own here,
+    that nobody else knows. The batch is acknowledged when all its messages are; if one is not, the
+    broker redelivers all of them.
+    """
+
+    def __init__(self) -> None:
+        self._by_handle: dict[PopHandle, _Wrapped] = {}  # in the order in which they were popped
+        self._lock = Lock()
+
+    def note(self, messages: Sequence[ReceivedMessage], now: float, until: float) -> None:
+        """Take note of messages that are hidden until some time; older ones are forgotten."""
+        inner = [each for each in messages if isinstance(each, InnerMessage)]
+        if not inner:
+            return
+        batches: dict[tuple[int, int], _Wrapped] = {}
+        with self._lock:
+            for message in inner:
+                own = handle_of(message)
+                place = id(message.buffer), message.position
+                batch = batches.get(place)
+                if batch is None:
+                    whole = msgspec.structs.replace(own, queue_offset=message.batch_offset)
+                    batch = batches[place] = _Wrapped(whole, until)
+                batch.left += 1
+                self._by_handle[own] = batch
+            for handle in [each for each, kept in self._by_handle.items() if kept.until < now]:
+                del self._by_handle[handle]
+
+    def settle(self, handles: Sequence[Settled]) -> Sequence[Settled]:
+        """Return what is to be acknowledged: of a batch nothing before its last message is."""
+        if not self._by_handle:
+            return handles
+        found: list[Settled] = []
+        with self._lock:
+            for topic, handle in handles:
+                batch = self._by_handle.pop(handle, None)
+                if batch is None:
+                    found.append((topic, handle))
+                    continue
+                batch.left -= 1
+                if not batch.left:
+                    found.append((topic, batch.handle))
+        return found
+
+    def known_as(self, handle: PopHandle) -> PopHandle:
+        """Return the handle by which the broker knows a message, or the batch it is in."""
+        batch = self._by_handle.get(handle)
+        return handle if batch is None else batch.handle
+
+    def moved(self, handle: PopHandle, new: PopHandle, until: float) -> PopHandle:
+        """Take note that a message was hidden for longer; return the handle it has now."""
+        with self._lock:
+            batch = self._by_handle.get(handle)
+            if batch is None:
+                return new
+            batch.handle, batch.until = new, until
+            return handle
 
 
 class PopQuestions:

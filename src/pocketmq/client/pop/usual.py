@@ -1,4 +1,4 @@
-"""The bytes of usual pops: repeated requests, and responses read in one step.
+"""The bytes of usual pops: responses read in one step.
 
 Usual is what nearly all are: plain messages of one queue that were not popped before. Pure
 functions over bytes and values, two of which the compiled core replaces; None stands for anything
@@ -15,10 +15,11 @@ import msgspec
 from pocketmq.model import property_names
 from pocketmq.model.names import RETRY_PREFIX
 from pocketmq.native import in_core
-from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
+from pocketmq.protocol import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.command import RESPONSE_FLAG
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.pulled import plain_messages
+from pocketmq.protocol.pulled_message import deliver
 from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE
 
 _PREFIX = struct.Struct(">II")
@@ -31,7 +32,6 @@ _HANDLED, _POPPED_BEFORE = _POP_CK.encode(), _FIRST_POP.encode()
 _RETRY = RETRY_PREFIX.encode()
 _ONE_QUEUE = re.compile(r"((0|1|2) ([0-9]{1,9}) )([0-9]{1,18})\Z").match
 _OFFSETS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*\Z").match
-_set = msgspec.structs.force_setattr
 
 
 class _PopFields(msgspec.Struct, frozen=True, gc=False):
@@ -61,24 +61,6 @@ A = TypeVar("A", bound=_Done)
 
 _read_pop = msgspec.json.Decoder(_PopAnswer, strict=False).decode
 _read_done = msgspec.json.Decoder(_Done, strict=False).decode
-
-
-class RepeatedFrame:
-    """A request without a body that is sent again and again: only its number changes."""
-
-    __slots__ = ("_after", "_before", "_rest")
-
-    def __init__(self, command: Command) -> None:
-        header = msgspec.structs.replace(command, opaque=0, body=b"").encode()[8:]
-        before, mark, self._after = header.rpartition(b'"opaque":0')
-        self._before = before + mark[:-1]
-        self._rest = len(self._before) + len(self._after)
-
-    def frame(self, opaque: int) -> bytes:
-        """Return the whole frame with a number."""
-        number = b"%d" % opaque
-        size = self._rest + len(number)
-        return _PREFIX.pack(4 + size, size) + self._before + number + self._after
 
 
 def _header_end(data: bytes) -> int | None:
@@ -132,11 +114,20 @@ def read_usual_pop(
         f"{mark} {broker} {int(queue_id)} "
     )
     popped_at = str(fields.popTime)
-    for message, offset in zip(messages, offsets, strict=True):
-        added = {_POP_CK: f"{common}{int(offset)}", _FIRST_POP: popped_at}
-        _set(message, "delivery", DeliveryContext(broker, None, topic, 0, added, INFLATE_LIMIT))
-        _set(message, "_topic", topic)
-    return messages
+    return [
+        deliver(
+            message,
+            DeliveryContext(
+                broker,
+                None,
+                topic,
+                0,
+                {_POP_CK: f"{common}{int(offset)}", _FIRST_POP: popped_at},
+                INFLATE_LIMIT,
+            ),
+        )
+        for message, offset in zip(messages, offsets, strict=True)
+    ]
 
 
 def _are_of(messages: list[ReceivedMessage], mark: str, queue_id: str) -> bool:

@@ -12,7 +12,7 @@ from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_rece
 from pocketmq.client.producer.window import SendWindow
 from pocketmq.client.session import Session
 from pocketmq.model import MessageQueue, SendReceipt
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
 from pocketmq.net import Connection
 from pocketmq.net.open_requests import AnswerSink
 from pocketmq.protocol import Command

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from pocketmq.client.producer.delay_properties import delay_properties
+from pocketmq.client.producer.choices import delay_properties
 from pocketmq.client.producer.plain_frames import from_json, json_text
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template
 from pocketmq.model import Message, MessageQueue, SysFlag
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
 from pocketmq.protocol.property_text import encode_properties
 
 if TYPE_CHECKING:
@@ -43,15 +43,18 @@ class PlainMessages:
 
     def __init__(self, sending: "Sending") -> None:
         options, writer = sending.options, sending.exchange.writer
-        self._possible = sending.rule.may_be_plain and writer.is_plain and options.linger is None
+        self.possible = sending.rule.may_be_plain and writer.is_plain and options.linger is None
+        """Whether any message is plain."""
         self._hooks = sending.hooks.hooks
-        self._largest = min(options.compress_from - 1, options.max_message_size)
+        self.largest = min(options.compress_from - 1, options.max_message_size)
+        """Bytes of a plain message's body, at most."""
         self._preparing = sending.preparing
         self._publishing = sending.publishing
         self._template = writer.plain_template
         self._topics: dict[str, PlainTopic] = {}
         self._latest: PlainTopic | None = None  # most messages have the topic of the one before
-        self._tails: dict[str | None, bytes] = {}
+        self.tails: dict[str | None, bytes] = {}
+        """The ends of properties by tag; always this dict."""
         self._delayed_tails: dict[tuple[str | None, int], bytes] = {}
         self._half_tails: dict[str | None, bytes] = {}
 
@@ -76,7 +79,7 @@ class PlainMessages:
         publication, queues = topic.publication, topic.queues
         if (
             not queues
-            or not 0 < len(message.body) <= self._largest
+            or not 0 < len(message.body) <= self.largest
             or message.keys
             or message.properties
             or message.flag
@@ -84,7 +87,7 @@ class PlainMessages:
         ):
             return None
         if delay_level is None:
-            tail = self._tails.get(message.tag)
+            tail = self.tails.get(message.tag)
             if tail is None:
                 tail = self._tail(message.tag)
         else:
@@ -95,7 +98,7 @@ class PlainMessages:
 
     def topic(self, name: str) -> PlainTopic | None:
         """Return a topic with its route of now; None if none of its messages is plain."""
-        if self._hooks or not self._possible:
+        if self._hooks or not self.possible:
             return None
         try:
             topic = self._topics.get(name)
@@ -153,9 +156,9 @@ class PlainMessages:
 
     def _tail(self, tag: str | None) -> bytes:
         tail = json_text(self._preparing.tail(tag))
-        if len(self._tails) >= _MOST_REMEMBERED:
-            self._tails.clear()
-        self._tails[tag] = tail
+        if len(self.tails) >= _MOST_REMEMBERED:
+            self.tails.clear()
+        self.tails[tag] = tail
         return tail
 
     def _delayed_tail(self, tag: str | None, level: int) -> bytes:

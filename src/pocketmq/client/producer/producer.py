@@ -11,8 +11,8 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.codecs import encoded
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
-from pocketmq.client.producer.choices import QueueSelector, choice_of
-from pocketmq.client.producer.delay_properties import delay_properties
+from pocketmq.client.producer.choices import QueueSelector, choice_of, delay_properties
+from pocketmq.client.producer.plain_sends import PlainSends
 from pocketmq.client.producer.producer_exchanges import ProducerExchanges
 from pocketmq.errors import MQError
 from pocketmq.model import Message, MessageQueue, SendReceipt
@@ -74,38 +74,47 @@ class Producer(ProducerExchanges):
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        parts = self._running()
-        sending = parts.sending
         if (
             queue is None
             and ordering_key is None
             and selector is None
             and delay is deliver_at is timeout is None
-            and (posted := sending.plain.post(message, delay_level)) is not None
+            and (
+                (self._follow is not None and (posted := self._follow(message, delay_level)))
+                or (posted := self._running().sending.plain.post(message, delay_level))
+            )
         ):
             # Written out here, not called: each coroutine between task and response costs.
-            plain = sending.plain
             reply: SendReceipt | Command | MQError
             try:
                 try:
                     reply = await posted[0]
                 except MQError as error:
                     reply = error
+                if isinstance(reply, SendReceipt):  # as nearly always
+                    return reply
+                plain = self._plain()
                 receipt = plain.receipt(posted, reply)
                 if receipt is not None:
                     return receipt
                 rest = plain.go_on(posted, reply)
             except BaseException:
-                plain.abandon(posted)
+                self._plain().abandon(posted)
                 raise
             del posted, reply  # an error has a traceback, whose frames have this one
             return await rest
+        sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         if self.options.linger is not None and not extra:
-            return await parts.submitting.share(message, choice, timeout, SendMode.SYNC)
+            return await self.submitting.share(message, choice, timeout, SendMode.SYNC)
         outgoing = sending.preparing.prepare(message, extra)
         return await sending.deliver(outgoing, choice, timeout=timeout)
+
+    def _plain(self) -> PlainSends:
+        """Return the short way of a send that has left; it may have been closed meanwhile."""
+        assert self._parts is not None
+        return self._parts.sending.plain
 
     def submit(
         self,

@@ -8,12 +8,17 @@ from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable, check_hook
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
-from pocketmq.client.producer.delays import recall
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.producer_life import ProducerLife
+from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
+from pocketmq.client.questions.asking import ask, ask_address
+from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model import Message, MessageQueue, SendReceipt
+from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol import ReceivedMessage, RequestCode
+from pocketmq.protocol.handles import RecallHandle
+from pocketmq.protocol.requests.sending import RECALL_MESSAGE, RecallRequest
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
@@ -102,7 +107,7 @@ class ProducerExchanges(ProducerLife):
     async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of each question
         """Take a delayed message back by its receipt's `recall_handle`; returns its id (5.x)."""
         limit = self.options.send_timeout if timeout is None else timeout
-        return await recall(self._running().sending, topic, handle, limit)
+        return await _recall(self._running().sending, topic, handle, limit)
 
     async def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:  # noqa: ASYNC109 - for the question
         """Return the queues of a topic that can be sent to, in the order selectors see them.
@@ -122,3 +127,33 @@ class ProducerExchanges(ProducerLife):
         """
         check_hook(hook, "before_send", "after_send")
         self._hooks.append(hook)
+
+
+async def _recall(sending: Sending, topic: str, handle: str, timeout: float) -> str:  # noqa: ASYNC109 - of each question
+    """Take a message back by the `recall_handle` of its receipt, and return its id (5.x).
+
+    Raises `InvalidInput` for an invalid handle, `ServerError` if the broker does not have the
+    message any more or does not support recalling, and what a send does if the broker cannot be
+    reached.
+    """
+    wire = sending.preparing.wire_topic(topic)
+    if is_retry_topic(wire) or is_dead_letter_topic(wire):
+        raise InvalidInput(f"messages of topic {topic!r} cannot be recalled")
+    try:
+        parsed = RecallHandle.parse(handle)
+    except HeaderMalformed as error:
+        raise InvalidInput(str(error)) from error
+    if sending.publishing.ready(wire) is None:
+        await sending.publishing.find(wire, timeout)
+    session = sending.session
+    try:
+        address = session.addresses.master(parsed.broker_name)
+    except BrokerNotFound:  # as in Java: a proxy in front of the brokers knows the way
+        address = await session.any_broker_of(wire)
+    header = RecallRequest(
+        producer_group=sending.group, topic=wire, recall_handle=handle, bname=parsed.broker_name
+    )
+    question = ask(None, RECALL_MESSAGE, header)
+    # As in Java never by the second port, so not by way of `session.brokers`.
+    answer = await ask_address(session.calls.ask, address, question, timeout=timeout)
+    return answer.header().msg_id

@@ -1,10 +1,12 @@
-"""The life of an asyncio producer: made, started, closed. What it sends is up to `producer`.
+"""The life of an asyncio producer: made, started, closed; and the parts it is made of meanwhile.
 
-Belongs to one event loop, shared by its tasks.
+`RunningProducer` puts sends, submits, transactions, check-backs, replies and the trace
+together, and passes on what brokers ask of the group. What a producer sends is up to
+`producer`. Belongs to one event loop, shared by its tasks.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -13,17 +15,115 @@ from pocketmq.client.codecs import BodyCodec, check_codec
 from pocketmq.client.interceptors import SendInterceptor
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions, sort_settings
-from pocketmq.client.producer.check_backs import TransactionCheck
+from pocketmq.client.producer.check_backs import CheckBacks, TransactionCheck
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.interception import intercept
-from pocketmq.client.producer.running import RunningProducer
+from pocketmq.client.producer.plain_sends import Posted
+from pocketmq.client.producer.replies import AwaitedReplies
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
+from pocketmq.client.producer.trace import TraceHook, open_tracer
+from pocketmq.client.producer.transactions import Transactions
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
+from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
+from pocketmq.client.tasks import Tasks
+from pocketmq.client.tracing import Tracer
 from pocketmq.errors import ClientClosed
+from pocketmq.model import Message
 from pocketmq.model.names import wrap_namespace
+from pocketmq.protocol import Command, ReceivedMessage
+from pocketmq.protocol.requests import client_calls, sending
+
+
+class RunningProducer:
+    """The parts of a running producer; to its session it is the `ProducerMember`."""
+
+    def __init__(
+        self,
+        session: Session,
+        options: ProducerOptions,
+        hooks: list[SendHook],
+        check: TransactionCheck | None,
+    ) -> None:
+        self.session = session
+        self.sending = Sending(session, options, hooks)
+        self.submitting = Submitting(self.sending)
+        self.tasks = Tasks(f"producer {options.group}")
+        group = self.sending.group
+        self.transactions = Transactions(
+            session, group, timeout=options.send_timeout, checked=check is not None
+        )
+        self.checks = CheckBacks(session, self.tasks, group, check)
+        self.replies = AwaitedReplies(session)
+        self.tracer: Tracer | None = None
+        self._options = options
+        self._hooks = hooks
+
+    def begin(self) -> None:
+        """Join the session and start what runs in the background; raises `GroupTaken`."""
+        self.session.add_producer(self)
+        if self._options.trace:
+            self._trace()
+        self.sending.faults.start(self.tasks)
+        self.session.heartbeats.beat_soon()
+
+    def _trace(self) -> None:
+        self.tracer = open_tracer(
+            self.session,
+            self._options.group,
+            kind="PRODUCE",
+            topic=self._options.trace_topic,
+            tasks=self.tasks,
+            publishing=self.sending.publishing,
+        )
+        tracing = TraceHook(self.tracer, self.session.clock)
+        self._hooks.append(tracing)
+        self.transactions.on_end = self.checks.on_end = tracing.transaction_ended
+
+    async def stop(self) -> None:
+        """Finish what was promised, and leave the session.
+
+        The order matters: transactions end with sends, sends are traced, and the trace is sent by
+        tasks. Transactions whose local function takes longer than a send are left to the broker,
+        which checks back with another producer of the group.
+        """
+        self.replies.close()
+        await self.transactions.settled(self._options.send_timeout)
+        self.checks.close()
+        self.transactions.close()
+        await self.submitting.drained()
+        if self.tracer is not None:
+            await self.tracer.close()
+        await self.tasks.stop()
+        if self.session.running:
+            await self.session.remove_producer(self)
+
+    # What the session asks of a member
+
+    @property
+    def group(self) -> str:
+        """The group's name on the wire."""
+        return self.sending.group
+
+    def topics(self) -> Collection[str]:
+        """Return the topics whose routes are to be kept fresh."""
+        return self.sending.publishing.topics()
+
+    def on_route_changed(self, known: KnownRoute) -> None:
+        """Take over a topic's new queues."""
+        self.sending.publishing.on_route_changed(known)
+
+    async def check_transaction(
+        self, message: ReceivedMessage, header: sending.CheckTransactionStateRequest, address: str
+    ) -> None:
+        """Queue a broker's check-back; the broker gets its answer as a request of its own."""
+        self.checks.take(message, header, address)
+
+    def take_reply(self, header: client_calls.PushReplyRequest, request: Command) -> bool:
+        """Take a reply to a request of this producer; False if it awaits no such reply."""
+        return self.replies.take(header, request.body)
 
 
 class ProducerLife:
@@ -52,6 +152,8 @@ class ProducerLife:
         self._lease: Lease | None = None
         self._parts: RunningProducer | None = None
         self._open = False
+        # Posts a message that follows another one; None while it is not open, and without the core.
+        self._follow: Callable[[Message, int | None], Posted | None] | None = None
         check_codec(codec)
         self._codec = codec
         intercept(self, group, interceptors)
@@ -74,6 +176,7 @@ class ProducerLife:
             await lease.release()
             raise
         self._lease, self._parts = lease, parts
+        self._follow = parts.sending.plain.bursts.follow
         self._open = True
 
     async def close(self) -> None:
@@ -83,18 +186,19 @@ class ProducerLife:
         closing continues in the background. Raises `ClientForked`.
         """
         self._lifetime.check_loop()
-        self._open = False
+        self._open, self._follow = False, None
         if self._lease is not None:
             self._lease.session.check_process()
         await self._lifetime.end(self._close)
 
     async def _close(self) -> None:
-        self._open = False
+        self._open, self._follow = False, None
         if self._lease is None or self._parts is None:
             return
         try:
             await self._parts.stop()
         finally:
+            self._parts.sending.plain.bursts.end()
             await self._lease.release()
 
     def __repr__(self) -> str:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pocketmq.client.calls import Fields, request_name
-from pocketmq.client.producer.plain_frames import StoredFields
-from pocketmq.client.producer.signed_sends import SendSigning
+from pocketmq.client.producer.plain_frames import ReceiptFields, SendSigning
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
 from pocketmq.model import Message, MessageQueue, SendReceipt
@@ -238,7 +237,7 @@ class RequestWriter:
         return msgspec.structs.replace(command, opaque=opaque, flag=flag).encode()
 
 
-class _Stored(StoredFields, frozen=True, gc=False, kw_only=True):
+class _Stored(ReceiptFields, frozen=True, gc=False, kw_only=True):
     """The fields of a response that a receipt needs, with numbers of any size."""
 
     queueId: int  # noqa: N815 - Java's keys

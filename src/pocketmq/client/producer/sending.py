@@ -21,18 +21,16 @@ import msgspec
 
 from pocketmq.balance.producer.plan import QueueChoice, SendMode
 from pocketmq.client.checks import LONGEST, is_number, warn_if_milliseconds
-from pocketmq.client.producer.adaptive_tries import AdaptiveRule
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.exchange import LoopExchange
-from pocketmq.client.producer.faults import Faults
-from pocketmq.client.producer.fleet import SharedFleet
+from pocketmq.client.producer.faults import Faults, SharedFleet
 from pocketmq.client.producer.hooks import SendHook, SendHooks
 from pocketmq.client.producer.plain_batches import PlainBatches
 from pocketmq.client.producer.plain_sends import PlainSends
 from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
-from pocketmq.client.producer.tries import SendRule, Tries, Try
+from pocketmq.client.producer.tries import AdaptiveRule, SendRule, Tries, Try
 from pocketmq.client.producer.window import ByteBudget, SendWindow
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session

@@ -1,7 +1,7 @@
 """Messages that were sent one by one and travel as one request; each keeps a receipt of its own.
 
-A `SharedBatch` collects them. Where their receipts go is its kinds' own: futures on the loop here,
-futures of threads in `pocketmq.blocking.shared_sends`. Independent of when a batch leaves.
+A `SharedBatch` collects them. Where a receipt goes is its `Taker`: on the loop those here, for
+threads futures, in `pocketmq.blocking.shared_sends`. Independent of when a batch leaves.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, repeat
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,7 +17,6 @@ from pocketmq.client.producer.batches import pack_batch
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.takers import Taker
 from pocketmq.model import Message, SendReceipt
 from pocketmq.native import in_core
 from pocketmq.net.reasons import untraced
@@ -35,6 +34,19 @@ E = TypeVar("E", bound=BaseException)
 
 Entry: TypeAlias = tuple[Outgoing, bytes]
 """A message that was prepared by itself, and the same as an entry of a batch."""
+
+
+class Taker(Protocol):
+    """Where a receipt, or the error instead of it, goes; called on the loop, and once."""
+
+    def done(self) -> bool:
+        """Whether it is not wanted any more."""
+
+    def set_result(self, result: SendReceipt, /) -> None:
+        """Take the receipt."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Take the error."""
 
 
 class SharedBatch(ABC):

@@ -22,8 +22,7 @@ from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.lanes import Lane, SharedLanes
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch
-from pocketmq.client.producer.takers import Taker
+from pocketmq.client.producer.shared_batches import Entry, LoopBatch, SharedBatch, Taker
 from pocketmq.client.producer.trips import Start, Trip, send_one_by_one
 from pocketmq.errors import SendFailed
 from pocketmq.model import Message

@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.takers import Taker
+from pocketmq.client.producer.shared_batches import Taker
 from pocketmq.client.producer.tries import Outcome, Tries
 from pocketmq.client.producer.trips import Trip
 from pocketmq.errors import RequestTimedOut, TransportError

@@ -13,9 +13,9 @@ from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.shared_batches import Taker
 from pocketmq.client.producer.sharing import Sharing
 from pocketmq.client.producer.submitted import Submitted, pass_on
-from pocketmq.client.producer.takers import Taker
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model import Message, SendReceipt
 

@@ -33,7 +33,7 @@ _TIMEOUT = 5.0
 _HALF = property_names.TRANSACTION_PREPARED.encode()
 
 
-class SendTracing:
+class TraceHook:
     """A hook that traces sends; not one-way sends, nor brokers that have tracing turned off."""
 
     def __init__(self, tracer: Tracer, clock: Clock) -> None:

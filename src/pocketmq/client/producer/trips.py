@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.shared_batches import BatchReceipts, SharedBatch, apart
-from pocketmq.client.producer.takers import Taker
+from pocketmq.client.producer.shared_batches import BatchReceipts, SharedBatch, Taker, apart
 from pocketmq.errors import MQError, ResponseCode, SendFailed
 from pocketmq.model import SendReceipt
 

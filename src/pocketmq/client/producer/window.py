@@ -54,7 +54,7 @@ class ByteBudget:
 
 
 class SendWindow:
-    """Capacity for sends. Every `enter` is followed by one `leave`, whatever became of the send.
+    """Capacity for sends. Every `enter` is followed by one `leave` or `answered`.
 
     Belongs to one event loop.
     """
@@ -115,15 +115,16 @@ class SendWindow:
         if self._line or self._vacant or self._empty:
             self._admit()
 
-    def answered(self, size: int, began: float, now: float) -> None:
-        """Free the capacity of a message that was answered; the limit adapts to how long it took.
+    def answered(self, size: int, began: float, now: float, amount: int = 1) -> None:
+        """Free the capacity of messages that were answered; the limit adapts to how long it took.
 
-        What `ByteBudget.answered` and `leave` do, in one step: it is taken for each message.
+        What `ByteBudget.answered` and `leave` do, in one step: it is taken for each read. All of
+        them left at `began`.
         """
         budget, held = self.budget, self.bytes
         if now - began > budget.quick or held * 2 >= budget.limit:
             budget.answered(size, began, now, held)
-        self._count -= 1
+        self._count -= amount
         self.bytes = held - size
         if self._line or self._vacant or self._empty:
             self._admit()

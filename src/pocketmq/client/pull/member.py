@@ -26,9 +26,8 @@ from pocketmq.client.group.parts import (
 )
 from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.cache import PollCache, PullQueue
-from pocketmq.client.pull.handing import PullHandled
 from pocketmq.client.pull.positions import Positions
-from pocketmq.client.pull.pulling import LitePullLoop
+from pocketmq.client.pull.pulling import LitePullLoop, PullHandled
 from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
 from pocketmq.client.session import Session
 from pocketmq.model import ConsumeFromWhere, ConsumerData, ConsumeType, MessageQueue
@@ -108,9 +107,9 @@ class PullMember(SharingMember[PullQueue]):
 
     # Start and stop
 
-    def _life(self) -> life.Consumer:
+    def _life(self) -> life.LifecycleSettings:
         parts = self.parts
-        return life.Consumer(
+        return life.LifecycleSettings(
             profile=parts.profile,
             group=parts.group,
             model=parts.options.model,

@@ -19,7 +19,7 @@ from pocketmq.client.questions.offsets import (
     first_offset,
     offset_at,
 )
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import ask_session
 from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageModel, MessageQueue
 

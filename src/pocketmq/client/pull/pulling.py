@@ -1,26 +1,30 @@
-"""Pulling for a pull consumer: a queue's loop fills the cache ahead of `poll`.
+"""Pulling for a pull consumer: its queues' loops, and what STICKY's hand-over asks of them.
 
-Whether to pull and what an answer means is `balance.consumer.lite_pull`. Belongs to one event loop.
+A queue's loop fills the cache ahead of `poll`. Whether to pull and what an answer means is
+`balance.consumer.lite_pull`. Belongs to one event loop.
 """
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from pocketmq.balance.consumer import lite_pull
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.consumer.pulling import CacheMessages, PullStatus, StopPulling
 from pocketmq.client.addresses import BrokerProcess
+from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.group.held_queue import log_name
+from pocketmq.client.group.listeners import QueueListeners
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.queues import PullParts
-from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
+from pocketmq.client.questions.pulling import ANSWERS, PullNumbers, PullSpec, PullTemplate
 from pocketmq.errors import RequestNotSupported
 from pocketmq.model import MessageQueue, PullFlag
-from pocketmq.protocol import Command, RequestCode
+from pocketmq.model.route import MASTER_ID
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.filter import is_tag_kind
 
 logger = logging.getLogger("pocketmq.client")
@@ -103,31 +107,35 @@ class LitePullLoop(PullLoop[PullQueue]):
         )
         return PullTemplate(queue, wanted)
 
-    def fields(
+    def numbers(
         self,
         held: PullQueue,
         template: PullTemplate,
         place: BrokerProcess,  # noqa: ARG002 - a pull consumer commits nothing by the way
         offset: int,
-    ) -> dict[str, str]:
-        """Return the fields of one pull."""
-        return template.fields(
+    ) -> PullNumbers:
+        """Return what one pull asks for."""
+        return template.numbers(
             offset, 1 if held.suspicion.alone else self._parts.options.pull_batch
         )
 
-    async def send(self, address: str, fields: dict[str, str]) -> Command:
+    async def send(self, address: str, template: PullTemplate, numbers: PullNumbers) -> Command:
         """Pull as 5.x clients do; brokers of 4.x have plain pulls alone."""
         timeout = self._parts.options.pull_timeout
         plain = address in self._plain or self._parts.profile.line == "4.x"
         code = _PLAIN_PULL if plain else _PULL
-        call_at = self._session.brokers.call_at
+        repeat_at = self._session.brokers.repeat_at
         try:
-            return await call_at(address, code, fields, timeout=timeout, accept=ANSWERS)
+            return await repeat_at(
+                address, code, template, numbers, timeout=timeout, accept=ANSWERS
+            )
         except RequestNotSupported:
             if plain:
                 raise
         self._plain.add(address)
-        return await call_at(address, _PLAIN_PULL, fields, timeout=timeout, accept=ANSWERS)
+        return await repeat_at(
+            address, _PLAIN_PULL, template, numbers, timeout=timeout, accept=ANSWERS
+        )
 
     def take(self, held: PullQueue, answer: PullResult) -> float | None:
         """Carry out what an answer leads to; return the seconds to wait before the next pull."""
@@ -161,3 +169,66 @@ class LitePullLoop(PullLoop[PullQueue]):
     def after_error(self, held: PullQueue, code: int | None) -> float:
         """Return the seconds to wait after a pull that failed."""
         return lite_pull.after_lite_pull_error(held.queue, code).after
+
+
+class PullHandled:
+    """A `Handled` for polls: how a pull consumer's queues take part in STICKY's hand-over.
+
+    The application has no handlers that could be waited for; what it polled last is done when it
+    polls again. So a queue that is given away is not polled any more, the next poll is awaited,
+    then the application's listener; the position after that is where the next owner starts.
+    """
+
+    waits = True
+
+    def __init__(
+        self,
+        parts: PullParts,
+        pulling: LitePullLoop,
+        listeners: QueueListeners,
+    ) -> None:
+        assert isinstance(parts.offsets, ConfirmedOffsets)
+        self._commits = parts.offsets
+        self._parts = parts
+        self._pulling = pulling
+        self._listeners = listeners
+        self.closing = False
+        """There are no more polls to wait for."""
+        self.told: set[MessageQueue] = set()
+        """Queues whose listener was called."""
+
+    def begin(self, held: PullQueue, offset: int) -> None:
+        """Pull from an offset."""
+        held.assigned = True
+        held.change(pull_offset=offset, paused=held.queue in self._parts.setup.pauses)
+        self._pulling.begin(held)
+
+    def resume(self, held: PullQueue) -> None:
+        """Continue after a fence, with what is cached."""
+        self._parts.cache.wake()
+        if held.may_start:
+            self._pulling.begin(held)
+
+    async def finish(self, held: PullQueue) -> int:
+        """Wait for the next poll and for the listener; return where the next owner starts."""
+        parts, cache = self._parts, self._parts.cache
+        if parts.options.auto_commit and not self.closing:
+            await cache.until_polled(held, parts.options.drain_wait)
+        if not self.closing:
+            parts.note_done(held)  # all but what was polled last, if that is not done yet
+        self.told.add(held.queue)
+        await self._listeners.revoked_and_done([parts.setup.shown(held.queue)], parts.tasks)
+        return self._commits.table.read(held.queue)
+
+    async def pull(self, held: PullQueue, offset: int) -> PullResult:
+        """Pull once from the master, beside the queue's own loop."""
+        parts = self._parts
+        subscribed = parts.subscribed(held.queue.topic)
+        asked = AskedPull(offset, subscribed, parts.options.damaged)
+        held.suggested = MASTER_ID  # a slave may not have it yet
+        return await self._pulling.pull(held, asked, parts.subscriptions)
+
+    def arrived(self, held: PullQueue, messages: Sequence[ReceivedMessage]) -> None:
+        """Cache messages of a hole, to be polled."""
+        held.process.put_before(messages)
+        self._parts.cache.put(PulledBatch(held, list(messages)))

@@ -28,9 +28,9 @@ from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
-from pocketmq.client.push.jobs import Job, Part
+from pocketmq.client.push.jobs import Job, JobPart
 from pocketmq.client.push.slices import BegunCall, Slice, SlicePart
-from pocketmq.client.push.work import Consuming
+from pocketmq.client.push.work import FEW, Consuming
 from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
@@ -60,16 +60,20 @@ class ConcurrentWork(HandlerWork):
         *,
         dispatch: bool = True,  # noqa: ARG002 - for orderly work
     ) -> None:
-        """Hand messages that are cached to their handler."""
-        size = self.consuming.options.handler_batch
+        """Hand messages that are cached to their handler.
+
+        Where they are many the next pull, which is about to be sent, leaves before coroutines have
+        them: the broker works on it meanwhile.
+        """
+        size, later = self.consuming.options.handler_batch, len(messages) > FEW
         for handler, share in self.handlers.shares(held, messages):
             if handler is None:
                 for message in share:
                     self._unwanted(held, message)
             elif share:
-                self.give(handler, (Slice(held, handler, share, size, self.watch),))
+                self.give(handler, (Slice(held, handler, share, size, self.watch),), later=later)
 
-    def finished(self, jobs: Sequence[Job | Part]) -> None:
+    def finished(self, jobs: Sequence[Job | JobPart]) -> None:
         """Settle calls that have ended."""
         done: dict[HeldQueue, list[ReceivedMessage]] = {}
         for job in jobs:

@@ -21,9 +21,9 @@ from pocketmq.client.consumer_options import (
 )
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.handover.joining import Joined, join_group
-from pocketmq.client.group.lag import QueueLag, lag_of
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
+from pocketmq.client.group.parts import QueueLag, lag_of
 from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.interceptors import HandlerInterceptor, checked
 from pocketmq.client.options import ClientOptions, sort_settings

@@ -11,11 +11,10 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import DirectCall, KnownHandlers, direct_result
 from pocketmq.client.push.consume_hooks import ConsumeHook, HookCaller
 from pocketmq.client.push.handlers import Failure, Handler
-from pocketmq.client.push.jobs import Duty, Job, Part
+from pocketmq.client.push.jobs import Duty, Job, JobPart
 from pocketmq.client.push.requeue import Requeue
 from pocketmq.client.push.runners import Runners
-from pocketmq.client.push.running_info import running_info
-from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, HandlingStats
+from pocketmq.client.push.running_info import HOUR_STEP, MINUTE_STEP, HandlingStats, running_info
 from pocketmq.client.push.threads import Threads
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
@@ -139,8 +138,11 @@ class HandlerWork:
             group, topic, named, failure.reason, exc_info=failure.error,
         )  # fmt: skip
 
-    def give(self, handler: Handler, jobs: Sequence[Duty]) -> None:
-        """Do jobs where their handler belongs; `finished` is called with each in the end."""
+    def give(self, handler: Handler, jobs: Sequence[Duty], *, later: bool = False) -> None:
+        """Do jobs where their handler belongs; `finished` is called with each in the end.
+
+        With `later` coroutines begin an iteration of the loop later.
+        """
         if self.stopping:
             for job in jobs:
                 self.conclude(job)
@@ -148,13 +150,16 @@ class HandlerWork:
         caller = self._runners if handler.is_async else self._threads
         if caller is None:
             caller = self._new_caller(handler)
-        caller.give(jobs)
+        if isinstance(caller, Runners):
+            caller.give(jobs, later=later)
+        else:
+            caller.give(jobs)
 
-    def finished(self, jobs: Sequence[Job | Part]) -> None:
+    def finished(self, jobs: Sequence[Job | JobPart]) -> None:
         """Settle jobs that are done."""
         raise NotImplementedError
 
-    def conclude(self, job: Duty | Part) -> None:
+    def conclude(self, job: Duty | JobPart) -> None:
         """Report the outcome of a call beside the queues to its operator."""
         if isinstance(job, DirectCall):
             job.conclude()

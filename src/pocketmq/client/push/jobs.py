@@ -6,7 +6,6 @@ parts, one for each worker, and reported to the loop for many units at once. Ind
 messages.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from operator import length_hint
 from typing import Any, Protocol
@@ -32,7 +31,7 @@ class Job(Protocol):
         """Do it on the loop; raises nothing but `CancelledError`."""
 
 
-class Part(ABC):
+class JobPart:
     """What one thread or task does of a slice, and what of that is not settled yet."""
 
     __slots__ = ("noted",)
@@ -42,19 +41,19 @@ class Part(ABC):
         """Whether it is among those to be settled. The worker sets it after it added something, the
         loop clears it before it looks: so nothing is left lying."""
 
-    @abstractmethod
     def make(self, worker: "Worker", until: int) -> bool:
         """Do units in a thread until a tick; False if none is left. Raises nothing."""
+        raise NotImplementedError
 
-    @abstractmethod
     async def make_async(self, worker: "Worker", until: int) -> bool:
         """Do units on the loop until a tick; False if none is left.
 
         Raises nothing but `CancelledError`, when it is the task that was cancelled.
         """
+        raise NotImplementedError
 
 
-class SharedJob(ABC):
+class SharedJob:
     """Units of work that any number of workers take one by one."""
 
     __slots__ = ("units",)
@@ -73,17 +72,17 @@ class SharedJob(ABC):
         for _ in self.units:
             pass
 
-    @abstractmethod
-    def part(self) -> Part:
+    def part(self) -> JobPart:
         """Return the part of another worker."""
+        raise NotImplementedError
 
-    @abstractmethod
     def begun(self, unit: Any) -> object:
         """Return a description of a unit in flight."""
+        raise NotImplementedError
 
 
 Duty = Job | SharedJob
-Finished = Callable[[Sequence[Job | Part]], None]
+Finished = Callable[[Sequence[Job | JobPart]], None]
 
 
 class Worker:
@@ -117,7 +116,7 @@ class Pool(Protocol):
     tick: Callable[[], int]
     stopping: bool
 
-    def note(self, part: Part) -> None:
+    def note(self, part: JobPart) -> None:
         """Settle a part soon; called for the first unit since it was settled last."""
 
 

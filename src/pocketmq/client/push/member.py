@@ -141,8 +141,8 @@ class PushMember(shared.SharingMember[HeldQueue]):
 
     # Start and stop
 
-    def _life(self) -> life.Consumer:
-        return life.Consumer(
+    def _life(self) -> life.LifecycleSettings:
+        return life.LifecycleSettings(
             profile=self.profile,
             group=self.group,
             model=self.model,

@@ -34,7 +34,7 @@ from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import CallSequence, Pace
 from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
-from pocketmq.client.push.jobs import Job, Part
+from pocketmq.client.push.jobs import Job, JobPart
 from pocketmq.client.push.work import Consuming
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.protocol import ReceivedMessage
@@ -144,7 +144,7 @@ class OrderlyWork(HandlerWork):
         )
         self.give(handler, (sequence,))
 
-    def finished(self, jobs: Sequence[Job | Part]) -> None:
+    def finished(self, jobs: Sequence[Job | JobPart]) -> None:
         """Settle sequences that have ended."""
         for job in jobs:
             if isinstance(job, CallSequence):

@@ -15,8 +15,14 @@ from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
-from pocketmq.client.push.work import PushParts
-from pocketmq.client.questions.pulling import ANSWERS, NO_COMMIT, PullSpec, PullTemplate
+from pocketmq.client.push.work import FEW, PushParts
+from pocketmq.client.questions.pulling import (
+    ANSWERS,
+    NO_COMMIT,
+    PullNumbers,
+    PullSpec,
+    PullTemplate,
+)
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.protocol import Command, RequestCode
 
@@ -26,9 +32,6 @@ Correct = Callable[[HeldQueue, int, float], None]
 """Called for a queue that was pulled outside what its broker holds."""
 
 _PULL = int(RequestCode.PULL_MESSAGE)
-_FEW = 8
-"""Messages of a pull that were sent just now, and that their handlers get before all else. With
-more of them the broker's work on the next pull should begin first."""
 
 
 class PushPullLoop(PullLoop[HeldQueue]):
@@ -108,10 +111,10 @@ class PushPullLoop(PullLoop[HeldQueue]):
         parts = self._parts
         return push_template(parts.group, queue, subscribed, parts.options, parts.profile)
 
-    def fields(
+    def numbers(
         self, held: HeldQueue, template: PullTemplate, place: BrokerProcess, offset: int
-    ) -> dict[str, str]:
-        """Return the fields of one pull, with the noted offset to be committed by the way."""
+    ) -> PullNumbers:
+        """Return what one pull asks for, with the noted offset to be committed by the way."""
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = pulling.commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
@@ -119,12 +122,14 @@ class PushPullLoop(PullLoop[HeldQueue]):
             commit = NO_COMMIT  # STICKY: each is confirmed, one after another
         capacity = parts.limits.count - held.process.count
         count = pulling.pull_size(parts.options.pull_batch, held.waiting, capacity)
-        return template.fields(offset, 1 if held.suspicion.alone else count, commit)
+        return template.numbers(offset, 1 if held.suspicion.alone else count, commit)
 
-    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
+    def send(
+        self, address: str, template: PullTemplate, numbers: PullNumbers
+    ) -> Awaitable[Command]:
         """Send a pull."""
-        return self._session.brokers.call_at(
-            address, _PULL, fields, timeout=pulling.PULL_TIMEOUT, accept=ANSWERS
+        return self._session.brokers.repeat_at(
+            address, _PULL, template, numbers, timeout=pulling.PULL_TIMEOUT, accept=ANSWERS
         )
 
     def take(self, held: HeldQueue, answer: PullResult) -> float | None:
@@ -168,7 +173,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
 
     def hands_over_first(self, answer: PullResult) -> bool:
         """Return whether handlers start with what a pull brought before the next is prepared."""
-        return 0 < len(answer.messages) <= _FEW
+        return 0 < len(answer.messages) <= FEW
 
     def after_error(self, held: HeldQueue, code: int | None) -> float:
         """Return the seconds to wait after a pull that failed."""

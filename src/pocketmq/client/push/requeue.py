@@ -14,7 +14,7 @@ from pocketmq.errors import MQError
 from pocketmq.model import Message, property_names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.names import INNER_PRODUCER_GROUP, dead_letter_topic, retry_topic
-from pocketmq.model.static_topics import LOGICAL_BROKER
+from pocketmq.model.topics import LOGICAL_BROKER
 from pocketmq.protocol import ReceivedMessage, RequestCode
 from pocketmq.protocol.requests.sending import SendBackRequest
 

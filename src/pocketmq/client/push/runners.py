@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from pocketmq.client.clock import Clock, stopwatch
 from pocketmq.client.push.handlers import CANCELLED
-from pocketmq.client.push.jobs import Duty, Finished, Job, Part, SharedJob, Worker
+from pocketmq.client.push.jobs import Duty, Finished, Job, JobPart, SharedJob, Worker
 
 TURN = 3_000_000
 """Nanoseconds after which a task yields to the event loop."""
@@ -31,17 +31,22 @@ class Runners:
         self.tick = stopwatch(clock)
         self.stopping = False
         self._pending: deque[Duty] = deque()
-        self._done: list[Job | Part] = []
+        self._done: list[Job | JobPart] = []
         self._tasks: dict[asyncio.Task[None], Worker] = {}
-        self._spare = False
-        """Whether a task has been made that has not begun yet."""
+        self._spare: asyncio.Task[None] | None = None
+        """A task that has been made and has not begun yet."""
+        self._wanted = False
+        """Whether one is made in the next iteration, if it is needed then."""
         self._resting = 0
         """Tasks that let the loop have its turn and then continue."""
 
-    def give(self, jobs: Iterable[Duty]) -> None:
-        """Do jobs, in their order as long as none waits."""
+    def give(self, jobs: Iterable[Duty], *, later: bool = False) -> None:
+        """Do jobs, in their order as long as none waits; with `later` an iteration later."""
         self._pending.extend(jobs)
-        self._make_spare()
+        if later:
+            self._want_spare()
+        else:
+            self._make_spare()
 
     def under_way(self) -> Iterator[tuple[object, int]]:
         """Return the jobs in flight, and for how many nanoseconds."""
@@ -78,15 +83,25 @@ class Runners:
         self._report()
         return len(late)
 
-    def note(self, part: Part) -> None:
+    def note(self, part: JobPart) -> None:
         """Settle a part when no task can continue at once."""
         self._add(part)
 
+    def _want_spare(self) -> None:
+        """Make a spare task in the next iteration, if jobs are left by then."""
+        if not self._wanted and self._spare is None and len(self._tasks) < self._limit:
+            self._wanted = True
+            self._loop.call_soon(self._make_wanted)
+
+    def _make_wanted(self) -> None:
+        self._wanted = False
+        if not self._resting:  # one that waits for nothing will continue
+            self._make_spare()
+
     def _make_spare(self) -> None:
-        if self._pending and not self._spare and len(self._tasks) < self._limit:
-            self._spare = True
+        if self._pending and self._spare is None and len(self._tasks) < self._limit:
             worker = Worker(self)
-            task = self._loop.create_task(self._run(worker), name=self._name)
+            task = self._spare = self._loop.create_task(self._run(worker), name=self._name)
             self._tasks[task] = worker
             task.add_done_callback(self._ended)
 
@@ -103,13 +118,15 @@ class Runners:
         return None
 
     async def _run(self, worker: Worker) -> None:
-        self._spare = False
+        self._spare = None
         if self._resting:
             return  # one that waits for nothing will continue, and make another spare one
         turn = self.tick()
         while (job := self._next()) is not None:
-            if self._pending and not self._spare:
-                self._make_spare()
+            if len(self._tasks) > 1:
+                self._make_spare()  # others wait already, and this one may, too
+            elif self._pending:
+                self._want_spare()  # mostly nothing is left by then, and it is never made
             worker.job, worker.since = job, self.tick()
             if isinstance(job, SharedJob):
                 part = job.part()
@@ -145,7 +162,7 @@ class Runners:
         self._make_spare()
         return self.tick()
 
-    def _add(self, job: Job | Part) -> None:
+    def _add(self, job: Job | JobPart) -> None:
         """Record what is finished; it is reported when no task can continue at once."""
         if not self._done:
             self._loop.call_soon(self._report)
@@ -158,6 +175,8 @@ class Runners:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
+        if self._spare is task:  # it was cancelled before it began
+            self._spare = None
         if not self._resting:
             self._make_spare()
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -20,11 +20,14 @@ from pocketmq.client.push.handlers import (
     raised,
     understood,
 )
-from pocketmq.client.push.jobs import QUICK, Part, SharedJob, Worker
+from pocketmq.client.push.jobs import QUICK, JobPart, SharedJob, Worker
 from pocketmq.protocol import ReceivedMessage
 
 T = TypeVar("T")
 _OK = Consumed.OK
+_LONGEST_STRIDE = 7
+_INSTANT = 1_000
+"""Nanoseconds that a call may take to be followed by another one without a look at the clock."""
 _SKIPPED = Failure("the queue, or the popped messages, were lost before the call, or it is fenced")
 
 
@@ -107,7 +110,7 @@ class Slice(SharedJob):
         return not held.may_start or not held.popped.has(messages)
 
 
-class SlicePart(Part):
+class SlicePart(JobPart):
     """What one worker does of a slice.
 
     The worker adds to the lists at their ends, the loop takes from their fronts; either is one step
@@ -136,13 +139,8 @@ class SlicePart(Part):
 
     def make(self, worker: Worker, until: int) -> bool:
         """Call a plain handler, one call after another."""
-        of, tick = self.of, worker.tick
-        held, hooks, function, batch = (
-            of.held,
-            of.watch.hooks,
-            of.handler.function,
-            of.handler.batch,
-        )
+        of, held, tick = self.of, self.of.held, worker.tick
+        hooks, function, batch = of.watch.hooks, of.handler.function, of.handler.batch
         easy = held.gate is None and held.popped is None
         finish = self._done.extend if batch else self._done.append
         now = tick()
@@ -165,7 +163,8 @@ class SlicePart(Part):
                 self._took += took
                 finish(unit)
             else:
-                self._fail(unit, failure, took)
+                self._fail(unit, failure)
+                self._took += took
             worker.calls += 1
             if took < QUICK:
                 worker.quick += 1
@@ -179,19 +178,18 @@ class SlicePart(Part):
         return False
 
     async def make_async(self, worker: Worker, until: int) -> bool:
-        """Call a coroutine handler, one call after another."""
-        of, tick = self.of, worker.tick
-        held, hooks, function, batch = (
-            of.held,
-            of.watch.hooks,
-            of.handler.function,
-            of.handler.batch,
-        )
+        """Call a coroutine handler, one call after another.
+
+        A look at the clock takes as long as a quick handler. So of several such calls in a row only
+        the last one is followed by one; one that failed, or waited for something, always is.
+        """
+        of, held, tick = self.of, self.of.held, worker.tick
+        hooks, function, batch = of.watch.hooks, of.handler.function, of.handler.batch
         easy = held.gate is None and held.popped is None
         finish = self._done.extend if batch else self._done.append
-        now = tick()
+        stride = left = calls = 0  # calls between two looks, before the next, since the last
+        now = worker.since = tick()
         for unit in of.units:
-            worker.since = now
             worker.unit = unit
             try:
                 if easy and held.may_start and not hooks:
@@ -205,37 +203,49 @@ class SlicePart(Part):
                     raise
                 failure = CANCELLED
                 if _is_cancelled():  # this task was cancelled, not only what the handler waited for
-                    self._fail(unit, failure, tick() - now)
+                    self._fail(unit, failure)
+                    self._count(calls, tick() - now)
                     self._note(worker)
                     raise
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 - whatever it is: retry later
                 failure = raised(error)
-            took, now = now, tick()
             if failure is None:
-                self._calls += 1
-                self._took += now - took
+                calls += 1
                 finish(unit)
+                if left and self.noted:  # nothing was settled meanwhile, so it waited for nothing
+                    left -= 1
+                    continue
+                stride = min(2 * stride + 1, _LONGEST_STRIDE)
             else:
-                self._fail(unit, failure, now - took)
-            if not self.noted:
-                self.noted = True
-                worker.note(self)
+                self._fail(unit, failure)
+                stride = 0
+            looked, now = now, tick()
+            if now - looked > _INSTANT * calls:
+                stride = 0
+            self._count(calls, now - looked)
+            worker.since, left, calls = now, stride, 0
+            self._note(worker)
             if now > until:
                 worker.unit = None
                 return True
         worker.unit = None
+        if calls:
+            self._count(calls, tick() - now)
         return False
 
-    def _fail(self, unit: Any, failure: Failure, took: int) -> None:
+    def _fail(self, unit: Any, failure: Failure) -> None:
         messages = self.of.messages(unit)
         if failure is _SKIPPED:
             self._skipped.append(messages)
             return
         self._calls += 1
-        self._took += took
         self._failed.append((messages, failure))
+
+    def _count(self, calls: int, took: int) -> None:
+        self._calls += calls
+        self._took += took
 
     def _note(self, worker: Worker) -> None:
         if not self.noted:

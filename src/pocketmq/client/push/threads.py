@@ -23,7 +23,7 @@ from pocketmq.client.push.jobs import (
     Duty,
     Finished,
     Job,
-    Part,
+    JobPart,
     SharedJob,
     Worker,
     waiting,
@@ -57,7 +57,7 @@ class Threads:
         self.tick = stopwatch(clock)
         self.taking = threading.Lock()
         self.pending: deque[Duty] = deque()
-        self.done: deque[Job | Part] = deque()
+        self.done: deque[Job | JobPart] = deque()
         self.idle: deque[_Thread] = deque()
         self.workers: set[_Thread] = set()
         self.stopping = False
@@ -175,7 +175,7 @@ class Threads:
 
     # Called by threads
 
-    def note(self, part: Part) -> None:
+    def note(self, part: JobPart) -> None:
         """Settle a part with the next report."""
         self.done.append(part)
 

@@ -23,6 +23,10 @@ from pocketmq.model import MessageModel, MessageQueue, Subscription
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
+FEW = 8
+"""Messages of a pull that were sent just now, and that their handlers get before all else. With
+more of them the broker's work on the next pull should begin first."""
+
 
 class Work(Protocol):
     """Handles what is pulled: concurrently or in order."""

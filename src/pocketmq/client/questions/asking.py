@@ -1,7 +1,8 @@
 """Questions as generators: they yield what to ask and return a typed result.
 
-A question does no input or output and has no addresses. A driver asks the server that each `Ask`
-means, and sends the answer, or the error, back into the generator.
+A question does no input or output and has no addresses. A driver asks the server that each
+`Ask` means, and sends the answer, or the error, back into the generator. The drivers are here,
+and the one question that any name server answers: where a topic lives.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -10,11 +11,12 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from pocketmq.client.calls import SUCCESS
-from pocketmq.errors import MQError
-from pocketmq.model import MessageQueue
+from pocketmq.errors import MQError, ResponseCode, RouteNotFound
+from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.request import A, B, H, R, Request
+from pocketmq.protocol.requests.nameserver import GET_ROUTEINFO_BY_TOPIC, GetRouteRequest
 
 T = TypeVar("T")
 
@@ -147,3 +149,16 @@ def run_blocking(question: Question[T], carry: Callable[[Ask], Command]) -> T:
             step, given = question.send, carry(asked)
         except MQError as error:
             step, given = question.throw, error
+
+
+ABSENT = frozenset({int(ResponseCode.TOPIC_NOT_EXIST)})
+"""The response code of a name server that does not know a topic."""
+
+
+def route_of(topic: str, absent: frozenset[int] = ABSENT) -> Question[TopicRoute]:
+    """Return a topic's route; raises `RouteNotFound` for an answer in `absent`, or without one."""
+    header = GetRouteRequest(topic=topic)
+    answer = yield from ask(None, GET_ROUTEINFO_BY_TOPIC, header, accept=SUCCESS | absent)
+    if answer.code in absent or answer.is_empty:
+        raise RouteNotFound(topic)
+    return answer.result()

@@ -4,13 +4,17 @@
 their own offsets.
 """
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from pocketmq.balance.consumer.pulling import CommitWithPull, PullStatus
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode
 from pocketmq.model import MessageQueue, PullFlag
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
+from pocketmq.protocol import Command
+from pocketmq.protocol.repeated import RepeatedRequest
 from pocketmq.protocol.requests.reading import PULL_MESSAGE, PullRequest
 
 PULL_TIMEOUT = 10.0
@@ -79,10 +83,23 @@ def pull_header(queue: MessageQueue, offset: int, wanted: PullSpec) -> PullReque
     )
 
 
+class PullNumbers(NamedTuple):
+    """What differs from one pull of a queue to the next, in the order in which headers have it."""
+
+    offset: int
+    most: int
+    flags: int
+    commit: int
+
+
+_NUMBERS = ("queueOffset", "maxMsgNums", "sysFlag", "commitOffset")
+"""The fields for `PullNumbers`."""
+
+
 class PullTemplate:
     """The pull requests of one queue; what does not change from one to the next is encoded once."""
 
-    __slots__ = ("_commit", "_count", "_fields", "_flags", "_many")
+    __slots__ = ("_commit", "_count", "_fields", "_flags", "_many", "_written")
 
     def __init__(
         self, queue: MessageQueue, wanted: PullSpec, catch_up_size: int | None = None
@@ -95,16 +112,26 @@ class PullTemplate:
         if catch_up_size is not None:
             # A broker of ours sends more messages than usual to a client that asks for more bytes.
             self._many = self._fields | {"maxMsgBytes": str(catch_up_size)}
+        self._written: dict[tuple[int, bool], RepeatedRequest] = {}
 
-    def fields(self, offset: int, count: int, commit: CommitWithPull = NO_COMMIT) -> dict[str, str]:
-        """Return the fields of a pull of at most `count` messages from an offset on."""
-        return {
-            **(self._many if count > self._count else self._fields),
-            "queueOffset": str(offset),
-            "maxMsgNums": str(count),
-            "sysFlag": str(self._flags | self._commit if commit.enabled else self._flags),
-            "commitOffset": str(commit.offset),
-        }
+    def numbers(self, offset: int, count: int, commit: CommitWithPull = NO_COMMIT) -> PullNumbers:
+        """Return what one pull of at most `count` messages from an offset on asks for."""
+        flags = self._flags | self._commit if commit.enabled else self._flags
+        return PullNumbers(offset, count, flags, commit.offset)
+
+    def fields(self, numbers: PullNumbers) -> dict[str, str]:
+        """Return the fields of one pull."""
+        chosen = self._many if numbers.most > self._count else self._fields
+        return chosen | dict(zip(_NUMBERS, map(str, numbers), strict=True))
+
+    def frame(self, code: int, numbers: PullNumbers, opaque: int) -> bytes:
+        """Return the whole request of one pull, for a client that adds nothing to its fields."""
+        key = code, numbers.most > self._count
+        written = self._written.get(key)
+        if written is None:
+            made = Command.request(code, 0, self.fields(numbers))
+            written = self._written[key] = RepeatedRequest(made, _NUMBERS)
+        return written.frame(opaque, *numbers)
 
 
 def pull_once(

@@ -4,7 +4,7 @@ import msgspec
 
 from pocketmq.admin.access import rules_for
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.actions.audit import Audit
+from pocketmq.dashboard.actions.changing import Audit
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.requests.access import User
 

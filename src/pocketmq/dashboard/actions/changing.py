@@ -1,17 +1,39 @@
-"""Changing what brokers keep: topics, groups, settings; on every broker that has them.
+"""Changing a cluster from a page: `Audit`, the one way to do it, and what brokers keep.
 
-What a form does not show stays as it is on each broker.
+Every action is checked, then done, then logged. Here are topics, groups and settings, on every
+broker that has them; what a form does not show stays as it is on each broker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.actions.audit import Audit
 from pocketmq.errors import Absent, InvalidInput
 from pocketmq.model import GroupConfig, TopicConfig
 from pocketmq.model import names as topic_names
+
+T = TypeVar("T")
+
+
+class Audit(Protocol):
+    """Does some work on behalf of a visitor."""
+
+    async def __call__(
+        self,
+        who: str,
+        what: str,
+        work: Callable[[], Awaitable[T]],
+        result: Callable[[T], str] | None = None,
+        /,
+    ) -> T:
+        """Return the result of `work`; the log says who did what, and `result` of it.
+
+        Raises `InvalidInput` if actions are off, before anything is done.
+        """
+        ...
+
 
 MOST_QUEUES = 1024
 MOST_RETRIES = 1000

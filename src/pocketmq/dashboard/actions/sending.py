@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.actions.audit import Audit
+from pocketmq.dashboard.actions.changing import Audit
 from pocketmq.errors import InvalidInput
 from pocketmq.model import Message, SendReceipt
 from pocketmq.protocol import ReceivedMessage

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from pocketmq.admin.balance import settings_of, situation_of
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.situations import settings_of, situation_of
 from pocketmq.balance.strategies import STICKY, strategy_by_name
 from pocketmq.balance.what_if import (
     Event,

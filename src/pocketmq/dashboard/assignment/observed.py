@@ -1,11 +1,14 @@
-"""The history of a group as far as it was observed. Pure.
+"""A group as far as it was observed: its rebalances, and the lag of every queue over time.
 
-Two observations far apart say nothing about the time between: what differs is no rebalance that was
-seen, and a queue that is found without an owner has not been without one all the time. So a history
-ends at a gap and another begins after it; the gap is kept, to be shown as such.
+Pure and bounded; times are arguments. Two observations far apart say nothing about the time
+between: what differs is no rebalance that was seen. So a history ends at a gap and another
+begins after it; the gap is kept, to be shown as such. Lags are rows of machine integers, one
+per poll: ten thousand queues cost 80 kB per poll. An unknown lag is a gap, never 0.
 """
 
+from array import array
 from collections import deque
+from collections.abc import Mapping
 
 import msgspec
 
@@ -13,6 +16,7 @@ from pocketmq.balance.story.episode import QueuePause, Rebalance
 from pocketmq.balance.story.history import MOST_ENTRIES, GroupHistory
 from pocketmq.balance.story.observation import Cause, GroupObservation
 from pocketmq.balance.story.spans import Span
+from pocketmq.model import MessageQueue
 
 GAP = 60.0
 """Seconds between two observations after which nothing is concluded from the earlier one."""
@@ -20,7 +24,10 @@ _UNSEEN_END = Cause("unobserved", "", "its end was not observed")
 
 
 class ObservedHistory:
-    """The rebalances seen, and the gaps between. One thread at a time may use it."""
+    """The rebalances seen, and the gaps between. One thread at a time may use it.
+
+    A queue that is found without an owner after a gap has not been without one all the time.
+    """
 
     def __init__(self) -> None:
         self.current = GroupHistory()
@@ -71,3 +78,83 @@ def _last_seen(pause: QueuePause, at: float) -> QueuePause:
     if pause.ended is not None:
         return pause
     return msgspec.structs.replace(pause, ended=max(at, pause.began), most=None)
+
+
+MOST_CELLS = 2_000_000
+"""Numbers kept in total, 8 bytes each."""
+MOST_ROWS = 1800
+
+_NOT_KNOWN = -(1 << 63)
+
+Series = list[tuple[float, int | None]]
+
+
+class Lags:
+    """A ring buffer of the lags of all queues. One thread at a time may use it."""
+
+    def __init__(self, *, most_cells: int = MOST_CELLS, most_rows: int = MOST_ROWS) -> None:
+        self._most_cells = most_cells
+        self._rows: deque[tuple[float, array[int], int | None]] = deque(maxlen=most_rows)
+        self._columns: dict[MessageQueue, int] = {}
+        self._cells = 0
+
+    def add(self, at: float, lags: Mapping[MessageQueue, int], queues: list[MessageQueue]) -> None:
+        """Add the lags of these queues at a time; a missing lag is unknown."""
+        if len(self._columns) > 2 * len(queues) + 64:
+            self._forget_others(queues)
+        for queue in queues:
+            self._columns.setdefault(queue, len(self._columns))
+        row = array("q", [_NOT_KNOWN]) * len(self._columns)
+        total: int | None = 0
+        for queue in queues:
+            lag = lags.get(queue)
+            if lag is None:
+                total = None
+            else:
+                row[self._columns[queue]] = lag
+                total = None if total is None else total + lag
+        if len(self._rows) == self._rows.maxlen:
+            self._drop_oldest()
+        self._rows.append((at, row, total))
+        self._cells += len(row)
+        while self._cells > self._most_cells and len(self._rows) > 1:
+            self._drop_oldest()
+
+    def lose_sight(self, at: float) -> None:
+        """Note that nothing is known from this time until the next lags."""
+        if self._rows:
+            if len(self._rows) == self._rows.maxlen:
+                self._drop_oldest()
+            self._rows.append((at, array("q"), None))
+
+    def of(self, queue: MessageQueue) -> Series:
+        """Return a queue's lag over time, oldest first; None where it is unknown."""
+        column = self._columns.get(queue)
+        if column is None:
+            return [(at, None) for at, _, _ in self._rows]
+        return [
+            (at, row[column] if column < len(row) and row[column] != _NOT_KNOWN else None)
+            for at, row, _ in self._rows
+        ]
+
+    def total(self) -> Series:
+        """Return the sum over all queues; None where the lag of one is unknown."""
+        return [(at, total) for at, _, total in self._rows]
+
+    def span(self) -> tuple[float, float] | None:
+        """Return the times of the oldest and the newest poll, None before the first."""
+        return (self._rows[0][0], self._rows[-1][0]) if self._rows else None
+
+    def _drop_oldest(self) -> None:
+        self._cells -= len(self._rows.popleft()[1])
+
+    def _forget_others(self, queues: list[MessageQueue]) -> None:
+        kept = {queue: self._columns[queue] for queue in queues if queue in self._columns}
+        places = list(kept.values())
+        rows = [
+            (at, array("q", [row[n] if n < len(row) else _NOT_KNOWN for n in places]), total)
+            for at, row, total in self._rows
+        ]
+        self._columns = {queue: number for number, queue in enumerate(kept)}
+        self._rows = deque(rows, maxlen=self._rows.maxlen)
+        self._cells = sum(len(row) for _, row, _ in rows)

@@ -23,7 +23,7 @@ from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
 from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.polling import Poller
-from pocketmq.dashboard.settling import passing_text
+from pocketmq.dashboard.remembered import passing_text
 from pocketmq.errors import MQError
 from pocketmq.model.group_balance import BalanceMode
 

@@ -19,12 +19,11 @@ from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.observation import GroupObservation, KnownOwners
 from pocketmq.balance.story.spans import Span
-from pocketmq.dashboard.assignment.lags import Lags, Series
-from pocketmq.dashboard.assignment.observed import ObservedHistory
+from pocketmq.dashboard.assignment.observed import Lags, ObservedHistory, Series
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, Seats, live_map
 from pocketmq.dashboard.assignment.timeline_text import TimelineText
 from pocketmq.dashboard.polling import Poller, Pollers
-from pocketmq.dashboard.settling import Settling
+from pocketmq.dashboard.remembered import Settling
 from pocketmq.model import MessageModel, MessageQueue
 from pocketmq.model.names import is_retry_topic
 

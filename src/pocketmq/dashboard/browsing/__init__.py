@@ -1,1 +1,1 @@
-"""Reading a topic newest first: pages back in time, a live tail, a content filter, export."""
+"""Reading a topic newest first: pages back in time, a live tail, a content filter."""

@@ -1,4 +1,4 @@
-"""Reading a topic from its end: one page after another, and what comes meanwhile.
+"""Reading a topic from its end: one page after another, what comes meanwhile, and what to select.
 
 Joins no group and commits nothing. A queue whose broker does not respond is left out and named.
 """
@@ -9,11 +9,45 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.browsing.content_filter import ContentFilter
 from pocketmq.dashboard.browsing.newest_first import NewestFirst, Position, QueuePart
-from pocketmq.errors import MQError
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.protocol import ReceivedMessage
+
+LONGEST = 1024
+"""Characters of a filter."""
+
+
+class ContentFilter(msgspec.Struct, frozen=True):
+    """Selects messages that contain a text, in whatever case; an empty text selects all.
+
+    Searched are body, id, tag, keys, and the application's properties. `name=value` also
+    selects by a property. A body that cannot be read contains nothing.
+    """
+
+    text: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> "ContentFilter":
+        """Return the filter for a text of a form. Raises `InvalidInput` if it is too long."""
+        if len(text) > LONGEST:
+            raise InvalidInput(f"a filter may have at most {LONGEST} characters")
+        return cls(text.strip().casefold())
+
+    def matches(self, message: ReceivedMessage) -> bool:
+        """Return whether a message contains the text."""
+        if not self.text:
+            return True
+        named = (f"{name}={value}" for name, value in message.user_properties.items())
+        fields = (message.message_id, message.tag or "", *message.keys, *named)
+        if any(self.text in field.casefold() for field in fields):
+            return True
+        try:
+            body = message.body
+        except (MQError, InvalidInput):
+            return False
+        return self.text in body.decode(errors="replace").casefold()
+
 
 PAGE = 50
 """Messages of one page."""

@@ -8,9 +8,16 @@ from nicegui import ui
 from pocketmq.dashboard.access_view import AccessView, RuleRow, UserRow
 from pocketmq.dashboard.actions.access import DECISIONS, USER_STATES, USER_TYPES, RuleChange
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.parts import action_button, confirm, note, perform, visitor
+from pocketmq.dashboard.parts import (
+    FormField,
+    action_button,
+    confirm,
+    fill_in,
+    note,
+    perform,
+    visitor,
+)
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.requests.access import User

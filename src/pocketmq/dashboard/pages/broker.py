@@ -9,10 +9,9 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
 from pocketmq.dashboard.pages.missing import show_if_found
-from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
+from pocketmq.dashboard.parts import FormField, action_button, confirm, fill_in, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import BrokerDetail
 from pocketmq.errors import InvalidInput

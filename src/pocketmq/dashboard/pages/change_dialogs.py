@@ -1,15 +1,19 @@
-"""Dialogs that change or delete a topic or a group: a form, the consequences, then the deed."""
+"""Dialogs that change or delete a topic or a group, or send a message to a topic.
+
+Each is a form, the consequences, then the deed.
+"""
 
 from typing import Any
 
 from nicegui import ui
 
 from pocketmq.dashboard.actions.changing import GroupChange, TopicChange
+from pocketmq.dashboard.actions.sending import written_message
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.dialogs import FormField, fill_in
-from pocketmq.dashboard.parts import confirm, perform
+from pocketmq.dashboard.formatting import size
+from pocketmq.dashboard.parts import FormField, confirm, fill_in, perform
 from pocketmq.errors import InvalidInput
-from pocketmq.model import GroupConfig, TopicConfig
+from pocketmq.model import GroupConfig, Message, TopicConfig
 from pocketmq.model.names import check_group
 
 PERMISSIONS = {"read and write": 6, "read": 4, "write": 2}
@@ -120,3 +124,33 @@ async def delete_group(desk: Desk, who: str, group: str, members: str) -> None:
         work = desk.actions.changing.delete_group(who, group)
         if await perform(work, lambda brokers: f"Group {group} deleted on {brokers} brokers."):
             ui.navigate.to("/groups")
+
+
+_MESSAGE_FIELDS = {
+    "body": FormField("Body", long=True, longest=256 * 1024),
+    "tag": FormField("Tag"),
+    "keys": FormField("Keys, separated by blanks"),
+    "properties": FormField(
+        "Properties, such as region=eu, one in a line", long=True, longest=8192
+    ),
+}
+
+
+async def write_and_send(desk: Desk, who: str, topic: str) -> None:
+    """Ask for a message to a topic, then for confirmation, then send it."""
+
+    def checked(given: dict[str, Any]) -> Message:
+        return written_message(
+            topic, given["tag"], given["keys"], given["properties"], given["body"]
+        )
+
+    message = await fill_in(f"New message to {topic}", _MESSAGE_FIELDS, checked)
+    if message is None:
+        return
+    consequences = [
+        f"A message of {size(len(message.body))} is sent to {topic}.",
+        "Every group of the topic receives it. It cannot be taken back.",
+    ]
+    if await confirm(f"Send a message to {topic}?", consequences, "Send"):
+        work = desk.actions.sending.send(who, message)
+        await perform(work, lambda receipt: f"Sent: {receipt.message_id}.")

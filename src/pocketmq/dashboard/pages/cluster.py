@@ -3,7 +3,7 @@
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.charts import ChartCard
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, percent, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare

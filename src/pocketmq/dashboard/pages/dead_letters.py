@@ -5,8 +5,7 @@ from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.actions.sending import BulkResent
-from pocketmq.dashboard.browsing.content_filter import LONGEST, ContentFilter
-from pocketmq.dashboard.browsing.reader import TopicReader
+from pocketmq.dashboard.browsing.reader import LONGEST, ContentFilter, TopicReader
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.export_page import link_to_export
 from pocketmq.dashboard.formatting import UNKNOWN, count, link_to, moment

@@ -10,7 +10,7 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.admin.sticky_story import StickyStory
-from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.charts import ChartCard
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
@@ -38,7 +38,7 @@ from pocketmq.dashboard.parts import (
     visitor,
 )
 from pocketmq.dashboard.recording import Points
-from pocketmq.dashboard.settling import passing_text
+from pocketmq.dashboard.remembered import passing_text
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
 from pocketmq.model.group_balance import BalanceMode

@@ -21,7 +21,7 @@ from pocketmq.dashboard.formatting import (
     size,
 )
 from pocketmq.dashboard.frame import frame, heading
-from pocketmq.dashboard.pages.message_table import body_of
+from pocketmq.dashboard.pages.message_browser import body_of
 from pocketmq.dashboard.parts import (
     action_button,
     button,

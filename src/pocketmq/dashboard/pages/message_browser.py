@@ -1,20 +1,89 @@
-"""Messages of a topic on a page: newest first, older ones on request, new ones as they come."""
+"""Messages on pages: a table of them, and the browser of a topic.
 
-from collections.abc import Callable, Iterable
+The browser shows them newest first, older ones on request, new ones as they come.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 
 from nicegui import ui
 
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.browsing.content_filter import ContentFilter
 from pocketmq.dashboard.browsing.newest_first import Position
-from pocketmq.dashboard.browsing.page_text import described
-from pocketmq.dashboard.browsing.reader import TopicReader
-from pocketmq.dashboard.formatting import count
-from pocketmq.dashboard.pages.message_table import message_table
+from pocketmq.dashboard.browsing.reader import BrowsedPage, ContentFilter, TopicReader
+from pocketmq.dashboard.formatting import as_text, count, link_to, moment, size
 from pocketmq.dashboard.parts import button, note
-from pocketmq.errors import MQError, RouteNotFound
+from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.errors import InvalidInput, MQError, RouteNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
+
+_PREVIEW = 80
+
+
+def message_table(label: str, *, selectable: bool = False) -> LiveTable[ReceivedMessage]:
+    """Make a table of messages."""
+    return LiveTable(
+        label, _COLUMNS, key=lambda message: message.offset_message_id, search=_text,
+        sorted_by=0, descending=True, empty="No messages found.", selectable=selectable,
+    )  # fmt: skip
+
+
+def link_to_message(message: ReceivedMessage) -> str:
+    """Return the page of a message, by queue and offset."""
+    return link_to(
+        "messages", message.topic, message.broker_name, str(message.queue_id),
+        str(message.queue_offset),
+    )  # fmt: skip
+
+
+def body_of(message: ReceivedMessage) -> tuple[bytes, str | None]:
+    """Return a body, or the reason why it cannot be read."""
+    try:
+        return message.body, None
+    except (MQError, InvalidInput) as error:
+        return b"", str(error)
+
+
+def _preview(message: ReceivedMessage) -> Cell:
+    try:
+        start = message.body_start(8 * _PREVIEW)
+    except (MQError, InvalidInput) as error:
+        return Cell(str(error), tone="bad")
+    text = as_text(start)
+    if text is None:
+        return Cell(f"{size(message.body_size)}, binary", tone="faint")
+    line = " ".join(text.split())
+    return Cell(line[:_PREVIEW] + ("…" if len(line) > _PREVIEW else ""), tone="mono")
+
+
+def _text(message: ReceivedMessage) -> str:
+    words: Sequence[str] = (message.message_id, message.tag or "", *message.keys)
+    return " ".join(words)
+
+
+_COLUMNS = [
+    Column[ReceivedMessage](
+        "Stored",
+        lambda m: Cell(moment(m.store_timestamp_ms)),
+        lambda m: (m.store_timestamp_ms, m.queue_offset),
+        kind="time",
+    ),
+    Column[ReceivedMessage](
+        "Id", lambda m: Cell(m.message_id, href=link_to_message(m), tone="mono")
+    ),
+    Column[ReceivedMessage]("Tag", lambda m: Cell(m.tag or ""), lambda m: m.tag or ""),
+    Column[ReceivedMessage]("Keys", lambda m: Cell(" ".join(m.keys)), lambda m: " ".join(m.keys)),
+    Column[ReceivedMessage]("Body", _preview, kind="wrap"),
+    Column[ReceivedMessage](
+        "Queue",
+        lambda m: Cell(f"{m.broker_name} {m.queue_id}"),
+        lambda m: (m.broker_name, m.queue_id),
+    ),
+    Column[ReceivedMessage](
+        "Offset", lambda m: Cell(str(m.queue_offset)), lambda m: m.queue_offset, kind="number"
+    ),
+]
+
 
 _TICK = 1.0
 """Seconds between two looks of a live tail."""
@@ -172,3 +241,21 @@ class MessageBrowser:
         self._follow_button.props["aria-pressed"] = "true" if live else "false"
         for each in (self._newer_button, self._older_button, self._follow_button):
             each.update()
+
+
+def described(page: BrowsedPage, wanted: ContentFilter) -> str:
+    """Return what a page shows."""
+    older = sum(end - first for first, end in page.older.values())
+    found = len(page.messages)
+    parts = []
+    if wanted.text:
+        parts.append(f"{count(found)} of {count(page.scanned)} messages searched match")
+    elif found:
+        parts.append(f"{count(found)} {'message' if found == 1 else 'messages'}, newest first")
+    if found:
+        times = [each.store_timestamp_ms for each in page.messages]
+        parts.append(f"stored {moment(min(times))} to {moment(max(times))}")
+    if older:
+        rest = "not searched yet" if wanted.text else "older"
+        parts.append(f"{count(older)} {rest}")
+    return "; ".join(parts) + ("." if parts else "")

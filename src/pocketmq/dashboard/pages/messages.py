@@ -8,13 +8,12 @@ from nicegui import ui
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, FoundMessages
-from pocketmq.dashboard.browsing.content_filter import ContentFilter
-from pocketmq.dashboard.browsing.time_fields import time_ms
+from pocketmq.dashboard.browsing.reader import ContentFilter
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.export_page import link_to_export
+from pocketmq.dashboard.formatting import time_ms
 from pocketmq.dashboard.frame import frame, prepare
-from pocketmq.dashboard.pages.message_browser import MessageBrowser
-from pocketmq.dashboard.pages.message_table import message_table
+from pocketmq.dashboard.pages.message_browser import MessageBrowser, message_table
 from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
 from pocketmq.errors import InvalidInput, MQError
 

@@ -3,13 +3,12 @@
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.dashboard.chart_card import ChartCard
+from pocketmq.dashboard.charts import ChartCard
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import UNKNOWN, count, leaders_text, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic
+from pocketmq.dashboard.pages.change_dialogs import change_topic, delete_topic, write_and_send
 from pocketmq.dashboard.pages.missing import show_if_found
-from pocketmq.dashboard.pages.send_dialog import write_and_send
 from pocketmq.dashboard.pages.topics import messages_in
 from pocketmq.dashboard.parts import Tiles, action_button, note, visitor
 from pocketmq.dashboard.recording import Points

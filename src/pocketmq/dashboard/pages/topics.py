@@ -8,15 +8,14 @@ from nicegui import ui
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.actions.changing import TopicChange
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.dialogs import FormField, fill_in
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment, rate
 from pocketmq.dashboard.frame import LivePage, frame, prepare
-from pocketmq.dashboard.parts import action_button, confirm, perform, visitor
+from pocketmq.dashboard.parts import FormField, action_button, confirm, fill_in, perform, visitor
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.views import TopicsView
 from pocketmq.errors import InvalidInput
 from pocketmq.model.names import check_topic, is_dead_letter_topic, is_retry_topic, is_system_topic
-from pocketmq.model.static_topics import is_logical
+from pocketmq.model.topics import is_logical
 
 
 def add_pages(desks: Desks) -> None:

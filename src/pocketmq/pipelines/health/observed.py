@@ -17,7 +17,7 @@ from pocketmq.balance.story.whole_events import Told
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import MessageQueue, QueueName
-from pocketmq.model.rebalance_change import RebalanceChange, read_event
+from pocketmq.model.rebalance_event import RebalanceChange, read_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

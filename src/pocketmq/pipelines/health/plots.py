@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 
 from pocketmq.balance.story.recorded import RecordedRebalance
 from pocketmq.balance.story.spans import Span
-from pocketmq.pipelines.health.lag import GroupLag
+from pocketmq.pipelines.health.figures import GroupLag
 from pocketmq.pipelines.health.report import GroupHealth, QueueHealth
 
 COLOURS = 8

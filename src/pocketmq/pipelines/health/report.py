@@ -21,8 +21,7 @@ from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, finished, 
 from pocketmq.balance.story.whole_events import whole_events
 from pocketmq.errors import InvalidInput
 from pocketmq.model import QueueName
-from pocketmq.pipelines.health.handovers import HandoverFigures, handover_figures
-from pocketmq.pipelines.health.lag import GroupLag, lag_of
+from pocketmq.pipelines.health.figures import GroupLag, HandoverFigures, handover_figures, lag_of
 from pocketmq.pipelines.health.observed import (
     AND_MORE,
     BadLine,

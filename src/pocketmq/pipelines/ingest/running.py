@@ -19,7 +19,7 @@ from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.pipelines.ingest.files import repair
 from pocketmq.pipelines.ingest.shaping import check_day, saved_schema, shaped
-from pocketmq.pipelines.places import LocalPlace, Place, place_of
+from pocketmq.pipelines.places import DataPlace, LocalPlace, place_of
 from pocketmq.pipelines.queries import begun, behind, reason_of, wait_for
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
 class _Place(msgspec.Struct, frozen=True):
     """Where and how batches are written."""
 
-    root: Place
+    root: DataPlace
     schema: Any
     day_from: str
     counts: _Counts
@@ -217,7 +217,7 @@ def _put(frame: "DataFrame", number: int, place: str, latest: date) -> tuple[int
     return int(found["rows"]), int(found["late"]), found["latest"] or _NO_DAY
 
 
-def _clean_up(root: Place) -> None:
+def _clean_up(root: DataPlace) -> None:
     """Complete an interrupted compaction, and delete what an interrupted batch left."""
     for kind in ("data", "bad"):
         if isinstance(root, LocalPlace):
@@ -227,7 +227,7 @@ def _clean_up(root: Place) -> None:
                 root.remove(f"{kind}/{name}")
 
 
-def _latest_day(root: Place) -> date:
+def _latest_day(root: DataPlace) -> date:
     """Return the latest day already ingested."""
     days = [_NO_DAY]
     for name in root.names("data"):

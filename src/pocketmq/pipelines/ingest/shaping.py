@@ -14,12 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pocketmq.errors import InvalidInput
-from pocketmq.pipelines.places import Place
+from pocketmq.pipelines.places import DataPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_WITH_A_DAY = ("timestamp", "date", "timestamp_ntz")
 KEPT = (
     "topic", "brokerName", "queueId", "queueOffset", "tags", "keys", "properties", "messageId",
     "bornTimestamp", "storeTimestamp",
@@ -79,11 +80,10 @@ def check_day(day_from: str, schema: StructType | None) -> None:
     if day_from in ("store", "born"):
         return
     kinds = {} if schema is None else {f.name: f.dataType.typeName() for f in schema.fields}
-    if kinds.get(day_from) not in ("timestamp", "date", "timestamp_ntz"):
-        known = ", ".join(
-            ["store", "born", *(n for n, k in kinds.items() if k in ("timestamp", "date"))]
-        )
-        raise InvalidInput(f"the day cannot be taken from {day_from}; choose one of {known}")
+    columns = [name for name, kind in kinds.items() if kind in _WITH_A_DAY]
+    if day_from not in columns:
+        known = ", ".join(["store", "born", *columns])
+        raise InvalidInput(f"cannot take the day from {day_from}; choose one of {known}")
 
 
 def _day(day_from: str, schema: StructType | None) -> Column:
@@ -210,7 +210,7 @@ def inferred_schema(spark: "SparkSession", options: dict[str, str]) -> StructTyp
 
 
 def saved_schema(
-    place: Place, wanted: str | None, spark: "SparkSession", options: dict[str, str]
+    place: DataPlace, wanted: str | None, spark: "SparkSession", options: dict[str, str]
 ) -> StructType | None:
     """Return the schema of this ingestion, and save it for the next run.
 

@@ -7,7 +7,7 @@ from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestTimedOut, server_error
 from pocketmq.net.connection import Connection
 from pocketmq.protocol import Command, RequestCode
-from pocketmq.proxy.methods import BegunCall
+from pocketmq.proxy.methods import PendingCall
 
 
 class BrokerAtHand:
@@ -39,7 +39,7 @@ class BrokerAnswer:
 
     def __init__(
         self,
-        call: BegunCall,
+        call: PendingCall,
         broker: BrokerAtHand,
         code: RequestCode,
         timeout: float | None = None,

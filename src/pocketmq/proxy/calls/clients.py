@@ -7,9 +7,8 @@ from pocketmq.errors import FilterSyntaxError, MQError
 from pocketmq.model import ConsumeType, GroupConfig, Subscription
 from pocketmq.model.groups import SQL92, TAG
 from pocketmq.protocol.filter.subscribe import subscribe
-from pocketmq.proxy.clients import GrpcClient
+from pocketmq.proxy.clients import GrpcClient, TelemetryStream
 from pocketmq.proxy.state import ProxyState
-from pocketmq.proxy.telemetry_stream import TelemetryStream
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller, client_kind
 from pocketmq.proxy.translation.refusals import OK, CallRefused

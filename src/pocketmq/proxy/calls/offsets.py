@@ -7,7 +7,7 @@ from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PullSpec, pull_once
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import ask_session
 from pocketmq.errors import FilterSyntaxError, MQError
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model.groups import SQL92, TAG

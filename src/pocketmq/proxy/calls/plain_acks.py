@@ -15,7 +15,7 @@ from pocketmq.proxy.calls import settling
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.plain_sends import Respond
 from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
-from pocketmq.proxy.methods import BegunCall
+from pocketmq.proxy.methods import PendingCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.receipts import read_receipt_handle
@@ -34,7 +34,7 @@ class PlainAcks:
         self._shortcuts = shortcuts
         self._session = state.cluster.session
 
-    def begin(self, raw: bytes, call: BegunCall) -> bool:
+    def begin(self, raw: bytes, call: PendingCall) -> bool:
         """Acknowledge a message, and reply when the broker has; False if that takes more."""
         state, session = self._state, self._session
         try:
@@ -66,7 +66,7 @@ class PlainAcks:
         return True
 
     def resume(
-        self, raw: bytes, call: BegunCall, place: ShortPlace, outcome: Command | MQError
+        self, raw: bytes, call: PendingCall, place: ShortPlace, outcome: Command | MQError
     ) -> None:
         """Reply to an ack of the core whose response is unusual or does not come."""
         (entry,) = s.AckMessageRequest.FromString(raw).entries
@@ -80,7 +80,7 @@ class _Acknowledged(BrokerAnswer):
 
     accept = SUCCESS
 
-    def __init__(self, call: BegunCall, broker: BrokerAtHand, entry: s.AckMessageEntry) -> None:
+    def __init__(self, call: PendingCall, broker: BrokerAtHand, entry: s.AckMessageEntry) -> None:
         super().__init__(call, broker, _ACK)
         self._entry = entry
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 from google.protobuf.message import DecodeError
 
 from pocketmq.client.pop.questions import POPPED
-from pocketmq.client.pop.usual import RepeatedFrame
 from pocketmq.client.questions.asking import Ask, run
 from pocketmq.errors import BrokerNotFound, ConnectionLost, MQError, ResponseCode
 from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol.repeated import RepeatedRequest
 from pocketmq.proxy.calls import receiving
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.receive_requests import Receive, checked, consumer_of, pop_of
@@ -48,7 +48,7 @@ class _Lately(NamedTuple):
 
     wanted: Receive
     broker: BrokerAtHand
-    frames: RepeatedFrame
+    frames: RepeatedRequest
     until: float
     attempt: bytes
 
@@ -115,7 +115,7 @@ class PlainReceives:
             return None
         _, question = pop_of(state, wanted)
         asked = next(question)
-        frames = RepeatedFrame(session.calls.request(asked.code, asked.header))
+        frames = RepeatedRequest(session.calls.request(asked.code, asked.header))
         before, attempt = split_attempt(raw)
         found = _Lately(wanted, broker, frames, self._loop.time() + _FRESH_FOR, attempt)
         usual = wanted.broker == request.message_queue.broker.name  # else the next is for another

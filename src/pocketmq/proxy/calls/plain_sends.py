@@ -13,12 +13,12 @@ from pocketmq.client.producer.requests import Outgoing, RequestWriter
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import BrokerNotFound, ConnectionLost, InvalidInput, MQError
 from pocketmq.model import MessageQueue
-from pocketmq.model.topic_kinds import TopicKind
+from pocketmq.model.kinds import TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import sending
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand
 from pocketmq.proxy.calls.shortcuts import Shortcuts, ShortPlace
-from pocketmq.proxy.methods import BegunCall
+from pocketmq.proxy.methods import PendingCall
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
 from pocketmq.proxy.translation.refusals import CallRefused
@@ -32,7 +32,7 @@ Respond: TypeAlias = Callable[[Awaitable[Any]], Coroutine[Any, Any, bytes]]
 """Waits for a response, and returns its bytes; an error becomes a response, too."""
 
 
-class PlainSends:
+class PlainSendCalls:
     """Sends of a proxy. Belongs to one event loop."""
 
     def __init__(
@@ -44,7 +44,7 @@ class PlainSends:
         self._session = state.cluster.session
         self._writers: dict[str, RequestWriter] = {}
 
-    def begin(self, raw: bytes, call: BegunCall) -> bool:
+    def begin(self, raw: bytes, call: PendingCall) -> bool:
         """Send a message, and reply when it is stored; False if that takes more."""
         state, session = self._state, self._session
         try:
@@ -83,7 +83,7 @@ class PlainSends:
         return True
 
     def resume(
-        self, raw: bytes, call: BegunCall, place: ShortPlace, outcome: Command | MQError
+        self, raw: bytes, call: PendingCall, place: ShortPlace, outcome: Command | MQError
     ) -> None:
         """Reply to a send of the core whose response is unusual or does not come."""
         state, queue = self._state, place.queue
@@ -119,7 +119,9 @@ class PlainSends:
             self._writers[topic] = writer
         return writer
 
-    def stored(self, call: BegunCall, form: StoredForm, queue: MessageQueue, got: Command) -> None:
+    def stored(
+        self, call: PendingCall, form: StoredForm, queue: MessageQueue, got: Command
+    ) -> None:
         """Reply that a message is stored."""
         self._state.choice.succeeded(queue.broker_name)
         try:
@@ -130,7 +132,7 @@ class PlainSends:
             call.reply(response.SerializeToString())
 
     def failed(
-        self, call: BegunCall, form: StoredForm, queue: MessageQueue, error: MQError
+        self, call: PendingCall, form: StoredForm, queue: MessageQueue, error: MQError
     ) -> None:
         """Try again as `sending` does, or reply with the error."""
         call.continue_with(
@@ -147,8 +149,8 @@ class _Stored(BrokerAnswer):
 
     def __init__(
         self,
-        sends: PlainSends,
-        call: BegunCall,
+        sends: PlainSendCalls,
+        call: PendingCall,
         broker: BrokerAtHand,
         form: StoredForm,
         queue: MessageQueue,

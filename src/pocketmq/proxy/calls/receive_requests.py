@@ -8,7 +8,8 @@ import asyncio
 import msgspec
 
 from pocketmq.client.pop.popped import PopResult
-from pocketmq.client.pop.requests import ANY_QUEUE, PopRequests
+from pocketmq.client.pop.questions import ANY_QUEUE
+from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import FilterSyntaxError
@@ -43,7 +44,7 @@ class Receive(msgspec.Struct, frozen=True):
     attempt: str | None
 
 
-class Consumer(msgspec.Struct, frozen=True):
+class Receiver(msgspec.Struct, frozen=True):
     """Who receives: a group of a topic, for which messages are invisible for a time."""
 
     topic: str
@@ -51,7 +52,7 @@ class Consumer(msgspec.Struct, frozen=True):
     hidden: float
 
 
-def consumer_of(state: ProxyState, request: s.ReceiveMessageRequest) -> Consumer:
+def consumer_of(state: ProxyState, request: s.ReceiveMessageRequest) -> Receiver:
     """Return who receives; raises `CallRefused`."""
     topic = checks.topic_name(request.message_queue.topic)
     group = checks.group_name(request.group)
@@ -60,7 +61,7 @@ def consumer_of(state: ProxyState, request: s.ReceiveMessageRequest) -> Consumer
         hidden = state.limits.default_invisible_time
     else:
         checks.invisible_seconds(hidden, state.limits, state.limits.min_invisible_time_for_receive)
-    return Consumer(topic, group, hidden)
+    return Receiver(topic, group, hidden)
 
 
 def checked(
@@ -69,7 +70,7 @@ def checked(
     request: s.ReceiveMessageRequest,
     *,
     remaining: float | None,
-    known: tuple[Consumer, GroupConfig, KnownRoute],
+    known: tuple[Receiver, GroupConfig, KnownRoute],
 ) -> Receive:
     """Return a request as it is carried out; raises `CallRefused`.
 

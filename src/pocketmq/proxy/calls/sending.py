@@ -3,10 +3,10 @@
 from pocketmq.client.producer.transactions import send_end
 from pocketmq.errors import HeaderMalformed, InvalidInput, MQError, ResponseCode
 from pocketmq.model import MessageQueue, TransactionState
+from pocketmq.model.kinds import TopicKind
 from pocketmq.model.message import SendStatus, send_status
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
-from pocketmq.model.topic_kinds import TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.message_ids import parse_offset_id
@@ -20,9 +20,9 @@ from pocketmq.protocol.requests.sending import (
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
-from pocketmq.proxy.translation.kinds import check_kind
 from pocketmq.proxy.translation.outgoing import StoredForm, stored_forms
 from pocketmq.proxy.translation.refusals import OK, CallRefused, joint_status, status, status_of
+from pocketmq.proxy.translation.routes import check_kind
 from pocketmq.proxy.translation.transactions import HalfMessagePlace, read_transaction_id
 from pocketmq.proxy.wire import definition as d
 from pocketmq.proxy.wire import service as s

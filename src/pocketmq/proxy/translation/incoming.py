@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model import property_names as names
+from pocketmq.model.kinds import TopicKind, kind_of
 from pocketmq.model.names import DLQ_PREFIX, RETRY_PREFIX
-from pocketmq.model.topic_kinds import TopicKind, kind_of
 from pocketmq.native import core
 from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.handles import PopHandle

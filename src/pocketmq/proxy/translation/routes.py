@@ -1,13 +1,14 @@
-"""Routes of topics as gRPC clients see them: every broker behind the proxy's own endpoints."""
+"""Routes of topics as gRPC clients see them: every broker behind the proxy's own endpoints.
+
+A route also tells which types of messages its topic accepts; `check_kind` refuses the others.
+"""
 
 from collections.abc import Iterator, Sequence
 
 from pocketmq.model import TopicRoute
-from pocketmq.model.kinds import Permission
+from pocketmq.model.kinds import Permission, TopicKind
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MASTER_ID, QueueData
-from pocketmq.model.topic_kinds import TopicKind
-from pocketmq.proxy.translation.kinds import accepted_types
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
@@ -15,6 +16,36 @@ ANY_QUEUE = -1
 """The queue id of an assignment that stands for all queues of a broker."""
 _LCG = 2_862_933_555_777_941_757
 _MASK = (1 << 64) - 1
+_ACCEPTED = {
+    TopicKind.NORMAL: [d.MessageType.NORMAL],
+    TopicKind.FIFO: [d.MessageType.FIFO],
+    TopicKind.DELAY: [d.MessageType.DELAY],
+    TopicKind.TRANSACTION: [d.MessageType.TRANSACTION],
+    TopicKind.PRIORITY: [d.MessageType.PRIORITY],
+    TopicKind.LITE: [d.MessageType.LITE],
+    TopicKind.MIXED: [
+        d.MessageType.NORMAL,
+        d.MessageType.FIFO,
+        d.MessageType.DELAY,
+        d.MessageType.TRANSACTION,
+    ],
+}
+
+
+def accepted_types(kind: TopicKind) -> list["d.MessageType"]:
+    """Return the message types that a topic accepts."""
+    return _ACCEPTED.get(kind, [d.MessageType.MESSAGE_TYPE_UNSPECIFIED])
+
+
+def check_kind(expected: TopicKind, actual: TopicKind) -> None:
+    """Raise `CallRefused` if a topic does not accept messages of a type."""
+    if expected is TopicKind.MIXED or actual is expected:
+        return
+    raise CallRefused(
+        d.Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
+        f"TopicMessageType validate failed, the expected type is {expected.name}, "
+        f"but actual type is {actual.name}",
+    )
 
 
 def check_endpoints(endpoints: d.Endpoints) -> d.Endpoints:

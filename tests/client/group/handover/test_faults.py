@@ -142,7 +142,7 @@ async def test_an_heir_that_was_cut_off_fills_the_hole_of_a_giver_that_was_kille
         )
         try:
             assert giver.stdout is not None
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await giver.stdout.readline() == b"working\n"
             async with sticky(running.address, "heir", handler=handler) as heir:
                 await until(lambda: len(heir.queues()) == 1, "a queue")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pocketmq.balance.handover.events import Listed
+from pocketmq.balance.handover.events import MembersListed
 from pocketmq.client.group.handover import listing
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
@@ -23,7 +23,7 @@ async def test_a_broker_that_never_lists_the_group_hides_for_a_while_who_is_gone
     async with cluster(1) as running:
         lease = await lease_session(ClientOptions(name_servers=running.address))
         tasks = Tasks("test")
-        lists: list[Listed] = []
+        lists: list[MembersListed] = []
         try:
             await lease.session.fetch_routes(["orders"])
             members = listing.MemberListing(
@@ -45,7 +45,7 @@ async def test_a_broker_that_never_lists_the_group_hides_for_a_while_who_is_gone
 
 async def test_a_list_says_which_brokers_have_the_member_and_when_they_were_asked() -> None:
     async with shell() as a:
-        session, lists = a.parts.session, list[Listed]()
+        session, lists = a.parts.session, list[MembersListed]()
         chosen, asked, now = list[float](), list[float](), asyncio.get_running_loop().time
 
         def brokers() -> set[str]:

@@ -1,8 +1,8 @@
 """Many locks travel in few requests, and each queue's own keep their order."""
 
-from pocketmq.balance.handover.events import Part
+from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import BOTH, RUN, TAIL, Lock, Unlock
-from pocketmq.client.group.handover.locks import HandoverLocks, lock_requests
+from pocketmq.client.group.handover.requests import HandoverLocks, lock_requests
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
 from pocketmq.model import MessageQueue
@@ -50,12 +50,12 @@ async def test_run_and_tail_are_two_locks_and_anyone_can_give_them_back() -> Non
             a = HandoverLocks(lease.session, "billing", "a#1", orderly=False)
             b = HandoverLocks(lease.session, "billing", "b#2", orderly=False)
             orderly = HandoverLocks(lease.session, "billing", "c#3", orderly=True)
-            both = frozenset({(ONE, Part.RUN), (ONE, Part.TAIL)})
+            both = frozenset({(ONE, LockPart.RUN), (ONE, LockPart.TAIL)})
             assert await a.lock("broker-0", both) == both
             assert await b.lock("broker-0", both) == frozenset()
             assert await orderly.lock("broker-0", both) == both, "another name, another lock"
-            assert await a.unlock("broker-0", "a#1", {(ONE, Part.RUN)})
-            assert await b.lock("broker-0", both) == frozenset({(ONE, Part.RUN)})
+            assert await a.unlock("broker-0", "a#1", {(ONE, LockPart.RUN)})
+            assert await b.lock("broker-0", both) == frozenset({(ONE, LockPart.RUN)})
             assert await b.unlock("broker-0", "a#1", both)
             assert await b.lock("broker-0", both) == both
             assert await a.lock("nowhere", both) is None

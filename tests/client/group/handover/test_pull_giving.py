@@ -15,7 +15,7 @@ from pocketmq.client.group.held_queue import HoldState
 from pocketmq.client.pull import PullConsumer
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.questions.offsets import commit
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import ask_session
 from pocketmq.errors import InvalidInput, TransportError
 from pocketmq.model import MessageQueue
 from tests.client.group.groups import cluster, send

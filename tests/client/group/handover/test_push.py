@@ -140,7 +140,7 @@ async def test_the_queues_of_a_killed_member_are_taken_at_once_and_nothing_is_lo
                 sys.executable, "-c", _DOOMED, running.address, stdout=asyncio.subprocess.PIPE
             )
             assert doomed.stdout is not None
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await doomed.stdout.readline() == b"working\n"
             await until(lambda: len(a.queues()) == 4, "two members to share")
             doomed.send_signal(signal.SIGKILL)

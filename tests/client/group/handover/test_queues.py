@@ -14,7 +14,7 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.handing import PushHandled
 from pocketmq.client.push.member import PushMember
 from pocketmq.client.questions.offsets import commit
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import ask_session
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model import Message, MessageQueue
 from pocketmq.protocol import ReceivedMessage
@@ -153,10 +153,11 @@ async def test_the_next_owner_starts_after_a_message_that_becomes_a_dead_letter(
 
 
 async def test_batches_turned_away_by_a_fence_begin_in_order() -> None:
-    running, end = asyncio.Event(), asyncio.Event()
+    begun: list[int] = []
+    end = asyncio.Event()
 
     async def handle(messages: Sequence[ReceivedMessage]) -> None:
-        running.set()
+        begun.append(messages[0].queue_offset)
         await end.wait()
 
     async with shell(handler=handle, batch=True, handler_batch=2) as a:
@@ -169,8 +170,9 @@ async def test_batches_turned_away_by_a_fence_begin_in_order() -> None:
         await until(lambda: len(a.held.parked) == 4, "all to be turned away")
         a.held.parked.reverse()  # as threads may give them back
         a.queues.resume(QUEUE)
-        await running.wait()
+        await until(lambda: len(begun) == 2, "both calls to begin")
         a.queues.stop_starting(do.StopStarting(QUEUE))
+        assert begun == [0, 2]
         assert a.reports == [events.StartingStopped(QUEUE, 4)]
         end.set()
 

@@ -24,7 +24,7 @@ async def test_a_request_that_fails_in_a_way_nobody_knows_is_answered() -> None:
         requests.add_locks(do.Unlock(QUEUE, do.RUN, "x#1"))
         requests.send()
         requests.renew(do.Renew("broker-0", frozenset()))
-        requests.read_offset(do.ReadOffset(QUEUE))
+        requests.read_offset(do.ReadStart(QUEUE))
         requests.store_offset(do.StoreOffset(QUEUE, 1))
         await until(lambda: len(reported) == 5, "all answers")
         locked, unlocked, renewed, read, stored = reported
@@ -32,7 +32,7 @@ async def test_a_request_that_fails_in_a_way_nobody_knows_is_answered() -> None:
         assert unlocked == events.Unlocked(QUEUE, do.RUN, "x#1", done=False)
         assert isinstance(renewed, events.Renewed)
         assert renewed.granted is None
-        assert read == events.OffsetRead(QUEUE, None, stored=False)
+        assert read == events.StartRead(QUEUE, None, stored=False)
         assert stored == events.OffsetStored(QUEUE, done=False)
         for name in ("read", "store"):
             delattr(commits, name)

@@ -1,6 +1,6 @@
 """What a member tells of its hand-overs, in whatever order it learns about them."""
 
-from pocketmq.balance.handover.instructions import HandoverKind, Report
+from pocketmq.balance.handover.instructions import HandoverKind, ReportChange
 from pocketmq.client.group.handover.story import HandoverStory
 from pocketmq.model import MessageQueue
 from pocketmq.model.rebalance_event import Handover
@@ -25,7 +25,7 @@ async def test_a_queue_that_is_drained_before_its_heir_is_known_keeps_its_times(
         story.released(QUEUE)
         story.drained(QUEUE)
         assert told(story) == before
-        story.reported(Report(QUEUE, HandoverKind.OVERLAP, me, HEIR, 7))
+        story.reported(ReportChange(QUEUE, HandoverKind.OVERLAP, me, HEIR, 7))
         one = told(story)[-1]
         assert (one.giver, one.heir, one.offset) == (me, HEIR, 7)
         assert one.stopped is not None
@@ -39,7 +39,7 @@ async def test_times_of_an_earlier_owner_are_not_those_of_the_next_hand_over() -
         story.released(QUEUE)
         story.drained(QUEUE)
         told(story)
-        story.reported(Report(QUEUE, HandoverKind.ORPHAN, None, me, 7))
+        story.reported(ReportChange(QUEUE, HandoverKind.ORPHAN, None, me, 7))
         one = told(story)[-1]
         assert (one.heir, one.stopped, one.drained) == (me, None, None)
 
@@ -50,13 +50,13 @@ async def test_a_queue_that_turns_round_is_told_as_two_hand_overs() -> None:
         story, me = a.sticky.story, a.parts.session.client_id
         told(story)
         story.released(QUEUE)
-        story.reported(Report(QUEUE, HandoverKind.OVERLAP, me, HEIR, 7))
+        story.reported(ReportChange(QUEUE, HandoverKind.OVERLAP, me, HEIR, 7))
         story.drained(QUEUE)
         story.taken(QUEUE, 9)
-        story.reported(Report(QUEUE, HandoverKind.OVERLAP, HEIR, me, 9))
+        story.reported(ReportChange(QUEUE, HandoverKind.OVERLAP, HEIR, me, 9))
         story.released(QUEUE)
         story.drained(QUEUE)
-        story.reported(Report(QUEUE, HandoverKind.OVERLAP, me, HEIR, 11))
+        story.reported(ReportChange(QUEUE, HandoverKind.OVERLAP, me, HEIR, 11))
         gave, took, again = told(story)[-3:]
         assert (gave.giver, gave.heir, gave.offset, gave.started) == (me, HEIR, 7, None)
         assert (took.giver, took.heir, took.offset, took.stopped) == (HEIR, me, 9, None)

@@ -14,8 +14,7 @@ from pocketmq.balance.consumer.pulling import PULL_TIMEOUT, PullStatus
 from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, read_notice, write_notice
 from pocketmq.client.group.handover.ages import NoticeAges
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
-from pocketmq.client.session import Session
-from pocketmq.client.session_questions import ask_session
+from pocketmq.client.session import Session, ask_session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MessagesCutShort, MQError, RouteNotFound, TopicNotFound
 from pocketmq.model import MessageQueue, PullFlag, property_names

@@ -20,10 +20,9 @@ from pocketmq.balance.handover.messages import Notice
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.handover.bus import Bus
-from pocketmq.client.group.handover.listing import MemberListing
+from pocketmq.client.group.handover.listing import GroupRoutes, MemberListing
 from pocketmq.client.group.handover.queues import Handled, HandoverQueues
 from pocketmq.client.group.handover.requests import HandoverRequests
-from pocketmq.client.group.handover.routes import GroupRoutes
 from pocketmq.client.group.handover.story import HandoverStory
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.holdings import Holdings
@@ -116,7 +115,7 @@ class StickyBalancing(Generic[Q]):
             do.Lock: requests.add_locks,
             do.Unlock: requests.add_locks,
             do.Renew: requests.renew,
-            do.ReadOffset: requests.read_offset,
+            do.ReadStart: requests.read_offset,
             do.StoreOffset: requests.store_offset,
             do.Recheck: requests.recheck,
             do.Run: self._run,
@@ -128,9 +127,9 @@ class StickyBalancing(Generic[Q]):
             do.Fence: lambda step: queues.fence(step.queue),
             do.Resume: lambda step: queues.resume(step.queue),
             do.WakeAt: self._wake_at,
-            do.Report: self.story.reported,
+            do.ReportChange: self.story.reported,
             do.Warn: self._warn,
-            do.Leave: lambda _: self._left.set(),
+            do.LeaveGroup: lambda _: self._left.set(),
         }
 
     # The face of `Rebalancing`

@@ -1,17 +1,23 @@
-"""Who is in the group: the union of what all masters of its topics list.
+"""What a STICKY member looks up: who is in its group, and which queues its topics have.
 
-Belongs to one event loop.
+Members are the union of what all masters of the topics list. A topic without a route is looked
+for again soon: brokers create a group's retry topic only when its first member comes. Belongs
+to one event loop.
 """
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection
+from typing import Any
 
-from pocketmq.balance.handover.events import Listed
+from pocketmq.balance.handover.events import MembersListed
+from pocketmq.client.group.parts import MemberParts
+from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError, ServerError
+from pocketmq.model import MessageQueue
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 
@@ -22,6 +28,9 @@ UNLISTED = 15.0
 """Seconds in which a broker did not answer, or did not list this member although that sends it
 heartbeats. After that its list counts as it is, or as empty: members that are listed there alone
 can be taken for gone then."""
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+"""Seconds between tries to get the routes of all topics."""
 
 
 class MemberListing:
@@ -33,7 +42,7 @@ class MemberListing:
         group: str,
         tasks: Tasks,
         brokers: Callable[[], Collection[str]],
-        report: Callable[[Listed], None],
+        report: Callable[[MembersListed], None],
     ) -> None:
         self._session = session
         self._group = group
@@ -65,7 +74,7 @@ class MemberListing:
         finally:
             self._asking = False
 
-    def _union(self, answers: dict[str, tuple[str, ...] | None], asked_at: float) -> Listed:
+    def _union(self, answers: dict[str, tuple[str, ...] | None], asked_at: float) -> MembersListed:
         most: Counter[str] = Counter()
         shown_by: set[str] = set()
         for broker, listed in answers.items():
@@ -74,7 +83,7 @@ class MemberListing:
                 shown_by.add(broker)
         complete = bool(answers) and None not in answers.values()
         members = tuple(sorted(most.elements()))
-        return Listed(members, complete, frozenset(shown_by), asked_at)
+        return MembersListed(members, complete, frozenset(shown_by), asked_at)
 
     async def _ask(self, broker: str) -> tuple[str, ...] | None:
         """Return a broker's list; None if it must not be taken for the truth."""
@@ -105,3 +114,65 @@ class MemberListing:
     def _missing_long(self, broker: str) -> bool:
         since = self._missing.setdefault(broker, self._now())
         return self._now() - since > UNLISTED
+
+
+class GroupRoutes:
+    """What is known of the routes of all subscribed topics."""
+
+    def __init__(self, parts: MemberParts[Any], changed: Callable[[], None]) -> None:
+        self._parts = parts
+        self._changed = changed
+        self._known: dict[str, frozenset[MessageQueue]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._again = False
+
+    @property
+    def queues(self) -> frozenset[MessageQueue]:
+        """All queues of subscribed topics."""
+        return frozenset[MessageQueue]().union(*self._known.values())
+
+    @property
+    def brokers(self) -> frozenset[str]:
+        """The brokers of these queues."""
+        return frozenset(queue.broker_name for queue in self.queues)
+
+    def take(self, known: KnownRoute) -> None:
+        """Take a route over."""
+        if known.subscribe_queues != self._known.get(known.topic):
+            self._known[known.topic] = known.subscribe_queues
+            self._changed()
+
+    async def look(self) -> bool:
+        """Ask for the routes of all subscribed topics; return whether each has one."""
+        parts, before = self._parts, dict(self._known)
+        topics = parts.subscriptions.topics()
+        for topic in self._known.keys() - set(topics):
+            del self._known[topic]
+        for topic in topics:
+            try:
+                known = await parts.session.routes.get(topic)
+            except MQError as error:
+                logger.debug('no route: group=%s topic=%s error="%s"', parts.group, topic, error)
+            else:
+                self._known[topic] = known.subscribe_queues
+        if self._known != before:
+            self._changed()
+        return self._known.keys() >= set(topics)
+
+    def look_soon(self) -> None:
+        """Do the same without waiting, and again until each topic has a route."""
+        self._again = True
+        if self._looking is None or self._looking.done():
+            self._looking = self._parts.tasks.spawn(self._look_until_found(), "routes")
+
+    async def _look_until_found(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            self._again = False
+            found = await self.look()
+            if self._again:
+                continue
+            if found:
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)

@@ -37,7 +37,7 @@ _READ_PAUSE = 0.2
 """Seconds until the stored offset is read again before a fenced queue goes on."""
 
 
-class Pulled(Protocol):
+class PulledHole(Protocol):
     """What a pull of a hole brought."""
 
     @property
@@ -64,7 +64,7 @@ class Handled(Protocol[H_contra]):
     async def finish(self, held: H_contra) -> int:
         """Wait for the end of that work, and return where the next owner starts."""
 
-    async def pull(self, held: H_contra, offset: int) -> Pulled:
+    async def pull(self, held: H_contra, offset: int) -> PulledHole:
         """Pull once from the master, beside the queue's own loop. Raises `MQError`."""
 
     def arrived(self, held: H_contra, messages: Sequence[ReceivedMessage]) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from pocketmq.balance.handover.giving import kind_of
 from pocketmq.balance.handover.group import HandoverGroup
-from pocketmq.balance.handover.instructions import Report
+from pocketmq.balance.handover.instructions import ReportChange
 from pocketmq.balance.handover.messages import is_ours
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.history import RebalanceHistory, short
@@ -115,7 +115,7 @@ class HandoverStory:
         if change is not None:
             change.draining.discard(queue)
 
-    def reported(self, step: Report) -> None:
+    def reported(self, step: ReportChange) -> None:
         """Note a queue's giver and heir."""
         if step.heir == self._parts.session.client_id:
             self._unfinished.pop(step.queue, None)  # of when this member had the queue before
