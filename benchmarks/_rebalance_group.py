@@ -21,8 +21,9 @@ PATIENCE = 100.0
 """Longer than the 60 s for which brokers keep the locks of an orderly member that was killed."""
 HANDLERS = 200
 """Handler calls of a member at the same time: slow ones must keep up with the producer."""
-RETURN_WITHIN = 20.0
-"""Seconds for which the queues of a STICKY member wait for it in a rolling restart."""
+RETURN_WITHIN = PATIENCE
+"""Seconds for which the queues of a STICKY member wait for it in a rolling restart: as long as the
+restart itself is waited for. Where that takes longer than this, queues have to move."""
 _POLL = 0.02
 _ROOT = Path(__file__).parents[1]
 
