@@ -148,24 +148,74 @@ def test_members_beside_foreign_ones_are_the_exact_complement(seed: int) -> None
     assert world.broken == []
 
 
-def test_a_rolling_restart_with_kept_names_moves_nothing() -> None:
-    world = World(QUEUES, 1)
-    world.produce(12.0, 20.0)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("bus", [0.001, 0.2], ids=["quick bus", "slow bus"])
+def test_a_rolling_restart_with_kept_names_moves_nothing(bus: float, seed: int) -> None:
+    """Brokers tell of departures by another way than the bus, which may be the quicker one."""
+    world = World(QUEUES, seed)
+    world.bus_scale = bus
+    world.produce(20.0, 20.0)
     shells = [world.join(settings(f"m{number}", return_within=30.0)) for number in range(4)]
-    world.run(2.0)
+    world.run(6.0)
     before = one_owner_each(world)
     for number in range(4):
+        others = [shell for shell in shells if shell is not shells[number]]
+        reported = [len(shell.reports) for shell in others]
         shells[number].feed(ev.Stopping(5.0))
-        world.run(1.0)
+        world.run(1.5)
         assert shells[number].left
         idle = [queue for queue, owned in world.owners().items() if not owned]
         assert {before[queue] for queue in idle} == {shells[number].me}
         shells[number] = world.join(settings(f"m{number}", boot="2", return_within=30.0))
-        world.run(1.0)
+        world.run(2.5)
         assert one_owner_each(world) == before
+        assert [len(shell.reports) for shell in others] == reported
     world.run(4.0)
     assert world.broken == []
     assert world.unfinished() == []
+
+
+@pytest.mark.parametrize("lost", ["none", "first", "all"])
+def test_a_member_that_will_be_back_leaves_when_its_goodbye_was_heard(lost: str) -> None:
+    """It runs on until then, and says it again; if it is never heard, until its time is over."""
+    world = World(QUEUES, 23)
+    shells = [world.join(settings(f"m{number}", return_within=30.0)) for number in range(2)]
+    world.run(2.0)
+    before = one_owner_each(world)
+    world.bus_scale, world.lose_bus = 0.1, float(lost != "none")
+    shells[0].feed(ev.Stopping(3.0))
+    if lost != "none":
+        world.run(0.45)
+        assert one_owner_each(world) == before
+        assert not shells[0].left
+    if lost == "first":
+        world.lose_bus = 0.0
+    world.run(0.8)
+    assert shells[0].left == (lost != "all")
+    if lost == "all":
+        world.run(2.0)
+        assert shells[0].left
+    world.run(1.0)
+    idle = {before[queue] for queue, owned in world.owners().items() if not owned}
+    assert idle == (set() if lost == "all" else {shells[0].me})
+
+
+def test_nobody_claims_from_a_member_that_will_be_back() -> None:
+    """Neither while it leaves nor when it is listed again and has said nothing yet."""
+    world = World(QUEUES, 24)
+    shells = [world.join(settings(f"m{number}", return_within=30.0)) for number in range(3)]
+    world.run(2.0)
+    claims = [shell.group.claim_number for shell in shells[1:]]
+    shells[0].feed(ev.Stopping(5.0))
+    world.run(1.0)
+    assert shells[0].left
+    world.bus_scale = 2.0
+    world.join(settings("m0", boot="2", return_within=30.0))
+    world.run(0.5)
+    assert all(shell.me in world.registered for shell in shells)
+    world.run(8.0)
+    assert [shell.group.claim_number for shell in shells[1:]] == claims
+    one_owner_each(world)
 
 
 def test_queues_wait_for_a_member_only_as_long_as_it_said() -> None:

@@ -57,6 +57,9 @@ class Shell:
         self.alive = True
         self.left = False
         self.down: set[str] = set()
+        self.shown: frozenset[str] = frozenset()
+        self.unheard: dict[int, tuple[float, ev.Heard]] = {}
+        """What is on its way to it on the bus, and when the broker stores it."""
         self.timer = 0
         self.wakes = 0
         self.log: list[str] = []
@@ -86,7 +89,7 @@ class Shell:
                 if broker not in self.down:
                     world.tell(self, broker, message)
             case do.AskMembers():
-                world.later(lambda: self.feed(world.listing()))
+                world.later(lambda: world.show_members(self))
             case do.Lock(queue=queue, parts=parts):
                 self.request(
                     queue,
@@ -320,6 +323,8 @@ class World:
         self.shells: list[Shell] = []
         self.registered: list[str] = []
         self.bus_time: dict[tuple[str, str], float] = {}
+        self.bus_scale = 0.001
+        self.told = 0
         self.broken: list[str] = []
         self.faulty = False
         self.start_at_end = True
@@ -362,7 +367,17 @@ class World:
     def notify(self) -> None:
         for shell in self.shells:
             if shell.alive and not shell.left:
-                self.later(lambda shell=shell: shell.feed(self.listing()))  # type: ignore[misc]
+                self.later(lambda shell=shell: self.show_members(shell))  # type: ignore[misc]
+
+    def show_members(self, shell: Shell) -> None:
+        """Report the list as a shell does: if it lacks a member, after all that is on the bus."""
+        members = self.listing()
+        missing, shell.shown = shell.shown - {*members.members}, frozenset(members.members)
+        if missing:
+            stored = [number for number, (at, _) in shell.unheard.items() if at <= self.now]
+            for number in stored:
+                shell.feed(shell.unheard.pop(number)[1])
+        shell.feed(members)
 
     def join(self, settings: HandoverSettings) -> Shell:
         shell = Shell(self, settings)
@@ -389,17 +404,25 @@ class World:
     def tell(self, sender: Shell, broker: str, message: BusMessage) -> None:
         # A log: all hear the messages of one broker in the order in which it stored them.
         stored = max(
-            self.now + self.random.random() * self.scale, self.bus_time.get(("", broker), 0)
+            self.now + self.random.random() * self.bus_scale, self.bus_time.get(("", broker), 0)
         )
         self.bus_time["", broker] = stored
         for shell in self.shells:
-            if shell is sender or broker in shell.down or self.chance(self.lose_bus):
+            if broker in shell.down or self.chance(self.lose_bus):
                 continue
             key = (shell.owner, broker)
-            heard = max(stored + self.random.random() * self.scale, self.bus_time.get(key, 0.0))
-            self.bus_time[key] = heard
-            event = ev.Heard(broker, sender.me, sender.settings.boot, message)
-            self.at(heard, lambda shell=shell, event=event: shell.feed(event))  # type: ignore[misc]
+            delay = self.random.random() * self.bus_scale
+            heard = self.bus_time[key] = max(stored + delay, self.bus_time.get(key, 0.0))
+            self.told += 1
+            shell.unheard[self.told] = (
+                stored,
+                ev.Heard(broker, sender.me, sender.settings.boot, message),
+            )
+            self.at(heard, lambda shell=shell, number=self.told: self.hear(shell, number))  # type: ignore[misc]
+
+    def hear(self, shell: Shell, number: int) -> None:
+        if number in shell.unheard:
+            shell.feed(shell.unheard.pop(number)[1])
 
     # Broker.
 

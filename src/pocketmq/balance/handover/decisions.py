@@ -97,11 +97,17 @@ def _release_others(draft: GroupDraft) -> float | None:
 
 
 def _rest_at(draft: GroupDraft) -> float | None:
-    """Return when a member that stops releases what no other claimed."""
+    """Return when a member that stops releases what no other claimed.
+
+    One that the others shall wait for lets go of nothing before its goodbye has come back to it:
+    brokers tell of a departure by another way than the bus, which may be the faster one.
+    """
     if draft.stop_at is None:
         return None
-    heirs = set(draft.target.members) - {draft.settings.client_id}
-    if draft.settings.return_within or not heirs:
+    others = set(draft.target.members) - {draft.settings.client_id}
+    if not others:
+        return draft.now
+    if draft.settings.return_within and not draft.unheard - draft.down.keys():
         return draft.now
     return draft.stop_at
 

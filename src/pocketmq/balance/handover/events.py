@@ -40,7 +40,10 @@ class Routed(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """A broker's bus has a message of another member; another one is one with another boot."""
+    """A broker's bus has a message of another member; another one is one with another boot.
+
+    Of this member's own messages its goodbye is reported.
+    """
 
     broker: str
     sender: str

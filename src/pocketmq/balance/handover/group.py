@@ -60,6 +60,10 @@ class HandoverGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Boots of processes with this client id that came after this one."""
     stop_at: float | None = None
     """When the rest is released; None while the member is not stopping."""
+    unheard: frozenset[str] = frozenset()
+    """Buses that have not brought back the goodbye of a member that the others shall wait for."""
+    bye_at: float = 0.0
+    """When to say it there again."""
     left: bool = False
     down: dict[str, float] = {}
     """Brokers whose connection closed, with the time; until a renewal is answered."""
@@ -123,6 +127,8 @@ class GroupDraft:
         self.id_taken = group.id_taken
         self.later_boots = group.later_boots
         self.stop_at = group.stop_at
+        self.unheard = group.unheard
+        self.bye_at = group.bye_at
         self.left = group.left
         self.down = group.down
         self.unanswered = group.unanswered
@@ -213,6 +219,8 @@ class GroupDraft:
             id_taken=self.id_taken,
             later_boots=self.later_boots,
             stop_at=self.stop_at,
+            unheard=self.unheard,
+            bye_at=self.bye_at,
             left=self.left,
             down=self.down,
             unanswered=self.unanswered,

@@ -11,7 +11,7 @@ from pocketmq.balance.handover import events, messages, reach, upkeep
 from pocketmq.balance.handover import table as tables
 from pocketmq.balance.handover.decisions import decide, first_in_rank
 from pocketmq.balance.handover.group import Advanced, GroupDraft, HandoverGroup, OpenClaim
-from pocketmq.balance.handover.instructions import Tell, WakeAt
+from pocketmq.balance.handover.instructions import WakeAt
 from pocketmq.balance.handover.leases import fence
 from pocketmq.balance.handover.queue import QueueEvent, answer
 from pocketmq.balance.handover.settings import HandoverSettings
@@ -40,6 +40,7 @@ def advance(group: HandoverGroup, event: events.HandoverEvent, now: float) -> Ad
         case events.Routed(queues=queues):
             _route(draft, queues)
         case events.Heard():
+            _hear_own_goodbye(draft, event)
             _hear(draft, event)
         case events.Renewed():
             upkeep.take_renewal(draft, event)
@@ -150,11 +151,17 @@ def _stop(draft: GroupDraft, wait: float) -> None:
     if draft.stopping:
         return
     draft.stop_at = draft.now + max(0.0, wait)
-    for broker in draft.brokers:
-        draft.add(
-            Tell(broker, messages.Bye(min(draft.settings.return_within, upkeep.LONGEST_AWAY)))
-        )
+    upkeep.say_goodbye(draft, draft.brokers)
+    if draft.settings.return_within:
+        draft.unheard = frozenset(draft.brokers)
     draft.decide_soon()
+
+
+def _hear_own_goodbye(draft: GroupDraft, event: events.Heard) -> None:
+    own = (event.sender, event.boot) == (draft.settings.client_id, draft.settings.boot)
+    if own and isinstance(event.message, messages.Bye) and event.broker in draft.unheard:
+        draft.unheard -= {event.broker}
+        draft.decide_soon()
 
 
 def _hear(draft: GroupDraft, event: events.Heard) -> None:

@@ -255,13 +255,20 @@ def living(table: Table) -> dict[str, BootReport]:
     }
 
 
-def leaving(reports: Mapping[str, BootReport]) -> set[str]:
-    """Return the members that said goodbye and did not start again."""
+def leaving(reports: Mapping[str, BootReport], now: float) -> set[str]:
+    """Return the members that said goodbye and did not start again, unless queues wait for them.
+
+    Who is back is listed before it is heard; until then it must not be taken for one that leaves.
+    """
     latest: dict[str, BootReport] = {}
     for report in reports.values():
         if report.client_id not in latest or report.heard >= latest[report.client_id].heard:
             latest[report.client_id] = report
-    return {client_id for client_id, report in latest.items() if report.bye is not None}
+    return {
+        client_id
+        for client_id, report in latest.items()
+        if report.bye is not None and report.bye <= now
+    }
 
 
 def waiting_for(table: Table, now: float) -> dict[str, float]:

@@ -22,7 +22,7 @@ def our_members(draft: GroupDraft, reports: Mapping[str, BootReport]) -> frozens
     """Return those of our members that may have queues."""
     settings, table = draft.settings, draft.table
     members = {member for member in table.listed if is_ours(member)}
-    members -= leaving(reports)
+    members -= leaving(reports, draft.now)
     hung = silent(table, reports, settings.client_id, settings.times.silent, draft.now)
     members |= waiting_for(table, draft.now).keys()
     members.add(settings.client_id)

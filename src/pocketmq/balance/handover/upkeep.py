@@ -9,7 +9,7 @@ from pocketmq.balance.handover.events import LockPart, Renewed
 from pocketmq.balance.handover.group import GroupDraft
 from pocketmq.balance.handover.instructions import AskMembers, LeaveGroup, Renew, Tell
 from pocketmq.balance.handover.leases import fence, lease_ends, renewed, renewing
-from pocketmq.balance.handover.messages import MOST_OTHERS, Hello, State, is_ours
+from pocketmq.balance.handover.messages import MOST_OTHERS, Bye, Hello, State, is_ours
 from pocketmq.balance.handover.queue import due, poll
 from pocketmq.balance.handover.reach import missed, next_change, reached, update_lost
 from pocketmq.balance.handover.stay import Phase, Stay, holds_queue
@@ -38,6 +38,8 @@ def run_timers(draft: GroupDraft) -> None:
     _poll_stays(draft)
     if draft.started is None:
         return
+    if (at := _bye_again(draft)) is not None and now >= at:
+        say_goodbye(draft, draft.unheard)
     update_lost(draft)
     if now >= draft.renew_at:
         draft.renew_at = now + times.renew_every
@@ -130,6 +132,19 @@ def greet(draft: GroupDraft) -> None:
         if broker not in draft.greeted:
             draft.greeted |= {broker}
             draft.add(Tell(broker, Hello(draft.settings.orderly)))
+
+
+def say_goodbye(draft: GroupDraft, brokers: Collection[str]) -> None:
+    """Send a goodbye to these buses; where it does not come back, it is sent again."""
+    bye = Bye(min(draft.settings.return_within, LONGEST_AWAY))
+    for broker in sorted(brokers):
+        draft.add(Tell(broker, bye))
+    draft.bye_at = draft.now + draft.settings.times.claim_again
+
+
+def _bye_again(draft: GroupDraft) -> float | None:
+    waits = draft.unheard and draft.stop_at is not None and draft.bye_at < draft.stop_at
+    return draft.bye_at if waits else None
 
 
 def renew(draft: GroupDraft, broker: str) -> None:
@@ -275,5 +290,5 @@ def next_wake(draft: GroupDraft) -> float | None:
         known_at = draft.started + draft.settings.times.know_others
         if not draft.ready and known_at > draft.now:
             times.append(known_at)
-        times += (draft.ask_at, next_change(draft))
+        times += (draft.ask_at, next_change(draft), _bye_again(draft))
     return min((at for at in times if at is not None), default=None)

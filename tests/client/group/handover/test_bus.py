@@ -141,6 +141,38 @@ async def test_a_body_that_cannot_be_inflated_makes_nobody_deaf(
     assert any(each.startswith("malformed hand-over notice") for each in caplog.messages)
 
 
+@pytest.mark.parametrize("held", ["answered", "forgotten"])
+async def test_all_that_is_on_a_bus_can_be_heard_at_once_and_is_heard_once(held: str) -> None:
+    """A held pull may be answered meanwhile or much later; more is there than one pull brings."""
+    async with cluster(1) as running:
+        lease = await lease_session(ClientOptions(name_servers=running.address))
+        tasks = Tasks("test")
+        heard, stored = list[str](), list[str]()
+        boots = [str(number) for number in range(100)]
+        try:
+            await lease.session.fetch_routes(["orders"])
+            bus = Bus(lease.session, "billing", tasks, lambda _, each, age: heard.append(each.boot))
+            other = Bus(lease.session, "billing", tasks, lambda _, n, age: stored.append(n.boot))
+            for each in (bus, other):
+                each.listen(BROKERS)
+                await each.until_listening(10.0)
+            if held == "forgotten":
+                bus._listening["broker-0"].cancel()
+            for boot in boots:
+                other.tell("broker-0", Notice("me", boot, (Hello(),)))
+                if held == "answered":
+                    await bus.catch_up(BROKERS)
+            await until(lambda: sorted(stored) == sorted(boots), "all to be stored")
+            assert held == "answered" or heard == []
+            await bus.catch_up(BROKERS)
+            assert heard == stored
+            await bus.catch_up([*BROKERS, "nowhere"])
+            assert heard == stored
+        finally:
+            await tasks.stop()
+            await lease.release()
+
+
 async def test_a_listener_survives_what_its_notices_lead_to() -> None:
     async with cluster(1) as running:
         lease = await lease_session(ClientOptions(name_servers=running.address))

@@ -6,6 +6,7 @@ import pytest
 
 from pocketmq.balance.handover.events import MembersListed
 from pocketmq.client.group.handover import listing
+from pocketmq.client.group.handover.bus import Bus
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import lease_session
 from pocketmq.client.tasks import Tasks
@@ -26,8 +27,9 @@ async def test_a_broker_that_never_lists_the_group_hides_for_a_while_who_is_gone
         lists: list[MembersListed] = []
         try:
             await lease.session.fetch_routes(["orders"])
+            bus = Bus(lease.session, "billing", tasks, lambda *_: None)
             members = listing.MemberListing(
-                lease.session, "billing", tasks, lambda: {broker}, lists.append
+                lease.session, "billing", tasks, lambda: {broker}, lists.append, bus=bus
             )
 
             def asked() -> bool:
@@ -57,7 +59,7 @@ async def test_a_list_says_which_brokers_have_the_member_and_when_they_were_aske
                 asked.append(now())
 
         members = listing.MemberListing(
-            session, a.parts.group, a.parts.tasks, brokers, lists.append
+            session, a.parts.group, a.parts.tasks, brokers, lists.append, bus=a.sticky._bus
         )
         session.calls.hooks += (note,)
         members.ask_soon()

@@ -190,6 +190,32 @@ async def test_a_member_that_is_soon_back_finds_its_queues_unmoved() -> None:
             assert set(a.queues()) == mine
 
 
+async def test_queues_wait_for_a_member_though_the_goodbye_comes_after_its_absence() -> None:
+    """A broker may be late with an answer to a held pull; it tells of departures another way."""
+    settings = {"return_within": 60.0, "stop_wait": 1000.0}
+    async with cluster(1) as running, sticky(running.address, "a", **settings) as a:
+        member = a.consumer._life.member
+        assert member is not None
+        assert member.sticky is not None
+        bus = member.sticky._bus
+        async with sticky(running.address, "b", **settings) as b:
+            await even(a, b, queues=4)
+            mine, theirs = set(a.queues()), set(b.queues())
+            since = member.session.clock.now()
+            bus._listening["broker-0"].cancel()
+        await until(lambda: len(a.consumer.balance.members) == 1, "a list without b")
+        for brokers in (frozenset[str](), frozenset({"broker-0"})):
+            bus.listen(brokers)
+        await bus.until_listening(10.0)
+        async with sticky(running.address, "b", **settings) as again:
+            await until(lambda: set(again.queues()) == theirs, "the queues that waited")
+            assert set(a.queues()) == mine
+            moves = [each for event in a.consumer.history for each in event.handovers]
+            assert [
+                each for each in moves if max(each.started or 0, each.stopped or 0) > since
+            ] == []
+
+
 async def test_a_reset_of_offsets_starts_the_queues_again() -> None:
     async with cluster(1) as running, sticky(running.address, "a") as a:
         await even(a, queues=4)

@@ -8,7 +8,8 @@ being heard. Belongs to one event loop.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from pocketmq.balance.consumer.pulling import PULL_TIMEOUT, PullStatus
 from pocketmq.balance.handover.messages import BUS_TOPIC, Notice, read_notice, write_notice
@@ -31,6 +32,7 @@ HeardNotice = Callable[[str, Notice, float], None]
 
 _READ_WRITE = 6
 _SUSPEND = 15.0
+_CATCH_UP = 3.0
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _MOST_BAD = 256
@@ -131,6 +133,8 @@ class Bus:
         self._ages = NoticeAges(asyncio.get_running_loop().time)
         self._listening: dict[str, asyncio.Task[None]] = {}
         self._ready: dict[str, asyncio.Event] = {}
+        self._next: dict[str, int] = {}
+        """Offset of the first notice on each bus that was not heard yet."""
         self._failing: set[str] = set()
         self._bad: set[str] = set()
 
@@ -139,6 +143,7 @@ class Bus:
         for broker in self._listening.keys() - brokers:
             self._listening.pop(broker).cancel()
             del self._ready[broker]
+            self._next.pop(broker, None)
             self._ages.forget(broker)
         for broker in brokers - self._listening.keys():
             self._ready[broker] = asyncio.Event()
@@ -151,6 +156,30 @@ class Bus:
             _, late = await asyncio.wait(waits, timeout=patience)
             for wait in late:
                 wait.cancel()
+
+    async def catch_up(self, brokers: Collection[str]) -> None:
+        """Hear all that is on these buses by now; no bus is waited for longer than 3 seconds.
+
+        Held pulls are answered in the broker's own time. Java's forget one for up to 5 seconds if
+        a notice comes just while it is put aside.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CATCH_UP):
+                await asyncio.gather(*(self._catch_up(broker) for broker in brokers))
+
+    async def _catch_up(self, broker: str) -> None:
+        end: int | None = None
+        try:
+            while (asked := self._next.get(broker)) is not None and (end is None or asked < end):
+                pulled = await pull(self._session, self._group, broker, asked, 0.0)
+                end = pulled.max_offset if end is None else end
+                if self._next.get(broker) != asked:
+                    continue  # the listening task was quicker
+                if pulled.next_offset <= asked:
+                    return
+                self._hear(broker, pulled, asked)
+        except MQError as error:
+            self._fails(broker, "pull", error)
 
     def tell(self, broker: str, notice: Notice) -> None:
         """Send a notice without waiting."""
@@ -173,6 +202,7 @@ class Bus:
                 if offset < 0:
                     await open_topic(self._session, broker, missing=missing)
                     offset = await end_of_bus(self._session, self._group, broker)
+                    self._next[broker] = offset
                     self._ready[broker].set()
                 asked = offset
                 pulled = await pull(self._session, self._group, broker, asked, _SUSPEND)
@@ -186,26 +216,36 @@ class Bus:
                 continue
             self._works(broker)
             pause = _FIRST_PAUSE
-            offset = pulled.next_offset
-            if pulled.status is PullStatus.FOUND:
-                self._take(broker, pulled.records, asked)
-            elif pulled.status is PullStatus.OFFSET_ILLEGAL:
-                offset = pulled.max_offset  # what is stored below was heard, or is old
+            if pulled.status is PullStatus.OFFSET_ILLEGAL:
+                # What is stored below was heard, or is old.
+                offset = self._next[broker] = pulled.max_offset
                 await asyncio.sleep(_FIRST_PAUSE)
-            elif offset == asked:
+                continue
+            self._hear(broker, pulled, asked)
+            offset = self._next[broker]
+            if pulled.status is not PullStatus.FOUND and offset == asked:
                 # Not at once: a broker that holds no pulls would be asked without end.
                 await asyncio.sleep(0 if pulled.status is PullStatus.NO_NEW_MSG else _FIRST_PAUSE)
 
-    def _take(self, broker: str, records: bytes, asked: int) -> None:
+    def _hear(self, broker: str, pulled: PulledRecords, asked: int) -> None:
+        """Hear what a pull brought, but for what another one has brought already."""
+        first, following = self._next[broker], pulled.next_offset
+        self._next[broker] = following if first == asked else max(first, following)
+        if pulled.status is PullStatus.FOUND:
+            self._take(broker, pulled.records, first)
+
+    def _take(self, broker: str, records: bytes, first: int) -> None:
         try:
             messages = decode_pulled(records, DeliveryContext(broker_name=broker, queue_id=0))
         except MessagesCutShort as error:
             messages = error.decoded
-            self._skip(broker, f"at offset {asked}", str(error))
+            self._skip(broker, f"at offset {first}", str(error))
         except MQError as error:
-            self._skip(broker, f"at offset {asked}", str(error))
+            self._skip(broker, f"at offset {first}", str(error))
             return
         for message in messages:
+            if message.queue_offset < first:
+                continue
             try:
                 self._read(broker, message)
             except MQError as error:  # anybody may write a body that cannot be inflated

@@ -16,7 +16,7 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.handover import events
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.machine import advance, new_group
-from pocketmq.balance.handover.messages import Notice
+from pocketmq.balance.handover.messages import Bye, Notice
 from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
 from pocketmq.balance.handover.view import balance_of
 from pocketmq.client.group.handover.bus import Bus
@@ -97,7 +97,12 @@ class StickyBalancing(Generic[Q]):
         self._requests = HandoverRequests(parts, settings, self._bus, self._post, orderly=orderly)
         self._routes = GroupRoutes(parts, self._routed)
         self._listing = MemberListing(
-            session, parts.group, parts.tasks, lambda: self._routes.brokers, self._post
+            session,
+            parts.group,
+            parts.tasks,
+            lambda: self._routes.brokers,
+            self._post,
+            bus=self._bus,
         )
         self.story = HandoverStory(parts, changed, self._loop)
         self.history = self.story.history
@@ -230,9 +235,10 @@ class StickyBalancing(Generic[Q]):
             self._post(events.Routed(self._routes.queues))
 
     def _heard(self, broker: str, notice: Notice, age: float) -> None:
-        if notice.boot == self._settings.boot:
-            return
+        own = notice.boot == self._settings.boot
         for message in notice.messages:
+            if own and not isinstance(message, Bye):
+                continue
             self._post(events.Heard(broker, notice.sender, notice.boot, message, age))
 
     async def _greet(self, address: str) -> None:

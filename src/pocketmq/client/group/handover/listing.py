@@ -1,8 +1,9 @@
 """What a STICKY member looks up: who is in its group, and which queues its topics have.
 
-Members are the union of what all masters of the topics list. A topic without a route is looked
-for again soon: brokers create a group's retry topic only when its first member comes. Belongs
-to one event loop.
+Members are the union of what all masters of the topics list. A list that lacks one is reported
+after all that is on the buses: what that one said before it left may come later than its absence
+shows. A topic without a route is looked for again soon: brokers create a group's retry topic only
+when its first member comes. Belongs to one event loop.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from pocketmq.balance.handover.events import MembersListed
+from pocketmq.client.group.handover.bus import Bus
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
@@ -43,12 +45,16 @@ class MemberListing:
         tasks: Tasks,
         brokers: Callable[[], Collection[str]],
         report: Callable[[MembersListed], None],
+        *,
+        bus: Bus,
     ) -> None:
         self._session = session
         self._group = group
         self._tasks = tasks
         self._brokers = brokers
+        self._bus = bus
         self._report = report
+        self._shown = frozenset[str]()  # who was listed last
         self._asking = False
         self._again = False
         self._missing: dict[str, float] = {}  # brokers, and since when they do not list it
@@ -68,11 +74,25 @@ class MemberListing:
                 self._again = False
                 brokers, asked_at = sorted(self._brokers()), self._now()
                 answers = await asyncio.gather(*(self._ask(broker) for broker in brokers))
-                self._report(self._union(dict(zip(brokers, answers, strict=True)), asked_at))
+                by_broker = dict(zip(brokers, answers, strict=True))
+                found = self._union(by_broker, asked_at)
+                await self._hear_last_words(found, by_broker)
+                self._report(found)
                 if not self._again:
                     return
         finally:
             self._asking = False
+
+    async def _hear_last_words(
+        self, found: MembersListed, answers: dict[str, tuple[str, ...] | None]
+    ) -> None:
+        """Hear first what is on the buses if a member is not listed any more."""
+        if found.complete:
+            missing, self._shown = self._shown.difference(found.members), frozenset(found.members)
+            if missing:
+                await self._bus.catch_up([broker for broker, one in answers.items() if one])
+        else:
+            self._shown |= frozenset(found.members)
 
     def _union(self, answers: dict[str, tuple[str, ...] | None], asked_at: float) -> MembersListed:
         most: Counter[str] = Counter()
