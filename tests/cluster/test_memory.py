@@ -24,8 +24,9 @@ MIB = 1024 * 1024
 QUEUE = MessageQueue("memory", "broker-0", 0)
 BROKER_LIMIT = 128 * MIB
 NAME_SERVER_LIMIT = 64 * MIB
-SLACK = 48 * MIB
-"""For buffers that grow by an eighth, one message on its way and an allocator that keeps pages."""
+SLACK = 64 * MIB
+"""For buffers that grow by an eighth, one of them copied when it does, the copies of one message on
+its way, and an allocator that keeps pages: up to 16 MiB each."""
 PULL = PullRequest(
     consumer_group="g",
     topic=QUEUE.topic,
