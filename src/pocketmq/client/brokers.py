@@ -10,8 +10,9 @@ from random import Random
 from typing import TypeVar
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, Fields, NumberedTemplate, ServerCalls
+from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.client.routes import RouteBook
+from pocketmq.client.rows import NumberedTemplate, RequestRow
 from pocketmq.errors import RouteNotFound
 from pocketmq.model import MessageQueue
 from pocketmq.model.route import MASTER_ID
@@ -99,6 +100,12 @@ class BrokerCalls:
         """Do what `call_at` does with a request of which all but some numbers is encoded."""
         port = self._port(address, code)
         return self.calls.repeat(port, code, template, numbers, timeout=timeout, accept=accept)
+
+    def row_at(
+        self, address: str, code: int, template: NumberedTemplate[N], *, timeout: float
+    ) -> RequestRow[N] | None:
+        """Return what sends such requests in a row, if there is an open connection."""
+        return self.calls.row(self._port(address, code), code, template, timeout)
 
     async def tell(
         self,

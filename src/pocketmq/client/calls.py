@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.client.rows import NumberedTemplate, RequestRow
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
 from pocketmq.protocol import Command, RequestCode
@@ -23,17 +24,6 @@ SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
 
 
 N = TypeVar("N")
-N_contra = TypeVar("N_contra", contravariant=True)
-
-
-class NumberedTemplate(Protocol[N_contra]):
-    """A request of which all but some numbers is encoded."""
-
-    def fields(self, numbers: N_contra, /) -> Mapping[str, str]:
-        """Return the fields of a request with these numbers."""
-
-    def frame(self, code: int, numbers: N_contra, opaque: int, /) -> bytes:
-        """Return the whole request."""
 
 
 class ClientKind(NamedTuple):
@@ -134,7 +124,7 @@ class ServerCalls:
         self._check()
         request = self.request(code, fields, body)
         answer = await self.dialer.request(address, request, timeout)
-        return self._accepted(answer, address, code, accept)
+        return self.accepted(answer, address, code, accept)
 
     async def repeat(
         self,
@@ -157,7 +147,16 @@ class ServerCalls:
         self._check()
         frame = partial(template.frame, code, numbers)
         answer = await self.dialer.ask(connection, code, frame, timeout)
-        return self._accepted(answer, address, code, accept)
+        return self.accepted(answer, address, code, accept)
+
+    def row(
+        self, address: str, code: int, template: NumberedTemplate[N], timeout: float
+    ) -> RequestRow[N] | None:
+        """Return what sends such requests in a row; None where they cannot be: see `repeat`."""
+        connection = None if self.hooks else self.dialer.known(address)
+        if connection is None:
+            return None
+        return RequestRow(self.dialer, connection, self._check, code, template, timeout=timeout)
 
     async def tell(
         self,
@@ -177,9 +176,8 @@ class ServerCalls:
             request = msgspec.structs.replace(request, remark=remark)
         connection.send_oneway(request)
 
-    def _accepted(
-        self, answer: Command, address: str, code: int, accept: frozenset[int]
-    ) -> Command:
+    def accepted(self, answer: Command, address: str, code: int, accept: frozenset[int]) -> Command:
+        """Return a response if its code is one of `accept`; raise what stands for it otherwise."""
         if answer.code in accept:
             return answer
         raise server_error(answer.code, answer.remark, request=request_name(code), address=address)

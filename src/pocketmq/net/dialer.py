@@ -104,11 +104,16 @@ class Dialer:
             connection.forget(opaque)
             if not isinstance(error, RequestTimedOut):
                 raise
-            self.doubt(connection, asked, connection.clock() - asked)
-            waited = timeout if named is None else named
-            raise type(error)(connection.remote_address, error.request, waited) from None
+            raise self.late(connection, asked, error, timeout if named is None else named) from None
         finally:
             del answer  # it holds the error, which holds this frame: free all three at once
+
+    def late(
+        self, connection: Connection, asked: float, error: RequestTimedOut, waited: float
+    ) -> RequestTimedOut:
+        """Return what to raise for a request sent at `asked`, by the loop's clock; see `doubt`."""
+        self.doubt(connection, asked, connection.clock() - asked)
+        return type(error)(connection.remote_address, error.request, waited)
 
     def doubt(self, connection: Connection, asked: float, waited: float) -> None:
         """Note that a request sent at `asked`, by the loop's clock, got no answer in time.
