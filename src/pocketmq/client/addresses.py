@@ -44,6 +44,8 @@ class BrokerAddresses:
         """The brokers of logical queues; replaced as a whole."""
         self._versions: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
+        self.changes = 0
+        """The number of changes so far."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -72,6 +74,7 @@ class BrokerAddresses:
         """Take over which brokers lead the logical queues of a static topic."""
         others = {each: name for each, name in self._leaders.items() if each.topic != topic}
         self._leaders = others | dict(leaders)
+        self.changes += 1
 
     def holder(self, queue: MessageQueue) -> str:
         """Return the name of the broker that serves a queue. Any thread may call it.
@@ -162,6 +165,7 @@ class BrokerAddresses:
         return UNKNOWN_VERSION if address is None else self.version(address)
 
     def _index(self) -> None:
+        self.changes += 1
         tables = self._by_name.items()
         self._processes = {
             name: {key: BrokerProcess(name, key, address) for key, address in table.items()}

@@ -1,6 +1,8 @@
 """The pull loop of a push consumer, row by row."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pocketmq.balance.consumer import instructions, pulling
@@ -182,6 +184,14 @@ def test_after_a_pull(
     rule: str, profile: Profile, answer: pulling.PullAnswer, steps: list[instructions.Instruction]
 ) -> None:
     assert list(pulling.after_pull(profile, answer)) == steps
+
+
+@given(st.integers(998, 1003), st.integers(99, 103), st.integers(-1, 1), st.integers(1998, 2003))
+def test_what_has_capacity_is_what_may_be_pulled(count: int, mib: int, odd: int, span: int) -> None:
+    size = mib * MIB + odd
+    facts = replace(IDLE, count=count, size=size, span=span)
+    free = pulling.before_pull(facts) == pulling.PullNow()
+    assert pulling.has_capacity(facts.limits, count, size, span) is free
 
 
 def test_correcting_an_offset_gives_the_queue_up() -> None:

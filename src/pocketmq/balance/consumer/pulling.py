@@ -164,6 +164,11 @@ def before_pull(facts: PullFacts) -> BeforePull:
     return PullNow()
 
 
+def has_capacity(limits: QueueLimits, count: int, size: int, span: int) -> bool:
+    """Return whether the cache of a concurrent consumer lets it pull: as `before_pull` decides."""
+    return span <= limits.span and not limits.too_many(count, size)
+
+
 def pull_size(batch: int | None, waiting: int, capacity: int) -> int:
     """Return the number of messages to pull: `batch`, or Java's, or more to catch up a backlog.
 

@@ -19,7 +19,8 @@ from pocketmq.client.questions.pulling import STATUS, PullNumbers, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
 from pocketmq.model import MessageQueue, OnDamage, property_names
 from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage
-from pocketmq.protocol.pulled import decode_pulled, from_offset
+from pocketmq.protocol.filter import TagFilter
+from pocketmq.protocol.pulled import decode_pulled, from_offset, plain_messages
 from pocketmq.protocol.requests.reading import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
@@ -75,10 +76,7 @@ class PullLoop(QueueLoop[Q, PullResult]):
 
     async def pull(self, held: Q, asked: AskedPull, subscriptions: Subscriptions) -> PullResult:
         """Pull once. Raises `MQError`."""
-        template = held.template
-        if template is None or held.subscribed is not asked.subscribed:
-            template = held.template = self.template(held.queue, asked.subscribed)
-            held.subscribed = asked.subscribed
+        template = self.written(held, asked.subscribed)
         addresses, queue = self._session.addresses, held.queue
         try:
             place = addresses.for_reading(addresses.holder(queue), held.suggested)
@@ -87,6 +85,20 @@ class PullLoop(QueueLoop[Q, PullResult]):
             place = addresses.for_reading(addresses.holder(queue), held.suggested)
         numbers = self.numbers(held, template, place, asked.offset)
         answer = await self.send(place.address, template, numbers)
+        return self.read(held, asked, answer, subscriptions)
+
+    def written(self, held: Q, subscribed: SubscribedTopic) -> PullTemplate:
+        """Return the pull requests of a queue, written once for each subscription."""
+        template = held.template
+        if template is None or held.subscribed is not subscribed:
+            template = held.template = self.template(held.queue, subscribed)
+            held.subscribed = subscribed
+        return template
+
+    def read(
+        self, held: Q, asked: AskedPull, answer: Command, subscriptions: Subscriptions
+    ) -> PullResult:
+        """Read one of `questions.pulling.ANSWERS`. Raises what `read_answer` does."""
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id
         held.waiting = header.max_offset - header.next_begin_offset
@@ -112,16 +124,7 @@ def read_answer(
     and `CodecMissing`.
     """
     subscribed = asked.subscribed
-    delivery = DeliveryContext(
-        broker_name=held.queue.broker_name,
-        queue_id=held.queue.queue_id,
-        topic=None if held.retries else held.topic,
-        offset_delta=header.offset_delta or 0,
-        added={
-            property_names.MIN_OFFSET: str(header.min_offset),
-            property_names.MAX_OFFSET: str(header.max_offset),
-        },
-    )
+    delivery = _delivery(header, held)
     next_offset = header.next_begin_offset
     try:
         messages = decode_pulled(answer.body, delivery)
@@ -146,6 +149,38 @@ def read_answer(
     if held.retries:
         messages = [_under_its_topic(message, held, subscriptions) for message in messages]
     return DecodedPull(messages, next_offset)
+
+
+def read_plain(
+    asked: int, answer: Command, header: PullResponse, held: HeldQueue, tags: TagFilter
+) -> list[ReceivedMessage] | None:
+    """Do the same for an answer that has plain messages alone, from the offset asked for on.
+
+    None for any other one, of which nothing is noted. Not for retry topics.
+    """
+    body = answer.body
+    messages, end = plain_messages(body, _delivery(header, held))
+    if end != len(body) or not messages or messages[0].queue_offset < asked:
+        return None
+    held.suspicion.clear()
+    if tags.tags is not None:
+        matches = tags.matches_tag
+        messages = [message for message in messages if matches(message.tag)]
+    return messages
+
+
+def _delivery(header: PullResponse, held: HeldQueue) -> DeliveryContext:
+    queue = held.queue
+    return DeliveryContext(
+        queue.broker_name,
+        queue.queue_id,
+        None if held.retries else held.topic,
+        header.offset_delta or 0,
+        {
+            property_names.MIN_OFFSET: str(header.min_offset),
+            property_names.MAX_OFFSET: str(header.max_offset),
+        },
+    )
 
 
 def _under_its_topic(

@@ -81,6 +81,8 @@ class QueueLoop(Generic[Q, A]):
                     wait = self.after_error(held, code)
                 else:
                     held.failing = False
+                    if answer is None:
+                        continue
                     wait = self.take(held, answer)
                     if wait == 0 and self.hands_over_first(answer):
                         await asyncio.sleep(0)
@@ -127,8 +129,8 @@ class QueueLoop(Generic[Q, A]):
         """Find the offset to start from; return the seconds to wait then."""
         raise NotImplementedError
 
-    def ask(self, held: Q, step: Instruction) -> Awaitable[A]:
-        """Ask the broker once. Raises `MQError`."""
+    def ask(self, held: Q, step: Instruction) -> Awaitable[A | None]:
+        """Ask the broker; None if what came is taken in already. Raises `MQError`."""
         raise NotImplementedError
 
     def take(self, held: Q, answer: A) -> float | None:

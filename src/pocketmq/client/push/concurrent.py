@@ -59,13 +59,14 @@ class ConcurrentWork(HandlerWork):
         messages: Sequence[ReceivedMessage],
         *,
         dispatch: bool = True,  # noqa: ARG002 - for orderly work
+        asked: bool = False,
     ) -> None:
         """Hand messages that are cached to their handler.
 
         Where they are many the next pull, which is about to be sent, leaves before coroutines have
         them: the broker works on it meanwhile.
         """
-        size, later = self.consuming.options.handler_batch, len(messages) > FEW
+        size, later = self.consuming.options.handler_batch, len(messages) > FEW and not asked
         for handler, share in self.handlers.shares(held, messages):
             if handler is None:
                 for message in share:

@@ -60,6 +60,7 @@ class OrderlyWork(HandlerWork):
         messages: Sequence[ReceivedMessage],  # noqa: ARG002 - the cache has them
         *,
         dispatch: bool,
+        asked: bool = False,  # noqa: ARG002 - for concurrent work
     ) -> None:
         """Start handling a queue, unless that is in progress."""
         if dispatch:

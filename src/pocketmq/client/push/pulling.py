@@ -5,6 +5,7 @@ Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs 
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from pocketmq.balance.consumer import pulling
 from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
@@ -15,6 +16,7 @@ from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
+from pocketmq.client.push.straight import StraightPulls
 from pocketmq.client.push.work import FEW, PushParts
 from pocketmq.client.questions.pulling import (
     ANSWERS,
@@ -23,6 +25,7 @@ from pocketmq.client.questions.pulling import (
     PullSpec,
     PullTemplate,
 )
+from pocketmq.errors import BrokerNotFound
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.protocol import Command, RequestCode
 
@@ -98,13 +101,42 @@ class PushPullLoop(PullLoop[HeldQueue]):
         held.next_offset = offset
         return 0.0
 
-    def ask(self, held: HeldQueue, step: Instruction) -> Awaitable[PullResult]:  # noqa: ARG002 - PullNow
-        """Pull from the queue's next offset."""
+    async def ask(self, held: HeldQueue, step: Instruction) -> PullResult | None:  # noqa: ARG002 - PullNow
+        """Pull from the queue's next offset; several times, as long as answers are usual."""
         parts = self._parts
         subscribed = parts.subscriptions.get(held.queue.topic)
         assert subscribed is not None  # or `next_step` had put the pull off
+        straight = self._straight(held, subscribed)
+        if straight is None:
+            asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
+            return await self.pull(held, asked, parts.subscriptions)
+        pulls, address = straight
+        answer = await pulls.ask()
+        if answer is None:
+            return None
+        self._session.calls.accepted(answer, address, _PULL, ANSWERS)
         asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
-        return self.pull(held, asked, parts.subscriptions)
+        return self.read(held, asked, answer, parts.subscriptions)
+
+    def _straight(
+        self, held: HeldQueue, subscribed: SubscribedTopic
+    ) -> tuple[StraightPulls, str] | None:
+        """Return what pulls a queue the short way, and the address; None if it cannot be."""
+        parts, addresses, options = self._parts, self._session.addresses, self._parts.options
+        if options.orderly or options.pull_interval > 0 or held.retries or held.gate is not None:
+            return None
+        template = self.written(held, subscribed)
+        try:
+            place = addresses.for_reading(addresses.holder(held.queue), held.suggested)
+        except BrokerNotFound:
+            return None
+        row = self._session.brokers.row_at(
+            place.address, _PULL, template, timeout=pulling.PULL_TIMEOUT
+        )
+        if row is None:
+            return None
+        numbers = partial(self.numbers, held, template, place)
+        return StraightPulls(parts, held, row, numbers), place.address
 
     def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""

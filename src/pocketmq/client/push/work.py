@@ -38,12 +38,18 @@ class Work(Protocol):
         """Prepare for a new queue, before its first pull."""
 
     def arrived(
-        self, held: HeldQueue, messages: Sequence[ReceivedMessage], *, dispatch: bool
+        self,
+        held: HeldQueue,
+        messages: Sequence[ReceivedMessage],
+        *,
+        dispatch: bool,
+        asked: bool = False,
     ) -> None:
         """Handle messages that have just been put into `held.process`; must not block.
 
         They carry the topic as the application calls it, also out of a retry topic.
         `dispatch` is the result of `ProcessQueue.put`: an orderly consumer starts a task then.
+        `asked`: whether the next pull was sent already.
         """
 
     def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
