@@ -93,6 +93,17 @@ def test_rule(
     assert concurrent.judge(profile, model, M, said) == verdict
 
 
+@pytest.mark.parametrize("profile", [V4, V5])
+@pytest.mark.parametrize("model", [CLUSTERING, BROADCASTING])
+def test_a_batch_that_is_done_succeeded_and_is_removed(
+    profile: Profile, model: MessageModel
+) -> None:
+    """What a consumer relies on that takes such a batch out without asking for a verdict."""
+    verdict = concurrent.judge(profile, model, M, answer(OK))
+    assert verdict == concurrent.BatchVerdict(False, len(M), 0)
+    assert concurrent.settle(M, ()) == concurrent.Settlement(tuple(M))
+
+
 def test_an_empty_batch_is_nothing() -> None:
     assert concurrent.judge(V5, CLUSTERING, (), answer(LATER)) == concurrent.BatchVerdict(False)
 

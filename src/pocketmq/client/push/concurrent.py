@@ -35,8 +35,6 @@ from pocketmq.protocol import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 
-_ALL_DONE = ConcurrentAnswer(status=ConcurrentStatus.CONSUME_SUCCESS)
-
 
 class ConcurrentWork(HandlerWork):
     """Hands messages to handlers side by side."""
@@ -94,7 +92,7 @@ class ConcurrentWork(HandlerWork):
             for messages, failure in outcome.failed:
                 self._failed(held, messages, failure)
         for held, messages in done.items():
-            self._settle(held, messages, _ALL_DONE)
+            self._settle(held, messages)
 
     def resumed(self, held: HeldQueue) -> None:
         """Hand out what was turned away while the queue was fenced."""
@@ -138,7 +136,7 @@ class ConcurrentWork(HandlerWork):
         if failure.only is not None:
             done = [one for at, one in enumerate(messages) if at not in failure.only]
             messages = [one for at, one in enumerate(messages) if at in failure.only]
-            self._settle(held, done, _ALL_DONE)
+            self._settle(held, done)
         answer = ConcurrentAnswer(
             status=ConcurrentStatus.CONSUME_SUCCESS if failure.done else None,
             ack_index=failure.done - 1,
@@ -195,20 +193,23 @@ class ConcurrentWork(HandlerWork):
         self._count(held, verdict)
         self._remove(held, messages, failed)
 
-    def _settle(
-        self, held: HeldQueue, messages: Sequence[ReceivedMessage], answer: ConcurrentAnswer
-    ) -> None:
-        """Take messages out that are all done."""
+    def _settle(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
+        """Take messages out that are all done: there is nothing to `judge`."""
         if held.popped is not None:
             self._settle_popped(held, messages, ())
             return
-        if held.dropped:
-            answer = ConcurrentAnswer(status=answer.status, dropped=True)
-        consuming = self.consuming
-        verdict = judge(consuming.profile, consuming.model, messages, answer)
-        if not verdict.ignored:
-            self._count(held, verdict)
-            self._remove(held, messages, ())
+        if held.process.dropped:
+            return
+        if messages:
+            self.stats.of(held.queue.topic).ok.add(len(messages))
+        self._take_out(held, messages)
+
+    def _take_out(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
+        offset = held.process.remove(messages, self.consuming.now())
+        step = commit_step(held.queue, offset, dropped=held.process.dropped)
+        if step is not None:
+            self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
+        held.capacity_freed()
 
     def _settle_popped(
         self,
@@ -263,11 +264,7 @@ class ConcurrentWork(HandlerWork):
         not_sent: Sequence[ReceivedMessage],
     ) -> None:
         settlement = settle(messages, not_sent)
-        offset = held.process.remove(settlement.remove, self.consuming.now())
-        step = commit_step(held.queue, offset, dropped=held.dropped)
-        if step is not None:
-            self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
-        held.capacity_freed()
+        self._take_out(held, settlement.remove)
         if settlement.again and not held.dropped:
             again = [one.with_reconsume_times(one.reconsume_times + 1) for one in settlement.again]
             self.later(held, RESUBMIT_AFTER, lambda: self.arrived(held, again))

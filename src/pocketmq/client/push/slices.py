@@ -132,7 +132,9 @@ class SlicePart(JobPart):
     def take(self) -> Outcome:
         """Return what was done since the last call of this; for the loop."""
         self.noted = False  # first: what is done from now on is noted again
-        done, failed, skipped = _taken(self._done), _taken(self._failed), _taken(self._skipped)
+        done = _taken(self._done)
+        failed = _taken(self._failed) if self._failed else []
+        skipped = _taken(self._skipped) if self._skipped else []
         calls, took = self._calls, self._took  # after the lists: what is in them is counted
         before, self._seen = self._seen, (calls, took)
         return Outcome(done, failed, skipped, calls - before[0], took - before[1])
@@ -224,7 +226,8 @@ class SlicePart(JobPart):
             looked, now = now, tick()
             if now - looked > _INSTANT * calls:
                 stride = 0
-            self._count(calls, now - looked)
+            self._calls += calls
+            self._took += now - looked
             worker.since, left, calls = now, stride, 0
             self._note(worker)
             if now > until:
