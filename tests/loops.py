@@ -31,6 +31,8 @@ ALSO_ON_UVLOOP = {
     "tests/nameserver/test_server.py",
     "tests/client/producer/test_cluster.py",
     "tests/client/push/test_push.py",
+    "tests/client/push/test_straight.py",
+    "tests/client/test_rows.py",
     "tests/client/pull/test_polling.py",
     "tests/client/pop/test_consumer.py",
     "tests/proxy/test_front.py",
