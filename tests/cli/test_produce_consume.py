@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pocketmq import Cluster
 from pocketmq.cli.consume import _LAST_LINE
 from tests.cli.in_process import command
 from tests.own_time import own_time
+from tests.ports import free_port
 from tests.server_process import POCKETMQ
 
 
@@ -174,8 +174,7 @@ def test_a_reader_that_has_seen_enough_is_no_reason_to_shout(cluster: Cluster, t
 
 
 def test_mistakes_are_one_line(cluster: Cluster, topic: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        nobody = f"127.0.0.1:{listener.getsockname()[1]}"
+    nobody = f"127.0.0.1:{free_port()}"
     cases = {
         ("produce", "-n", nobody, "-t", "t"): (1, "no name server answers at"),
         ("consume", "-n", nobody, "-t", "t"): (1, "no name server answers at"),

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from pocketmq.embedded.listening import write_ports
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo
@@ -129,6 +130,8 @@ def test_a_killed_supervisor_leaves_no_broker_behind(tmp_path: Path) -> None:
 
 
 def test_a_killed_broker_is_started_again_with_its_data_and_address(tmp_path: Path) -> None:
+    # Ports that no other process takes while a broker is down.
+    write_ports(tmp_path, {f"broker-{number}": free_port() for number in range(2)})
     with ServerProcess("up", "--port", "0", "--brokers", "2", "--data", str(tmp_path)) as cluster:
         address = cluster.brokers["broker-0"]
         with WireClient(address) as client:
@@ -148,7 +151,7 @@ def test_a_killed_broker_is_started_again_with_its_data_and_address(tmp_path: Pa
 
 
 def test_a_killed_broker_without_a_disk_comes_back_empty_and_that_is_told() -> None:
-    with ServerProcess("up", "--port", "0") as cluster:
+    with ServerProcess("up", "--port", "0", "--broker-port", str(free_port())) as cluster:
         with WireClient(cluster.brokers["broker-0"]) as client:
             client.send("orders", b"42 EUR")
         kill(cluster.children()[0])
@@ -217,7 +220,7 @@ def test_a_stop_during_the_start_is_clean_too() -> None:
         wait_for(lambda: children_of(process.pid), "the first child")
         (child,) = children_of(process.pid)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         assert not is_alive(child)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pocketmq.embedded import listening
 from pocketmq.errors import CannotStart, StoreError
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::", "192.0.2.7"])
@@ -55,8 +56,8 @@ def test_brokers_keep_the_distance_java_brokers_need() -> None:
 
 
 def test_a_port_with_a_server_is_not_free() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         assert not listening.is_free("127.0.0.1", port)
     assert listening.is_free("127.0.0.1", port)
 

@@ -11,6 +11,7 @@ import pytest
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import until
 from tests.net.peers import Raw
+from tests.ports import free_port
 
 
 class Peer:
@@ -216,9 +217,7 @@ async def test_a_refusing_proxy_keeps_its_connections_and_its_port() -> None:
 
 
 async def test_a_target_that_is_not_there_resets_the_client() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    async with FaultProxy(f"127.0.0.1:{port}") as proxy, Raw(proxy.address) as client:
+    async with FaultProxy(f"127.0.0.1:{free_port()}") as proxy, Raw(proxy.address) as client:
         with pytest.raises(ConnectionResetError):
             await client.read()
 
