@@ -20,7 +20,7 @@ FOUND = 0
 class WireClient:
     """Speaks to one address."""
 
-    def __init__(self, address: str, timeout: float = 10.0) -> None:
+    def __init__(self, address: str, timeout: float = 60.0) -> None:
         host, port = parse_address(address)
         self._socket = socket.create_connection((host, port), timeout)
         self._reader = FrameReader()

@@ -16,7 +16,7 @@ A, B, JAVA = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.9@7"
 
 def until(desk: Desk, wanted: Callable[[Any], bool], *arguments: str) -> Any:
     """Ask until the answer is as wanted: members are listed a little after they joined."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         answer = desk.json("what-if", "-g", "billing", *arguments)
         if wanted(answer):
