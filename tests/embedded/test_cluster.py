@@ -23,6 +23,7 @@ from pocketmq.embedded.listening import write_ports
 from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded, ServerError
 from pocketmq.model import TopicRoute
+from pocketmq.net import parse_address
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from pocketmq.testing.external import ExternalCluster
@@ -168,6 +169,22 @@ def test_a_running_broker_is_restarted_cleanly(in_process: bool, tmp_path: Path)
         cluster.restart("broker-0")
         assert cluster.brokers["broker-0"].address == address
         assert bodies(cluster, "broker-0") == [b"kept"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let nobody listen there then")
+@BOTH
+def test_the_port_of_a_broker_that_is_down_is_given_to_nobody(in_process: bool) -> None:
+    with Cluster(in_process=in_process) as cluster:
+        address = cluster.brokers["broker-0"].address
+        cluster.kill("broker-0")
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(parse_address(address))
+        with pytest.raises(ConnectionRefusedError):
+            WireClient(address)
+        for _ in range(2):
+            cluster.restart("broker-0")
+            assert cluster.brokers["broker-0"].address == address
+            assert send(cluster, "broker-0", b"x") == 0
 
 
 def test_a_child_that_dies_by_itself_stays_down_until_restarted() -> None:

@@ -8,6 +8,7 @@ free one does, because clients ask the name server.
 import asyncio
 import logging
 import socket
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,6 +82,25 @@ def is_free(host: str, port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def held_port(host: str, port: int) -> socket.socket | None:
+    """Take a port without listening there: whoever connects is refused, and nobody is given it.
+
+    A broker that is told the port can listen there meanwhile. None if it is in use, or where a
+    system does not allow that.
+    """
+    if sys.platform != "linux":
+        return None
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    place = socket.socket(family, socket.SOCK_STREAM)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        place.bind((host, port))
+    except OSError:
+        place.close()
+        return None
+    return place
 
 
 def read_ports(data: Path | None) -> dict[str, int]:

@@ -4,8 +4,11 @@ With `faults` all connections of the broker pass through two proxies that can fa
 the broker, whose address clients get, and one in front of the name server, for this broker alone.
 """
 
+import socket
+
 import msgspec
 
+from pocketmq.embedded import listening
 from pocketmq.embedded.broker_runner import BrokerOrder, Ended, InProcessBroker, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
@@ -109,6 +112,8 @@ class BrokerMember:
         self.network: BrokerNetwork | None = None
         self.runner: Runner | None = None
         self._settings = settings
+        self._host = ""
+        self._held: socket.socket | None = None  # its port, while it is down
 
     def prepare(self, ended: Ended, process: Process | None = None) -> None:
         """Make the runner of its next start; a new process begins to load, unless given one."""
@@ -121,17 +126,29 @@ class BrokerMember:
         """Start it. Raises `CannotStart` or `PartEnded`."""
         assert self.runner is not None, "prepare it first"
         try:
-            listening = parse_address(await self.runner.start(self._order(hosts)))
+            place = parse_address(await self.runner.start(self._order(hosts)))
         except BaseException:
             self.runner = None
             raise
         self.running = True
         if self.network is not None:
-            self.network.lead_to(str(listening))
+            self.network.lead_to(str(place))
             self.address = self.network.address
         else:
-            self.port = listening.port
-            self.address = str(Address(hosts.advertised, listening.port))
+            self._host, self.port = hosts.listening, place.port
+            self.address = str(Address(hosts.advertised, place.port))
+        self.let_port_go()
+
+    def hold_port(self) -> None:
+        """Let no other process be given its port while it is down."""
+        if self.network is None and self._held is None:
+            self._held = listening.held_port(self._host, self.port)
+
+    def let_port_go(self) -> None:
+        """Give up the port; a broker that listens there keeps it."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     async def stop(self) -> None:
         """Stop it gracefully, if it runs."""

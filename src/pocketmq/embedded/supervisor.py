@@ -86,6 +86,7 @@ class Supervisor:
         stops = (member.stop() for member in self.members.values())
         outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for member in self.members.values():
+            member.let_port_go()
             if member.network is not None:
                 await member.network.close()
         if self._queries is not None:
@@ -111,12 +112,14 @@ class Supervisor:
         member = self.member(name)
         self._leave_dead(member)
         await member.kill()
+        member.hold_port()
 
     async def restart(self, name: str) -> None:
         """Start a broker that is down, or stop and start it; it keeps its name and address."""
         member = self.member(name)
         self._leave_dead(member)
         await member.stop()
+        member.hold_port()
         self._prepare(member)
         await self._start(member)
         if member.network is None or not member.network.cut_off:
@@ -245,6 +248,7 @@ class Supervisor:
         """Handle a broker process that has ended without being asked to."""
         lived = asyncio.get_running_loop().time() - member.started_at
         runner = member.ended()
+        member.hold_port()
         pid = 0 if runner is None else runner.pid
         lost = "" if self.settings.data else "; its messages were in memory and are lost"
         logger.error("%s (pid %d) %s%s", member.name, pid, how, lost)
