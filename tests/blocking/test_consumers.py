@@ -24,7 +24,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 @pytest.fixture
 def producer(cluster: Cluster) -> Iterator[mq.Producer]:
-    with mq.Producer(cluster.address, group="shop") as running:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as running:
         yield running
 
 

@@ -28,7 +28,7 @@ def names(whole: threading.Event) -> Iterator[str]:
     """A cluster with a topic of one queue, in which some messages are damaged."""
     with Cluster() as cluster:
         cluster.create_topic("orders", queues=1)
-        with mq.Producer(cluster.address, group="shop") as producer:
+        with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
             for n, body in enumerate(BODIES):
                 text = BAD.get(n, b"") + body
                 producer.send(Message("orders", text, tag=f"tag{n % 2}", keys=[f"k{n}"]))

@@ -25,14 +25,20 @@ def test_a_direct_send_is_signed() -> None:
     with Cluster(config=config) as cluster:
         cluster.create_topic("orders", 4)
         right = mq.Credentials(access_key="root", secret_key="secret")
-        with mq.Producer(cluster.address, group="shop", credentials=right) as producer:
+        with mq.Producer(
+            cluster.address, group="shop", credentials=right, send_timeout=30.0
+        ) as producer:
             assert producer.send(Message("orders", b"x")).ok
             assert producer.send_batch([Message("orders", b"x")] * 3).ok
             assert producer.submit(Message("orders", b"x")).result(30).ok
         wrong = mq.Credentials(access_key="root", secret_key="guessed-12")
         with (
             mq.Producer(
-                cluster.address, group="shop", credentials=wrong, instance_name="wrong"
+                cluster.address,
+                group="shop",
+                credentials=wrong,
+                instance_name="wrong",
+                send_timeout=30.0,
             ) as producer,
             pytest.raises(SendFailed) as caught,
         ):
@@ -42,7 +48,7 @@ def test_a_direct_send_is_signed() -> None:
 
 def test_a_direct_send_goes_to_its_namespace(cluster: Cluster) -> None:
     cluster.create_topic("shop%orders", 2)
-    with mq.Producer(cluster.address, group="g", namespace="shop") as producer:
+    with mq.Producer(cluster.address, group="g", namespace="shop", send_timeout=30.0) as producer:
         receipt = producer.send(Message("orders", b"x"))
         assert receipt.queue.topic == "orders"
         assert {queue.topic for queue in producer.queues("orders")} == {"orders"}

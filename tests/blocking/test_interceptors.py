@@ -32,7 +32,9 @@ class Stamping:
 
 def test_every_way_to_send_carries_the_callers_context(cluster: Cluster, topic: str) -> None:
     stamping, handled, calls = Stamping(), list[tuple[str, str]](), list[tuple[int, int]]()
-    replier = mq.Producer(cluster.address, group="replier", interceptors=[stamping])
+    replier = mq.Producer(
+        cluster.address, group="replier", interceptors=[stamping], send_timeout=30.0
+    )
     arrived = threading.Semaphore(0)
 
     def around(call: HandlerCall) -> Callable[[HandlerCall], object]:
@@ -53,7 +55,7 @@ def test_every_way_to_send_carries_the_callers_context(cluster: Cluster, topic: 
     user.set("ada")
     message = Message(topic, b"42 EUR")
     with replier, consumer, mq.Producer(
-        cluster.address, group="shop", interceptors=[stamping]
+        cluster.address, group="shop", interceptors=[stamping], send_timeout=30.0
     ) as producer:  # fmt: skip
         sent = [producer.send(message), producer.submit(message).result(WAIT)]
         producer.send_oneway(message)

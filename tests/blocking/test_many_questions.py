@@ -30,7 +30,7 @@ def reader(two: Cluster) -> Iterator[RecordReader]:
 def test_all_queues_answer_as_one_by_one(two: Cluster, reader: RecordReader) -> None:
     queues = reader.queues("orders")
     last = MessageQueue("orders", "broker-1", MANY - 1)
-    with Producer(two.address, group="tests") as producer:
+    with Producer(two.address, group="tests", send_timeout=30.0) as producer:
         for _ in range(3):
             producer.send(Message("orders", b"x"), queue=last)
     ends = reader.ends(queues)

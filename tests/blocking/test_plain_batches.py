@@ -19,7 +19,7 @@ ORDINARY: dict[str, Any] = {"credentials": mq.Credentials(access_key="user", sec
 @contextmanager
 def warm(cluster: Cluster, topic: str, **options: Any) -> Iterator[mq.Producer]:
     """A producer that has sent to every broker, and knows their versions."""
-    with mq.Producer(cluster.address, group="shop", **options) as producer:
+    with mq.Producer(cluster.address, group="shop", **options, send_timeout=30.0) as producer:
         for queue in producer.queues(topic):
             producer.send(Message(topic, b"warm"), queue=queue)
         publishing = producer._running().sending._on_loop.publishing

@@ -47,7 +47,7 @@ def test_a_fork_is_refused_the_parents_client_and_can_make_its_own(
                 call()
             except mq.MQError as error:
                 return type(error).__name__
-        with mq.Producer(address, group="shop") as old:
+        with mq.Producer(address, group="shop", send_timeout=30.0) as old:
             old.send(mq.Message(topic, b"parent"))
             pid = os.fork()
             if pid == 0:
@@ -56,7 +56,7 @@ def test_a_fork_is_refused_the_parents_client_and_can_make_its_own(
                     lambda: old.send(message), lambda: old.submit(message),
                     lambda: old.send_oneway(message), lambda: old.queues(topic), old.close,
                 )]
-                with mq.Producer(address, group="shop") as new:
+                with mq.Producer(address, group="shop", send_timeout=30.0) as new:
                     new.send(mq.Message(topic, b"child"))
                     new.submit(mq.Message(topic, b"child")).result(30)
                 print(*told, flush=True)
@@ -77,7 +77,7 @@ def test_a_fork_cannot_join_the_parents_open_batch(cluster: Cluster, topic: str)
         warnings.simplefilter("ignore", DeprecationWarning)
         import pocketmq as mq
         address, topic = sys.argv[1:]
-        with mq.Producer(address, group="shop", linger=0.9) as old:
+        with mq.Producer(address, group="shop", linger=0.9, send_timeout=30.0) as old:
             old.submit(mq.Message(topic, b"first")).result(30)  # queues and connection are there
             old.submit(mq.Message(topic, b"opens a batch"))
             pid = os.fork()
@@ -104,7 +104,7 @@ def test_a_program_that_closes_nothing_ends_and_what_it_promised_is_sent(
         import sys
         import pocketmq as mq
         address, topic = sys.argv[1:]
-        producer = mq.Producer(address, group="shop").start()
+        producer = mq.Producer(address, group="shop", send_timeout=30.0).start()
         consumer = mq.PushConsumer(address, group="idle")
         consumer.subscribe("other-" + topic, handler=print)
         consumer.start()
@@ -125,7 +125,7 @@ def test_a_program_that_ends_while_the_broker_is_silent_warns_and_does_not_hang(
         from pocketmq.blocking import process_loop
         process_loop.CLOSE_WAIT = 0.5
         address, topic = sys.argv[1:]
-        producer = mq.Producer(address, group="shop").start()
+        producer = mq.Producer(address, group="shop", send_timeout=30.0).start()
         producer.send(mq.Message(topic, b"x"))
         print("ready", flush=True)
         sys.stdin.readline()
@@ -184,7 +184,7 @@ RUN = """
 def test_a_signal_ends_run_in_order_handlers_finish_and_offsets_are_stored(
     cluster: Cluster, topic: str, number: signal.Signals
 ) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.send(mq.Message(topic, b"one"))
     running = program(RUN, cluster.address, topic)
     assert running.stdout is not None
@@ -212,7 +212,7 @@ def test_a_signal_while_it_starts_ends_run(cluster: Cluster) -> None:
     running = program(text)
     assert running.stdout is not None
     assert running.stdout.readline() == "starting\n"
-    with mq.Producer(cluster.address, group="pause") as producer:
+    with mq.Producer(cluster.address, group="pause", send_timeout=30.0) as producer:
         producer.queues("TBW102")  # a moment: it is likely to be waiting for the name server now
     running.send_signal(signal.SIGTERM)
     code, out, err = finish(running)
@@ -227,7 +227,7 @@ def test_a_program_that_ends_with_sends_under_way_still_hears_of_them(
         import sys
         import pocketmq as mq
         address, topic = sys.argv[1:]
-        producer = mq.Producer(address, group="shop").start()
+        producer = mq.Producer(address, group="shop", send_timeout=30.0).start()
         for number in range(50):
             future = producer.submit(mq.Message(topic, b"%d" % number))
             future.add_done_callback(lambda future: print(future.result().status.name))
@@ -239,7 +239,7 @@ def test_a_program_that_ends_with_sends_under_way_still_hears_of_them(
 
 def test_handlers_that_exit_stop_a_program_that_waits(cluster: Cluster, topic: str) -> None:
     """In order, however many exit at the same time."""
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for number in range(40):
             producer.send(mq.Message(topic, b"%d" % number))
     text = """
@@ -272,7 +272,7 @@ KILLED = """
 def test_what_a_consumer_handled_a_little_before_it_is_killed_does_not_come_again(
     cluster: Cluster, topic: str
 ) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for _ in range(10):
             producer.send(mq.Message(topic, b"first"))
         running = program(KILLED, cluster.address, topic)

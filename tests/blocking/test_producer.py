@@ -49,7 +49,7 @@ def _end(consumer: mq.PullConsumer, queue: MessageQueue) -> int:
 
 
 def test_a_message_is_stored_and_its_receipt_says_where(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         receipt = producer.send(Message(topic, b"42 EUR", tag="paid", keys=["A17"]))
     assert receipt.ok
     assert receipt.queue.topic == topic
@@ -63,7 +63,7 @@ def test_a_message_is_stored_and_its_receipt_says_where(cluster: Cluster, topic:
 
 
 def test_queues_take_turns_over_all_brokers(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         queues = [producer.send(Message(topic, b"x")).queue for _ in range(8)]
         assert sorted(map(str, queues)) == sorted(map(str, producer.queues(topic)))
 
@@ -76,7 +76,7 @@ def test_a_queue_a_key_or_a_function_chooses(cluster: Cluster, topic: str) -> No
         assert threading.current_thread() is threading.main_thread()
         return queues[-1]
 
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         queues = producer.queues(topic)
         message = Message(topic, b"x")
         assert producer.send(message, queue=queues[3]).queue == queues[3]
@@ -92,7 +92,7 @@ def test_a_queue_a_key_or_a_function_chooses(cluster: Cluster, topic: str) -> No
 
 
 def test_a_batch_and_one_way_messages_arrive(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         batch = [Message(topic, b"batch %d" % n) for n in range(5)]
         receipt = producer.send_batch(batch)
         assert receipt.message_id.count(",") in {0, 4}
@@ -105,7 +105,7 @@ def test_a_batch_and_one_way_messages_arrive(cluster: Cluster, topic: str) -> No
 
 
 def test_what_was_submitted_comes_back_in_futures(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop", window=8) as producer:
+    with mq.Producer(cluster.address, group="shop", window=8, send_timeout=30.0) as producer:
         futures = [producer.submit(Message(topic, b"%03d" % n)) for n in range(200)]
         assert all(isinstance(future, Future) for future in futures)
         done, not_done = wait(futures, timeout=30)
@@ -124,7 +124,7 @@ def test_callbacks_of_futures_may_block(cluster: Cluster, topic: str) -> None:
         finally:
             called.set()
 
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.submit(Message(topic, b"x")).add_done_callback(answer)
         assert called.wait(30)
         assert outcomes == [True]
@@ -137,7 +137,7 @@ def test_callbacks_of_futures_may_block(cluster: Cluster, topic: str) -> None:
 def test_a_future_that_was_cancelled_stays_so_and_the_message_goes(
     cluster: Cluster, topic: str
 ) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         future = producer.submit(Message(topic, b"promised"))
         cancelled = future.cancel()
         producer.submit(Message(topic, b"second")).result(30)
@@ -146,7 +146,7 @@ def test_a_future_that_was_cancelled_stays_so_and_the_message_goes(
 
 
 def test_closing_sends_what_was_promised(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         futures = [producer.submit(Message(topic, b"%03d" % n)) for n in range(300)]
     assert {future.done() for future in futures} == {True}
     assert len(stored(cluster, topic)) == 300
@@ -157,7 +157,9 @@ def test_closing_waits_for_all_requests_of_a_batch_that_another_thread_sends(
 ) -> None:
     messages = [Message(topic, b"%d" % number + b"." * 3000) for number in range(300)]
     receipts: list[SendReceipt] = []
-    producer = mq.Producer(cluster.address, group="shop", max_message_size=4096).start()
+    producer = mq.Producer(
+        cluster.address, group="shop", max_message_size=4096, send_timeout=30.0
+    ).start()
     begun = threading.Event()
 
     class Watch:
@@ -185,7 +187,7 @@ def test_many_threads_share_one_producer(cluster: Cluster, topic: str) -> None:
     """More than there are connections; every message is stored once."""
     threads, each = MOST + 8, 20
     errors: list[Exception] = []
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
 
         def work(number: int) -> None:
             try:
@@ -212,7 +214,7 @@ def test_many_threads_share_one_producer(cluster: Cluster, topic: str) -> None:
 def test_what_can_never_work_is_told_at_once(cluster: Cluster, topic: str) -> None:
     with pytest.raises(InvalidInput, match="did you mean 'retries'"):
         mq.Producer(cluster.address, group="shop", retires=3)  # type: ignore[call-arg]
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         with pytest.raises(InvalidInput, match="empty"):
             producer.send(Message(topic, b""))
         with pytest.raises(InvalidInput, match="timeout"):
@@ -224,7 +226,7 @@ def test_what_can_never_work_is_told_at_once(cluster: Cluster, topic: str) -> No
 
 
 def test_a_producer_is_used_between_start_and_close_alone(cluster: Cluster, topic: str) -> None:
-    producer = mq.Producer(cluster.address, group="shop")
+    producer = mq.Producer(cluster.address, group="shop", send_timeout=30.0)
     message = Message(topic, b"x")
     calls = [
         lambda: producer.send(message),
@@ -250,10 +252,12 @@ def test_a_producer_is_used_between_start_and_close_alone(cluster: Cluster, topi
 
 
 def test_nothing_is_left_open(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="warm") as producer:  # the loop's own files stay
+    with mq.Producer(
+        cluster.address, group="warm", send_timeout=30.0
+    ) as producer:  # the loop's own files stay
         producer.send(Message(topic, b"x"))
     files = open_files()
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.send(Message(topic, b"x"))
         producer.submit(Message(topic, b"x")).result(30)
         assert open_files() > files
@@ -282,7 +286,7 @@ def test_a_start_without_a_name_server_fails_and_leaves_nothing() -> None:
 def test_a_blocking_call_in_a_coroutine_of_the_loop_is_refused(
     cluster: Cluster, topic: str
 ) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         message = Message(topic, b"x")
 
         async def misused() -> list[str]:
@@ -300,7 +304,7 @@ def test_a_blocking_call_in_a_coroutine_of_the_loop_is_refused(
 
 
 def test_an_interrupted_send_leaves_the_producer_whole(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.send(Message(topic, b"before"))
 
         def interrupt(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
@@ -327,7 +331,7 @@ def test_hooks_see_every_try_of_a_blocking_send(cluster: Cluster, topic: str) ->
             self.seen.append(("after", context.receipt.queue.topic))
 
     watch = Watch()
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.send(Message(topic, b"unseen"))
         producer.add_send_hook(watch)
         producer.send(Message(topic, b"seen"))
@@ -340,7 +344,11 @@ def test_a_send_goes_on_to_another_broker_when_one_is_gone(avoid: bool, profile:
     with Cluster(brokers=2) as cluster:
         topic = cluster.create_topic("orders", queues=2)
         with mq.Producer(
-            cluster.address, group="shop", avoid_slow_brokers=avoid, profile=profile
+            cluster.address,
+            group="shop",
+            avoid_slow_brokers=avoid,
+            profile=profile,
+            send_timeout=30.0,
         ) as producer:
             for _ in range(8):
                 producer.send(Message(topic, b"x"))
@@ -359,7 +367,7 @@ def test_a_send_goes_on_to_another_broker_when_one_is_gone(avoid: bool, profile:
 def test_a_silent_broker_costs_the_time_allowed_and_no_more() -> None:
     with Cluster(brokers=1, faults=True) as cluster:
         topic = cluster.create_topic("orders", queues=2)
-        with mq.Producer(cluster.address, group="shop") as producer:
+        with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
             producer.send(Message(topic, b"x"))
             cluster.partition("broker-0")
             started, own = time.monotonic(), own_time()
@@ -375,7 +383,9 @@ def test_a_silent_broker_costs_the_time_allowed_and_no_more() -> None:
 def test_a_kept_future_keeps_its_receipt_and_not_its_message(cluster: Cluster, topic: str) -> None:
     body = os.urandom(100_000)
     alone = sys.getrefcount(body)
-    with mq.Producer(cluster.address, group="kept", compress_from=2**31 - 1) as producer:
+    with mq.Producer(
+        cluster.address, group="kept", compress_from=2**31 - 1, send_timeout=30.0
+    ) as producer:
         futures = [producer.submit(Message(topic, body)) for _ in range(20)]
         wait(futures, 30)
         wait_for(lambda: sys.getrefcount(body) == alone, "nothing holds the body any more")

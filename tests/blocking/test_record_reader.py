@@ -34,7 +34,7 @@ def reader(cluster: Cluster) -> Iterator[RecordReader]:
 
 
 def send(cluster: Cluster, queue: MessageQueue, count: int, tag: str = "") -> None:
-    with Producer(cluster.address, group="p") as producer:
+    with Producer(cluster.address, group="p", send_timeout=30.0) as producer:
         for number in range(count):
             body = str(number).encode()
             properties = {"n": str(number)}

@@ -222,7 +222,7 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
     cluster: Cluster, topic: str, chosen: bool
 ) -> None:
     watch, futures = Watch(), {}
-    with mq.Producer(cluster.address, group="g", window=256) as producer:
+    with mq.Producer(cluster.address, group="g", window=256, send_timeout=30.0) as producer:
         producer.add_send_hook(watch)
 
         def work(worker: int) -> None:
@@ -252,7 +252,7 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
 
 def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) -> None:
     watch = Watch()
-    with mq.Producer(cluster.address, group="g", linger=0.2) as producer:
+    with mq.Producer(cluster.address, group="g", linger=0.2, send_timeout=30.0) as producer:
         producer.add_send_hook(watch)
         with ThreadPoolExecutor(32) as threads:
             sends = {
@@ -300,7 +300,9 @@ def test_an_open_batch_takes_no_more_than_the_window() -> None:
     with Cluster(brokers=1, faults=True) as cluster, ThreadPoolExecutor() as threads:
         topic = cluster.create_topic("orders", queues=1)
         # Half a window fills a batch: two are in flight, and the third has places left.
-        with mq.Producer(cluster.address, group="g", window=9, linger=0.9) as producer:
+        with mq.Producer(
+            cluster.address, group="g", window=9, linger=0.9, send_timeout=30.0
+        ) as producer:
             producer.send_oneway(Message(topic, b"first"))
             (broker,) = cluster.brokers
             cluster.partition(broker)
@@ -335,7 +337,7 @@ def test_after_a_wait_for_capacity_a_batch_waits_for_company(
 
 
 def test_closing_sends_what_waits_for_company(cluster: Cluster, topic: str) -> None:
-    with mq.Producer(cluster.address, group="g", linger=0.9) as producer:
+    with mq.Producer(cluster.address, group="g", linger=0.9, send_timeout=30.0) as producer:
         futures = [producer.submit(Message(topic, b"%02d" % n)) for n in range(20)]
     assert all(future.result(0).ok for future in futures)
     with pytest.raises(ClientClosed):
@@ -347,7 +349,7 @@ def test_closing_sends_what_waits_for_company(cluster: Cluster, topic: str) -> N
 def test_no_message_is_lost_in_silence_when_a_broker_dies() -> None:
     with Cluster(brokers=2, in_process=False) as cluster:
         topic = cluster.create_topic("orders", queues=4)
-        with mq.Producer(cluster.address, group="g", window=64) as producer:
+        with mq.Producer(cluster.address, group="g", window=64, send_timeout=30.0) as producer:
             producer.send(Message(topic, b"first"))
             futures: dict[bytes, Future[SendReceipt]] = {}
             for n in range(2000):

@@ -23,7 +23,7 @@ def test_every_way_to_send_follows_a_queue(
 ) -> None:
     with (
         mq.Admin(cluster.address) as admin,
-        mq.Producer(cluster.address, group="shop", **settings) as producer,  # type: ignore[arg-type]
+        mq.Producer(cluster.address, group="shop", **settings, send_timeout=30.0) as producer,  # type: ignore[arg-type]
     ):
         admin.static_topics.create("fixed", 1, ["broker-0"])
         assert producer.send(mq.Message("fixed", b"0")).queue_offset == 0
@@ -46,7 +46,10 @@ def test_every_way_to_send_follows_a_queue(
 
 
 def test_a_pull_consumer_reads_all_generations(cluster: mq.Cluster) -> None:
-    with mq.Admin(cluster.address) as admin, mq.Producer(cluster.address, group="shop") as producer:
+    with (
+        mq.Admin(cluster.address) as admin,
+        mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer,
+    ):
         admin.static_topics.create("fixed", 2, ["broker-0"])
         for number in range(4):
             producer.send(mq.Message("fixed", b"%d" % number))
@@ -67,7 +70,10 @@ def test_a_pull_consumer_reads_all_generations(cluster: mq.Cluster) -> None:
 def test_sticky_members_do_without_handing_over(
     cluster: mq.Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with mq.Admin(cluster.address) as admin, mq.Producer(cluster.address, group="shop") as producer:
+    with (
+        mq.Admin(cluster.address) as admin,
+        mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer,
+    ):
         admin.static_topics.create("fixed", 2, ["broker-0", "broker-1"])
         got: list[bytes] = []
         consumer = mq.PushConsumer(

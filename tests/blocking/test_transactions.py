@@ -19,7 +19,10 @@ COMMIT, ROLLBACK = TransactionState.COMMIT, TransactionState.ROLLBACK
 @pytest.fixture
 def producer(cluster: Cluster) -> Iterator[mq.Producer]:
     with mq.Producer(
-        cluster.address, group="payments", check=lambda _: TransactionState.UNKNOWN
+        cluster.address,
+        group="payments",
+        check=lambda _: TransactionState.UNKNOWN,
+        send_timeout=30.0,
     ) as running:
         yield running
 
@@ -107,7 +110,9 @@ def test_an_interrupt_of_the_function_reaches_the_caller_and_the_next_send_works
 
 
 def test_a_close_lets_a_transaction_end(cluster: Cluster, topic: str) -> None:
-    producer = mq.Producer(cluster.address, group="late", check=lambda _: TransactionState.UNKNOWN)
+    producer = mq.Producer(
+        cluster.address, group="late", check=lambda _: TransactionState.UNKNOWN, send_timeout=30.0
+    )
     begun, finish = threading.Event(), threading.Event()
     receipts: list[Any] = []
 

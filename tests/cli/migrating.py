@@ -73,7 +73,7 @@ class Sending(threading.Thread):
             if not address:
                 return
             self._moved.clear()
-            with mq.Producer(address, group="shop") as producer:
+            with mq.Producer(address, group="shop", send_timeout=30.0) as producer:
                 while not self._moved.is_set():
                     message = mq.Message(self.topic, b"%d" % self.sent)
                     producer.send(message, ordering_key=str(self.sent % 7))

@@ -19,7 +19,7 @@ from tests.server_process import wait_for
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2) as running:
         running.create_topic("orders", queues=2)
-        with mq.Producer(running.address, group="senders") as producer:
+        with mq.Producer(running.address, group="senders", send_timeout=30.0) as producer:
             for number in range(8):
                 body = b"order %d" % number
                 producer.send(mq.Message("orders", body, tag="ab"[number % 2], keys=[f"k{number}"]))

@@ -19,7 +19,7 @@ def cluster() -> Iterator[Cluster]:
     with Cluster() as running:
         for name in ("orders", "offers", "paid"):
             running.create_topic(name, queues=1)
-        with Producer(running.address, group="shop") as producer:
+        with Producer(running.address, group="shop", send_timeout=30.0) as producer:
             producer.send(Message("orders", b"1"))
         yield running
 

@@ -19,7 +19,7 @@ def test_what_happened_to_a_message_is_told(capsys: pytest.CaptureFixture[str]) 
     with Cluster(config={"traceTopicEnable": True}) as cluster:
         desk = Desk(cluster, capsys)
         cluster.create_topic("orders", queues=1)
-        with mq.Producer(cluster.address, group="shop", trace=True) as producer:
+        with mq.Producer(cluster.address, group="shop", trace=True, send_timeout=30.0) as producer:
             receipt = producer.send(mq.Message("orders", b"42 EUR"))
         lines = columns(desk.lines("queryMsgTraceById", "-i", receipt.message_id))
         assert lines[0] == [
@@ -42,7 +42,7 @@ def test_a_member_handles_a_message_on_demand(capsys: pytest.CaptureFixture[str]
         handled: list[bytes] = []
         with mq.PushConsumer(cluster.address, group="billing", consume_from="first") as consumer:
             consumer.subscribe("orders", "*", lambda message: handled.append(message.body))
-            with mq.Producer(cluster.address, group="shop") as producer:
+            with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
                 receipt = producer.send(mq.Message("orders", b"42 EUR"))
             wait_for(lambda: handled == [b"42 EUR"], "the message")
             (member,) = desk.json("consumerStatus", "-g", "billing")
@@ -66,7 +66,7 @@ def test_dead_letters_are_shown_and_sent_again(capsys: pytest.CaptureFixture[str
 
         with mq.PushConsumer(cluster.address, group="billing", consume_from="first") as consumer:
             consumer.subscribe("orders", "*", refuse)
-            with mq.Producer(cluster.address, group="shop") as producer:
+            with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
                 receipt = producer.send(mq.Message("orders", b"42 EUR", keys=["A17"]))
             wait_for(lambda: desk.ends("deadLetters", "-g", "billing")[0] == 0, "a dead letter")
         shown = columns(desk.lines("deadLetters", "-g", "billing"))

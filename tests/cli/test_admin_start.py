@@ -116,7 +116,7 @@ def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
 
 def test_a_watched_stream_is_printed_as_it_comes_on_a_terminal(cluster: Cluster) -> None:
     cluster.create_topic("watched", queues=1)
-    with Producer(cluster.address, group="shop") as producer:
+    with Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         producer.send(Message("watched", b"hello"))
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "pocketmq", "admin", "printMsg", "-n", cluster.address]

@@ -46,7 +46,7 @@ def test_a_topic_is_created_given_more_queues_and_moved(desk: Desk) -> None:
     assert before["brokerConfigMap"] == {}
     assert list(after["brokerConfigMap"]) == ["broker-0"]
     desk.lines("updateStaticTopic", "-t", "fixed", "-qn", "3", "-c", "DefaultCluster")
-    with mq.Producer(desk.cluster.address, group="shop") as producer:
+    with mq.Producer(desk.cluster.address, group="shop", send_timeout=30.0) as producer:
         for number in range(3):
             producer.send(mq.Message("fixed", b"%d" % number))
     moved = desk.lines("remappingStaticTopic", "-t", "fixed", "-b", "broker-1")

@@ -43,7 +43,7 @@ def test_producers_and_consumers_move_over_and_nothing_is_lost(
 
 def fill(cluster: Cluster, topic: str, count: int) -> None:
     cluster.create_topic(topic, queues=2)
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for start in range(0, count, 100):
             numbers = range(start, min(start + 100, count))
             producer.send_batch([mq.Message(topic, b"%d" % number) for number in numbers])
@@ -80,7 +80,7 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
         "digests agree in 4 of 4 queues\n"
         "nothing is missing, nothing is changed\n"
     )
-    with mq.Producer(source.address, group="shop") as producer:
+    with mq.Producer(source.address, group="shop", send_timeout=30.0) as producer:
         producer.send(mq.Message("orders", b"later"))
     assert operator.run("verify").splitlines()[-2:] == [
         "nothing is missing, nothing is changed",

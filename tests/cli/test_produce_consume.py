@@ -65,7 +65,7 @@ def test_lines_become_messages_and_messages_lines(
 
 def test_the_end_does_not_wait_for_messages_beyond_the_count(cluster: Cluster) -> None:
     topic = cluster.create_topic("beyond", queues=8)
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for _ in range(8):  # one in each: all are there before the first is printed
             producer.send(mq.Message(topic, b"again"))
     words = ["consume", "-n", cluster.address, "-t", topic, "--from", "first", "--count", "1"]

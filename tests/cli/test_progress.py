@@ -120,7 +120,10 @@ def test_an_admin_command_that_waits_shows_since_when() -> None:
 
 
 def test_checking_a_store_reports_the_bytes_of_its_log(tmp_path: Path) -> None:
-    with Cluster(data=tmp_path) as cluster, Producer(cluster.address, group="shop") as producer:
+    with (
+        Cluster(data=tmp_path) as cluster,
+        Producer(cluster.address, group="shop", send_timeout=30.0) as producer,
+    ):
         for _ in range(6):
             producer.send_batch([Message("orders", b"x")] * 500)
     told: list[tuple[int, int]] = []

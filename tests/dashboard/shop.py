@@ -11,7 +11,7 @@ class Shop:
     def __init__(self, cluster: mq.Cluster) -> None:
         self.cluster = cluster
         self.address = cluster.address
-        self.producer = mq.Producer(self.address, group="shop").start()
+        self.producer = mq.Producer(self.address, group="shop", send_timeout=30.0).start()
         self.consumers: list[mq.PushConsumer] = []
         self.handled: list[str] = []
 

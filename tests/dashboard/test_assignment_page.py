@@ -292,7 +292,7 @@ def test_lag_is_shown_by_queue_and_over_time(cluster: mq.Cluster, window: Viewer
         persist_interval=0.2,
     )
     consumer.subscribe("slowly", "*", handle)
-    with mq.Producer(cluster.address, group="shop") as producer:
+    with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
         for number in range(14):
             queue = MessageQueue("slowly", f"broker-{min(number, 12) // 12}", 0)
             producer.send(mq.Message("slowly", b"%d" % number), queue=queue)

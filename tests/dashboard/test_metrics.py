@@ -214,7 +214,7 @@ async def _totals(cluster: Cluster, publish: list[Message]) -> list[HandoverTota
 def test_what_members_publish_is_read_once_and_only_what_is_new() -> None:
     with Cluster() as cluster:
         cluster.create_topic("rebalances", queues=2)
-        with Producer(cluster.address, group="p") as producer:
+        with Producer(cluster.address, group="p", send_timeout=30.0) as producer:
             producer.send(Message("rebalances", told(B, took()).to_json()))
         change = RebalanceChange(follows=1.0, event=told(A, gave()))
         events = [

@@ -48,7 +48,9 @@ def evil() -> Iterator[str]:
     with (
         mq.Cluster() as cluster,
         WireClient(cluster.address) as broker,
-        mq.Producer(cluster.address, group="shop", instance_name=EVIL) as producer,
+        mq.Producer(
+            cluster.address, group="shop", instance_name=EVIL, send_timeout=30.0
+        ) as producer,
     ):
         consumer = mq.PushConsumer(
             cluster.address, group="victims", instance_name=EVIL, consume_from="first"

@@ -55,7 +55,9 @@ def test_sends_handler_calls_retries_and_queues_are_exported() -> None:
     config = {"messageDelayLevel": " ".join(["0s"] * 18)}
     with Cluster(config=config) as cluster:
         cluster.create_topic("orders", queues=2)
-        producer = mq.Producer(cluster.address, group="shop", interceptors=[scrapes.metrics.sends])
+        producer = mq.Producer(
+            cluster.address, group="shop", interceptors=[scrapes.metrics.sends], send_timeout=30.0
+        )
         with pytest.raises(ClientClosed):
             producer.send(Message("orders", b"too early"))
         with producer:

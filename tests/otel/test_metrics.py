@@ -55,6 +55,7 @@ def test_sends_and_handler_calls_are_counted_and_timed() -> None:
             cluster.address,
             group="shop",
             interceptors=otel.send_interceptors(meter_provider=meters),
+            send_timeout=30.0,
         )
         with pytest.raises(ClientClosed):
             producer.send(Message("orders", b"too early"))

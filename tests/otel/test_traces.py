@@ -50,7 +50,9 @@ class Traces:
 
     def producer(self, cluster: Cluster, group: str = "shop", **settings: Any) -> mq.Producer:
         interceptors = otel.send_interceptors(self.provider)
-        return mq.Producer(cluster.address, group=group, interceptors=interceptors, **settings)
+        return mq.Producer(
+            cluster.address, group=group, interceptors=interceptors, **settings, send_timeout=30.0
+        )
 
     def consumer(self, cluster: Cluster, group: str, **settings: Any) -> mq.PushConsumer:
         return mq.PushConsumer(
@@ -273,7 +275,9 @@ def test_what_is_pulled_has_spans_where_the_application_makes_them(cluster: Clus
 
 
 def test_without_a_provider_a_message_stays_as_it_is(cluster: Cluster) -> None:
-    producer = mq.Producer(cluster.address, group="plain", interceptors=otel.send_interceptors())
+    producer = mq.Producer(
+        cluster.address, group="plain", interceptors=otel.send_interceptors(), send_timeout=30.0
+    )
     with producer:
         receipt = producer.send(Message("untraced", b"1"))
     with mq.PullConsumer(cluster.address, group="audit") as consumer:

@@ -210,7 +210,7 @@ def test_the_queues_of_brokers_that_are_down_are_missed() -> None:
     with Cluster(brokers=3) as three:
         topic = three.create_topic("orders", queues=2)
         for broker in range(3):
-            with Producer(three.address, group="tests") as producer:
+            with Producer(three.address, group="tests", send_timeout=30.0) as producer:
                 place = MessageQueue(topic, f"broker-{broker}", 0)
                 producer.send_batch([Message(topic, b"x")] * (broker + 1), queue=place)
         options = {"retryTimeout": "300ms"}
@@ -238,7 +238,7 @@ def test_the_queues_of_brokers_that_are_down_are_missed() -> None:
 def test_a_broker_that_is_back_in_time_is_waited_for(tmp_path: Path) -> None:
     with Cluster(brokers=2, data=tmp_path) as two:
         topic = two.create_topic("orders", queues=1)
-        with Producer(two.address, group="tests") as producer:
+        with Producer(two.address, group="tests", send_timeout=30.0) as producer:
             for broker in range(2):
                 place = MessageQueue(topic, f"broker-{broker}", 0)
                 producer.send(Message(topic, b"x"), queue=place)

@@ -90,7 +90,10 @@ def test_a_stream_waits_for_a_broker_that_is_shut_down_gracefully_and_back_after
     with Cluster() as one, ExitStack() as back:
         words = ["-n", one.address, "--name", "broker-1", "--port", "0", "--data", f"{tmp_path}/1"]
         with ServerProcess("broker", *words) as broker:
-            with Admin(one.address) as admin, Producer(one.address, group="tests") as producer:
+            with (
+                Admin(one.address) as admin,
+                Producer(one.address, group="tests", send_timeout=30.0) as producer,
+            ):
                 config = TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1)
                 admin.topics.create(config, cluster="DefaultCluster").all()
                 producer.send(Message("orders", b"read"), queue=place)

@@ -224,7 +224,7 @@ def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
         assert batch(lenient, start, end) == ["while one is down"]
         assert end[topic]["broker-1"] == {"0": 0}
         two.restart("broker-1")
-        with Producer(two.address, group="tests") as producer:
+        with Producer(two.address, group="tests", send_timeout=30.0) as producer:
             back = MessageQueue(topic, "broker-1", 0)
             producer.send(Message(topic, b"back"), queue=back)
         assert batch(lenient, end, lenient.latestOffset(end, ALL)) == ["back"]
@@ -233,7 +233,7 @@ def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
 def orders_of_two(two: Cluster, **options: Any) -> tuple[str, StreamReader, dict[str, Any]]:
     """Make a topic on two brokers, with a message on each, and a stream that has read them."""
     topic = two.create_topic("orders", queues=1)
-    with Producer(two.address, group="tests") as producer:
+    with Producer(two.address, group="tests", send_timeout=30.0) as producer:
         for broker in two.brokers:
             producer.send(Message(topic, broker.encode()), queue=MessageQueue(topic, broker, 0))
     given = {"subscribe": topic, "startingOffsets": "earliest"}
@@ -251,7 +251,7 @@ def test_a_stream_waits_for_brokers_that_come_back(tmp_path: Path, down: list[st
         def come_back() -> None:
             for broker in down:
                 two.restart(broker)
-            with Producer(two.address, group="tests") as producer:
+            with Producer(two.address, group="tests", send_timeout=30.0) as producer:
                 place = MessageQueue(topic, "broker-1", 0)
                 producer.send(Message(topic, b"new"), queue=place)
 
@@ -385,7 +385,7 @@ def test_what_was_away_when_an_available_now_run_began_belongs_to_it(tmp_path: P
     with Cluster(brokers=2, data=tmp_path) as two:
         topic, reader, end = orders_of_two(two, retryTimeout="60s")
         reader.stop()
-        with Producer(two.address, group="tests") as producer:
+        with Producer(two.address, group="tests", send_timeout=30.0) as producer:
             producer.send(Message(topic, b"new"), queue=MessageQueue(topic, "broker-1", 0))
         two.kill("broker-1")
         again = reader_of(two, subscribe=topic, retryTimeout="30s", discoveryInterval="1h")

@@ -37,7 +37,7 @@ def test_messages_are_read_as_they_were_stored(
 ) -> None:
     topic = cluster.create_topic(f"asked-{rocketmq_group}", queues=2)
     assert cluster.messages(topic) == []
-    with mq.Producer(cluster.address, group=rocketmq_group) as producer:
+    with mq.Producer(cluster.address, group=rocketmq_group, send_timeout=30.0) as producer:
         for number in range(700):  # more than one answer holds
             producer.send(mq.Message(topic, b"%d" % number, tag="t", keys=[f"k{number}"]))
     found = cluster.messages(topic)
@@ -60,7 +60,7 @@ def test_messages_are_waited_for(
     go_on = threading.Event()
 
     def send() -> None:
-        with mq.Producer(cluster.address, group=rocketmq_group) as producer:
+        with mq.Producer(cluster.address, group=rocketmq_group, send_timeout=30.0) as producer:
             producer.send(mq.Message(topic, b"1"))
             go_on.wait(30)
             producer.send(mq.Message(topic, b"2"))
@@ -93,7 +93,7 @@ def test_a_reset_leaves_nothing_of_applications() -> None:
         for _ in range(2):
             cluster.create_topic("orders", queues=2)
             handled = threading.Event()
-            with mq.Producer(cluster.address, group="shop") as producer:
+            with mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer:
                 producer.send(mq.Message("orders", b"1"))
                 with mq.PushConsumer(cluster.address, group="bill", consume_from="first") as member:
                     member.subscribe("orders", "*", partial(finish, handled))
