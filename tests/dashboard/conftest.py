@@ -49,6 +49,13 @@ FLAGS = [
 PHONE = (390, 844)
 LAPTOP = (1366, 800)
 READY = re.compile(r"ready (http://\S+)\n")
+NOTICES = """{
+  const shown = document.getElementsByClassName("q-notification__message");
+  window.notices = new Set();
+  new MutationObserver(() => { for (const each of shown) window.notices.add(each.innerText); })
+    .observe(document, { childList: true, subtree: true });
+}"""
+"""Keeps the texts of notices, which vanish after 5 s: whoever waits for one may look later."""
 PATIENCE = 60_000
 """Milliseconds a browser waits for what must come; the machine may be busy."""
 
@@ -92,6 +99,7 @@ class Viewer:
         self.strangers: list[str] = []
         """Requests to others than the dashboard."""
         self._folder = folder
+        page.add_init_script(NOTICES)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._note_request)
@@ -112,6 +120,11 @@ class Viewer:
         """Wait until the page with a title is live; a click may still show the one before."""
         expect(self.page.locator("h1")).to_have_text(title)
         self.live()
+
+    def told(self, text: str) -> None:
+        """Wait until the page has shown a notice with a text, even if it is gone by now."""
+        seen = "text => [...window.notices].some((each) => each.includes(text))"
+        self.page.wait_for_function(seen, arg=text)
 
     def rows(self, table: str) -> list[list[str]]:
         """Give the text of a table, cell by cell, as it is now.

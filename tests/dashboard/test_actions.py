@@ -64,7 +64,7 @@ def test_a_topic_is_made_after_a_question_and_it_is_logged(
     assert "wanted" not in topics(shop)
     actor.keep("question")
     actor.page.get_by_role("button", name="Create", exact=True).click()
-    actor.page.get_by_text("Topic wanted created on 2 brokers.").wait_for()
+    actor.told("Topic wanted created on 2 brokers.")
     actor.wait_for_rows("Topics", lambda rows: ["wanted", "", "6"] in [row[:3] for row in rows])
     line = (
         r"INFO dashboard\.actions: action done: user=127\.0\.0\.1 "
@@ -109,7 +109,7 @@ def test_a_group_is_reset_and_consumes_again(
     question = dialog(actor, re.compile(r"Reset billing in .+\?"))
     expect(question).to_contain_text("redelivers messages")
     actor.page.get_by_role("button", name="Reset", exact=True).click()
-    actor.page.get_by_text(re.compile("queues reset")).wait_for()
+    actor.told("queues reset")
     done = r"action done: user=127\.0\.0\.1 action=\"reset group 'billing' in topic"
     wait_for(lambda: re.search(done, acting.errors()), "the deed in the log")
     wait_for(lambda: len(shop.handled) >= before + 40, "the messages to come again", 60)
@@ -121,13 +121,13 @@ def test_chosen_dead_letters_are_sent_again(
     actor.open("/dead-letters/mailing")
     actor.wait_for_rows("Dead letters of mailing", lambda rows: len(rows) == 2)
     actor.page.get_by_role("button", name="Resend selected").click()
-    actor.page.get_by_text("Select messages first.").wait_for()
+    actor.told("Select messages first.")
     row = actor.table("Dead letters of mailing").locator("tr", has_text="first letter")
     row.get_by_role("checkbox").check()
     actor.page.get_by_role("button", name="Resend selected").click()
     actor.page.get_by_text("Resend 1 messages?").wait_for()
     actor.page.get_by_role("button", name="Resend", exact=True).click()
-    actor.page.get_by_text("1 sent to letters.").wait_for()
+    actor.told("1 sent to letters.")
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L0").messages) == 2, "the copy")
     wait_for(lambda: 'action="resend' in acting.errors(), "the deed in the log")
@@ -141,7 +141,7 @@ def test_a_copy_of_a_message_is_sent(actor: Viewer, shop: Shop) -> None:
     actor.arrive(title)
     actor.page.get_by_role("button", name="Send a copy").click()
     actor.page.get_by_role("button", name="Send", exact=True).click()
-    actor.page.get_by_text("1 sent to orders.").wait_for()
+    actor.told("1 sent to orders.")
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("orders", "A3").messages) == 2, "the copy")
 
@@ -150,7 +150,7 @@ def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -
     actor.open("/groups/billing")
     actor.page.get_by_role("button", name="Rebalance now").click()
     actor.page.get_by_role("button", name="Rebalance", exact=True).click()
-    actor.page.get_by_text("2 brokers notified the members.").wait_for()
+    actor.told("2 brokers notified the members.")
     wait_for(lambda: "action=\"rebalance group 'billing'" in acting.errors(), "the deed in the log")
 
 
@@ -169,7 +169,7 @@ def test_a_message_is_written_and_sent(actor: Viewer, acting: DashboardProcess, 
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("Send a message to written?").wait_for()
     page.get_by_role("button", name="Send", exact=True).click()
-    page.get_by_text("Sent: ").wait_for()
+    actor.told("Sent: ")
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: admin.messages.by_key("written", "H1").messages, "the message")
         (message,) = admin.messages.by_key("written", "H1").messages
@@ -190,7 +190,7 @@ def test_dead_letters_are_resent_and_exported_by_what_they_contain(
     question = dialog(actor, "Resend all dead letters?")
     expect(question).to_contain_text("those of 2 dead letters that contain 'second'")
     actor.page.get_by_role("button", name="Resend all", exact=True).last.click()
-    actor.page.get_by_role("alert").get_by_text("1 sent.").wait_for()
+    actor.told("1 sent.")
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L1").messages) == 2, "the copy")
     done = r"action=\"resend those of 2 dead letters that contain 'second' .*result=\"1 sent\""
