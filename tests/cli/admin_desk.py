@@ -20,6 +20,8 @@ class Desk:
     def ends(self, *arguments: str) -> tuple[int, str, str]:
         """Give the exit code and what came on stdout and stderr."""
         name, *rest = arguments
+        if "--timeout" not in rest:
+            rest += ["--timeout", "60"]  # the cluster of this process may have to wait for it
         code = run(["admin", name, "-n", self.cluster.address, *rest])
         captured = self._capsys.readouterr()
         return code, captured.out, captured.err

@@ -112,9 +112,8 @@ def test_an_admin_command_that_waits_shows_since_when() -> None:
     """A name server that accepts connections and does not respond."""
     with socket.create_server(("127.0.0.1", 0)) as deaf, screen() as (terminal, shown):
         address = f"127.0.0.1:{deaf.getsockname()[1]}"
-        with subprocess.Popen(
-            [str(POCKETMQ), "admin", "topicList", "-n", address], stderr=terminal, env=TERMINAL
-        ) as child:
+        words = ["admin", "topicList", "-n", address, "--timeout", "100"]
+        with subprocess.Popen([str(POCKETMQ), *words], stderr=terminal, env=TERMINAL) as child:
             wait_for(lambda: "pocketmq admin topicList" in shown.text, "a sign of life")
             child.terminate()
 
