@@ -7,9 +7,11 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
+
+import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.model import MessageQueue
@@ -17,6 +19,7 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.requests.reading import PullRequest
 from tests.cluster.raw import RawClient, send_header
 from tests.cluster.test_overload import memory
+from tests.memory_folder import memory_folder
 from tests.own_time import own_time
 from tests.server_process import ServerProcess, wait_for
 
@@ -111,11 +114,18 @@ def peak_while(pid: int, strangers: Strangers, work: Callable[[], None]) -> int:
     return peak
 
 
-def test_unfinished_frames_of_strangers_have_a_limit_and_delay_nobody(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Give a folder in memory: senders may wait for a disk, but not for strangers."""
+    with memory_folder() as made:
+        yield made
+
+
+def test_unfinished_frames_of_strangers_have_a_limit_and_delay_nobody(folder: Path) -> None:
     """60 frames of 16 MB without their last byte would be 930 MB."""
     data = (16 * MIB - 4).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(16 * MIB - 9)
     slowest = 0.0
-    with Cluster(in_process=False, data=tmp_path) as cluster:
+    with Cluster(in_process=False, data=folder) as cluster:
         cluster.create_topic(QUEUE.topic, 1)
         process = cluster.brokers["broker-0"]
         assert process.pid is not None
@@ -136,10 +146,10 @@ def test_unfinished_frames_of_strangers_have_a_limit_and_delay_nobody(tmp_path: 
             assert slowest < 1.0  # seconds; a small request waits for no frame of a stranger
 
 
-def test_pullers_that_never_read_have_a_limit_and_delay_no_sender(tmp_path: Path) -> None:
+def test_pullers_that_never_read_have_a_limit_and_delay_no_sender(folder: Path) -> None:
     """30 clients that ask for gigabytes; each got 36 MB, which is over 1 GB in all."""
     frame = Command.request(RequestCode.PULL_MESSAGE, 1, PULL).encode()
-    with Cluster(in_process=False, data=tmp_path) as cluster:
+    with Cluster(in_process=False, data=folder) as cluster:
         cluster.create_topic(QUEUE.topic, 1)
         process = cluster.brokers["broker-0"]
         assert process.pid is not None
