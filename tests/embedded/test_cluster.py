@@ -264,6 +264,19 @@ def test_a_new_topic_has_a_route_to_every_broker_at_once(in_process: bool) -> No
         assert queues == {"broker-0": 3, "broker-1": 3}
 
 
+def test_a_broker_process_that_is_held_up_makes_its_topic_later() -> None:
+    with Cluster(in_process=False) as cluster:
+        pid = cluster.brokers["broker-0"].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        going_on = threading.Timer(6.0, os.kill, (pid, signal.SIGCONT))  # the fault itself
+        going_on.start()
+        try:
+            assert cluster.create_topic("orders") == "orders"
+        finally:
+            going_on.join()
+
+
 def test_a_topic_has_the_message_type_it_was_created_with() -> None:
     with Cluster() as cluster, Admin(cluster.address) as admin:
         cluster.create_topic("plain")

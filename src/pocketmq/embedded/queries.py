@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 NORMAL = "NORMAL"
 """The type of topics that have no attribute for it."""
-TIMEOUT = 5.0
+TIMEOUT = 30.0
+"""Seconds for a response: parts that start, on a busy machine or a slow disk, take their time."""
 
 
 class ClusterQueries:

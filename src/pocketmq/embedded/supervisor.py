@@ -30,7 +30,7 @@ from pocketmq.store.directory import refuse_java
 
 logger = logging.getLogger("pocketmq.cluster")
 
-KNOWN_DEADLINE = 10.0
+KNOWN_DEADLINE = 60.0
 """Seconds until brokers or topics must have reached the name server."""
 POLL_STEP = 0.005
 NAMESERVER_FOLDER = "namesrv"
