@@ -101,7 +101,7 @@ class Consuming:
 
 def kill(process: subprocess.Popen[str]) -> None:
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 def move_while_open(operator: Operator, topic: str, group: str, patience: float = 60.0) -> None:

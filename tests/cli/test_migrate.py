@@ -105,7 +105,7 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path: Path, how: str, code
         wait_for(operator.state.exists, "the state file")
         wait_for(operator.copied, "the first copies")
         copying.send_signal(signal.SIGINT)
-        out, error = copying.communicate(timeout=20)
+        out, error = copying.communicate(timeout=60)
         assert (copying.returncode, error) == (code, "")
         assert re.search(r"stopped with [1-9]\d* messages to go; the same command resumes", out)
         target.heal("broker-0")
@@ -127,7 +127,7 @@ def test_on_a_terminal_it_shows_how_far_it_is(
     while b"200 of 200 messages, " not in shown or b"following" not in shown:
         shown += os.read(ours, 1000)  # ends with an error if the command does
     following.send_signal(signal.SIGTERM)
-    out, _ = following.communicate(timeout=20)
+    out, _ = following.communicate(timeout=60)
     os.close(ours)
     assert following.returncode == 0
     assert out.decode().splitlines() == [
