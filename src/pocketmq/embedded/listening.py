@@ -85,10 +85,10 @@ def is_free(host: str, port: int) -> bool:
 
 
 def held_port(host: str, port: int) -> socket.socket | None:
-    """Take a port without listening there: whoever connects is refused, and nobody is given it.
+    """Take a port without listening there: clients are refused, and no other process is given it.
 
-    A broker that is told the port can listen there meanwhile. None if it is in use, or where a
-    system does not allow that.
+    A broker that is told the port can listen there meanwhile. Returns None if it is in use, or
+    where the system does not allow that.
     """
     if sys.platform != "linux":
         return None
