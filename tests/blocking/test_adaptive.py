@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pocketmq as mq
+from pocketmq.balance.producer import adaptive as rules
 from pocketmq.embedded import Cluster
 from pocketmq.errors import SendFailed
 from pocketmq.model import Message
@@ -18,7 +19,14 @@ from tests.server_process import wait_for
 
 
 def adaptive(address: str) -> mq.Producer:
-    return mq.Producer(address, group="shop", queue_choice="adaptive")
+    return mq.Producer(address, group="shop", queue_choice="adaptive", send_timeout=30.0)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a try 4 s, not up to one: a broker that only waits for a processor is not silent."""
+    for name in ("SHORTEST_TRY", "LONGEST_TRY"):
+        monkeypatch.setattr(rules, name, 4.0)
 
 
 def all_used(producer: mq.Producer, topic: str, count: int) -> bool:
@@ -40,6 +48,7 @@ def test_a_killed_broker_costs_no_error_and_is_used_when_it_is_back(tmp_path: Pa
             wait_for(lambda: all_used(producer, topic, 2), "the broker to be used again")
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_silent_broker_costs_no_error_and_threads_learn_it_from_each_other() -> None:
     with Cluster(brokers=2, faults=True) as cluster:
         topic = cluster.create_topic("orders", queues=2)
@@ -68,6 +77,7 @@ def test_a_silent_broker_costs_no_error_and_threads_learn_it_from_each_other() -
             wait_for(lambda: all_used(producer, topic, 2), "the broker to be used again")
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_broker_process_that_is_stopped_costs_no_error_and_is_used_when_it_goes_on() -> None:
     with Cluster(brokers=2, in_process=False) as cluster:
         topic = cluster.create_topic("orders", queues=2)
