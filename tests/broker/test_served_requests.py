@@ -14,7 +14,8 @@ from pocketmq.nameserver.access_control import RIGHTS
 from pocketmq.nameserver.server import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import REQUESTS, request_of
-from pocketmq.protocol.request import PeerKind, RequestQueue
+from pocketmq.protocol.peers import PeerKind
+from pocketmq.protocol.request import RequestQueue
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 from tests.broker.running import client, running, send_fields
 

@@ -15,7 +15,8 @@ from pocketmq.errors import HeaderMalformed
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64
 from pocketmq.protocol.header_binary import read_binary_header
-from pocketmq.protocol.request import NoHeader, PeerKind
+from pocketmq.protocol.peers import PeerKind
+from pocketmq.protocol.request import NoHeader
 from pocketmq.protocol.requests import groups, membership, reading, sending
 from tests.protocol.foreign import EVERY_REQUEST
 

@@ -9,12 +9,11 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model import TopicRoute
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.catalogue import rows_of
+from pocketmq.protocol.peers import BROKER, PeerKind
 from pocketmq.protocol.request import (
-    BROKER,
     NOTHING,
     RAW,
     NoHeader,
-    PeerKind,
     Request,
     RequestQueue,
     json_of,

@@ -4,8 +4,11 @@ Pure data and the small rules that belong to it. Independent of bytes, sockets a
 the values from here, the rules about names, delays, Java's strings and secrets from their modules.
 """
 
+from pocketmq.model.group_balance import BalanceMode, QueueStage, handover_version
 from pocketmq.model.groups import ConsumerData, GroupConfig, ProducerData, Subscription
 from pocketmq.model.kinds import (
+    COMPRESSION_MASK,
+    TRANSACTION_MASK,
     ConsumeFromWhere,
     ConsumeResult,
     ConsumeType,
@@ -16,15 +19,20 @@ from pocketmq.model.kinds import (
     PullFlag,
     SysFlag,
     TopicFilterType,
+    TopicKind,
     TransactionState,
 )
 from pocketmq.model.message import Message, SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue, QueueName, sort_queues
-from pocketmq.model.route import BrokerData, QueueData, TopicRoute
-from pocketmq.model.topics import TopicConfig
+from pocketmq.model.route import MASTER_ID, BrokerData, QueueData, TopicRoute
+from pocketmq.model.topics import MappedTopicConfig, TopicConfig, TopicMapping, TopicMappingDetail
 from pocketmq.model.value import DataVersion, WireValue
 
 __all__ = [
+    "COMPRESSION_MASK",
+    "MASTER_ID",
+    "TRANSACTION_MASK",
+    "BalanceMode",
     "BrokerData",
     "ConsumeFromWhere",
     "ConsumeResult",
@@ -32,6 +40,7 @@ __all__ = [
     "ConsumerData",
     "DataVersion",
     "GroupConfig",
+    "MappedTopicConfig",
     "Message",
     "MessageModel",
     "MessageQueue",
@@ -42,14 +51,19 @@ __all__ = [
     "PullFlag",
     "QueueData",
     "QueueName",
+    "QueueStage",
     "SendReceipt",
     "SendStatus",
     "Subscription",
     "SysFlag",
     "TopicConfig",
     "TopicFilterType",
+    "TopicKind",
+    "TopicMapping",
+    "TopicMappingDetail",
     "TopicRoute",
     "TransactionState",
     "WireValue",
+    "handover_version",
     "sort_queues",
 ]

@@ -12,13 +12,7 @@ from typing import Any, Self, TypeAlias, TypeVar, get_args
 import msgspec
 from msgspec import Raw
 
-from pocketmq.protocol.frame import (
-    Buffer,
-    Frame,
-    SerializeType,
-    encode_frame,
-    encode_frame_pieces,
-)
+from pocketmq.protocol.frame import Buffer, Frame, SerializeType, encode_frame, encode_frame_pieces
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.header_binary import read_binary_header, write_binary_header
 from pocketmq.protocol.header_json import (

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
-from pocketmq.model import SysFlag
-from pocketmq.model.kinds import COMPRESSION_MASK
+from pocketmq.model import COMPRESSION_MASK, SysFlag
 
 DEFAULT_LEVEL = 5
 INFLATE_LIMIT = 64 * 1024 * 1024

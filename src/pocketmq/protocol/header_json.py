@@ -14,14 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.header_lenient import (
-    as_int32,
-    as_language,
-    as_string,
-    as_strings,
-    load_json,
-    sound_text,
-)
+from pocketmq.protocol import header_lenient as lenient
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 
 FIELDS_LIMIT = 4096
@@ -68,7 +61,7 @@ class _LanguageNames(dict[str, Language | None]):
     """Java's reading of a language name: any case, and null for one it does not know."""
 
     def __missing__(self, name: str) -> Language | None:
-        return as_language(name)
+        return lenient.as_language(name)
 
 
 LANGUAGE_NAMES = _LanguageNames({language.name: language for language in Language})
@@ -93,20 +86,20 @@ def read_json_header(header: bytes) -> JsonHeader:
         return _decode_plain(header)
     except REFUSALS:
         pass
-    fields = load_json(header)
+    fields = lenient.load_json(header)
     if not isinstance(fields, dict):
         raise HeaderMalformed("not a JSON object")
-    ext = as_strings(fields.get("extFields"))
-    language = as_language(fields.get("language", "JAVA"))
+    ext = lenient.as_strings(fields.get("extFields"))
+    language = lenient.as_language(fields.get("language", "JAVA"))
     remark = fields.get("remark")
     return JsonHeader(
-        code=as_int32("code", fields.get("code")),
+        code=lenient.as_int32("code", fields.get("code")),
         ext=_NO_EXT if ext is None else Raw(_encode(ext)),
-        flag=as_int32("flag", fields.get("flag")),
+        flag=lenient.as_int32("flag", fields.get("flag")),
         language="" if language is None else language.name,
-        opaque=as_int32("opaque", fields.get("opaque")),
-        remark=None if remark is None else as_string(remark),
-        version=as_int32("version", fields.get("version")),
+        opaque=lenient.as_int32("opaque", fields.get("opaque")),
+        remark=None if remark is None else lenient.as_string(remark),
+        version=lenient.as_int32("version", fields.get("version")),
     )
 
 
@@ -119,7 +112,7 @@ def read_ext(raw: Raw) -> dict[str, str] | None:
         return _decode_plain_ext(raw)
     except REFUSALS:
         text = bytes(raw)
-    return as_strings(load_json(text)) if text else None
+    return lenient.as_strings(lenient.load_json(text)) if text else None
 
 
 def write_json_header(  # noqa: PLR0917 - the layout's seven fields, one order everywhere
@@ -155,9 +148,11 @@ def write_json_header(  # noqa: PLR0917 - the layout's seven fields, one order e
         text = _encode(header)
     except UnicodeEncodeError:
         if remark is not None:
-            header.remark = sound_text(remark)
+            header.remark = lenient.sound_text(remark)
         if ext is not None:
-            header.extFields = {sound_text(key): sound_text(ext[key]) for key in ext}
+            header.extFields = {
+                lenient.sound_text(key): lenient.sound_text(ext[key]) for key in ext
+            }
         text = _encode(header)
     if text.isascii():
         rare = 0x7F in text or _LOWER_HEX(text) is not None

@@ -1,6 +1,23 @@
-"""Peers: languages and RocketMQ versions as numbers on the wire."""
+"""Peers: their kinds, and languages and RocketMQ versions as numbers on the wire."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
+
+
+class PeerKind(Enum):
+    """A kind of process that answers requests."""
+
+    NAME_SERVER = "name server"
+    BROKER = "broker"
+    CLIENT = "client"
+    CONTROLLER = "controller"
+
+
+BROKER = frozenset({PeerKind.BROKER})
+NAME_SERVER = frozenset({PeerKind.NAME_SERVER})
+CLIENT = frozenset({PeerKind.CLIENT})
+CONTROLLER = frozenset({PeerKind.CONTROLLER})
+NOBODY = frozenset[PeerKind]()
+"""RocketMQ has a number for the request, and no implementation."""
 
 
 class Language(IntEnum):

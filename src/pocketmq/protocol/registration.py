@@ -11,8 +11,7 @@ import zlib
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model import DataVersion, TopicConfig, TopicFilterType, WireValue
-from pocketmq.model.topics import TopicMapping
+from pocketmq.model import DataVersion, TopicConfig, TopicFilterType, TopicMapping, WireValue
 from pocketmq.protocol.fastjson import dumps
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, VersionGate

@@ -15,6 +15,7 @@ from msgspec import Struct
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import BROKER, PeerKind
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Header)
@@ -75,15 +76,6 @@ STORED_MESSAGES: Form[bytes] = Form("stored messages", _same, _same)
 """Records as the commit log has them, one after the other: `pulled`."""
 REGISTRATION: Form[bytes] = Form("registration", _same, _same)
 """`protocol.registration`: JSON, or compressed if the header says so."""
-
-
-class PeerKind(Enum):
-    """A kind of process that answers requests."""
-
-    NAME_SERVER = "name server"
-    BROKER = "broker"
-    CLIENT = "client"
-    CONTROLLER = "controller"
 
 
 class RequestQueue(Enum):
@@ -155,12 +147,6 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
 
 
 AnyRequest = Request[Any, Any, Any, Any]
-BROKER = frozenset({PeerKind.BROKER})
-NAME_SERVER = frozenset({PeerKind.NAME_SERVER})
-CLIENT = frozenset({PeerKind.CLIENT})
-CONTROLLER = frozenset({PeerKind.CONTROLLER})
-NOBODY = frozenset[PeerKind]()
-"""RocketMQ has a number for the request, and no implementation."""
 
 
 class Treatment(TypedDict, total=False):

@@ -8,7 +8,8 @@ from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.fastjson import dumps, loads
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import NOBODY, RAW, Form, NoHeader, request
+from pocketmq.protocol.peers import NOBODY
+from pocketmq.protocol.request import RAW, Form, NoHeader, request
 
 TEXT: Form[str] = Form("text", str.encode, bytes.decode)
 ANY_JSON: Form[Any] = Form("json", dumps, loads)

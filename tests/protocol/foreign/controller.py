@@ -3,7 +3,8 @@
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import CONTROLLER, NoHeader, json_of, request
+from pocketmq.protocol.peers import CONTROLLER
+from pocketmq.protocol.request import NoHeader, json_of, request
 from tests.protocol.foreign.replication import BrokerReplicas, ElectedMaster, SyncStateSet
 
 

@@ -5,7 +5,8 @@ from enum import Enum
 from pocketmq.model import WireValue
 from pocketmq.protocol import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
-from pocketmq.protocol.request import CLIENT, STORED_MESSAGES, NoHeader, json_of, request
+from pocketmq.protocol.peers import CLIENT
+from pocketmq.protocol.request import STORED_MESSAGES, NoHeader, json_of, request
 from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
 

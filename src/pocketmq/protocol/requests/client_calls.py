@@ -5,16 +5,8 @@ import msgspec
 from pocketmq.model import ConsumeResult, MessageQueue, Subscription, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import (
-    BROKER,
-    CLIENT,
-    RAW,
-    STORED_MESSAGES,
-    NoHeader,
-    RequestRight,
-    json_of,
-    request,
-)
+from pocketmq.protocol.peers import BROKER, CLIENT
+from pocketmq.protocol.request import RAW, STORED_MESSAGES, NoHeader, RequestRight, json_of, request
 from pocketmq.protocol.requests.offsets import ConsumerStatus
 
 PROP_NAME_SERVER = "PROP_NAMESERVER_ADDR"

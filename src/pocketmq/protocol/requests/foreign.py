@@ -5,7 +5,8 @@ without a peer have a number in RocketMQ, and no code behind it.
 """
 
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.request import PeerKind, foreign
+from pocketmq.protocol.peers import PeerKind
+from pocketmq.protocol.request import foreign
 
 QUERY_BROKER_OFFSET = foreign(Code.QUERY_BROKER_OFFSET)
 GET_TOPIC_CONFIG_LIST = foreign(Code.GET_TOPIC_CONFIG_LIST)

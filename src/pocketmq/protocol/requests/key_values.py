@@ -3,7 +3,8 @@
 from pocketmq.model import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.request import NAME_SERVER, NoHeader, json_of, request
+from pocketmq.protocol.peers import NAME_SERVER
+from pocketmq.protocol.request import NoHeader, json_of, request
 
 DEPARTED_NAMESPACE = "POCKETMQ_DEPARTED"
 """Shows, by topic, the readable queues of brokers that have left: `broker-a:4;broker-b:4`."""

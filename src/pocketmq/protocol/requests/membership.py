@@ -1,12 +1,12 @@
 """Which clients are connected: heartbeats, leaving, members of a group, checks before a start."""
 
 import msgspec
-from msgspec import field
 
 from pocketmq.model import ConsumerData, ProducerData, Subscription, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, RpcHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, json_of, request
+from pocketmq.protocol.peers import CLIENT
+from pocketmq.protocol.request import NoHeader, RequestQueue, json_of, request
 
 
 class Heartbeat(WireValue, frozen=True, kw_only=True):
@@ -45,14 +45,14 @@ class HeartbeatRequest(RpcHeader, frozen=True, kw_only=True):
 class HeartbeatResponse(Header, frozen=True, kw_only=True):
     """What a 5.x broker says of heartbeats that leave out known subscriptions."""
 
-    is_support_heart_beat_v2: bool = field(name="IS_SUPPORT_HEART_BEAT_V2", default=False)
-    is_sub_change: bool = field(name="IS_SUB_CHANGE", default=False)
+    is_support_heart_beat_v2: bool = msgspec.field(name="IS_SUPPORT_HEART_BEAT_V2", default=False)
+    is_sub_change: bool = msgspec.field(name="IS_SUB_CHANGE", default=False)
 
 
 class UnregisterClientRequest(RpcHeader, frozen=True, kw_only=True):
     """Takes a client out of its groups, one call for each."""
 
-    client_id: str = field(name="clientID")
+    client_id: str = msgspec.field(name="clientID")
     producer_group: str | None = None
     consumer_group: str | None = None
 

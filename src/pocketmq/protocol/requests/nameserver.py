@@ -4,14 +4,8 @@ from pocketmq.model import BrokerData, DataVersion, TopicRoute, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import (
-    CONTROLLER,
-    NAME_SERVER,
-    REGISTRATION,
-    NoHeader,
-    json_of,
-    request,
-)
+from pocketmq.protocol.peers import CONTROLLER, NAME_SERVER
+from pocketmq.protocol.request import REGISTRATION, NoHeader, json_of, request
 from pocketmq.protocol.requests import key_values, topics
 
 

@@ -3,7 +3,8 @@
 from pocketmq.model import DataVersion, MessageQueue, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, RequestRight, json_of, request
+from pocketmq.protocol.peers import CLIENT
+from pocketmq.protocol.request import NoHeader, RequestQueue, RequestRight, json_of, request
 
 
 class ConsumerOffsets(WireValue, frozen=True, kw_only=True):

@@ -4,15 +4,8 @@ from msgspec import field, structs
 
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import (
-    BATCH,
-    CLIENT,
-    RAW,
-    STORED_MESSAGES,
-    NoHeader,
-    RequestQueue,
-    request,
-)
+from pocketmq.protocol.peers import CLIENT
+from pocketmq.protocol.request import BATCH, RAW, STORED_MESSAGES, NoHeader, RequestQueue, request
 
 
 class SendRequest(TopicHeader, frozen=True, kw_only=True):
