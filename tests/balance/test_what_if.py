@@ -14,20 +14,18 @@ from pocketmq.balance.what_if import (
     Event,
     MemberJoined,
     MemberLeft,
-    Move,
     Movement,
     Ownership,
     QueuesAdded,
-    Share,
     Situation,
     StrategyChanged,
-    TopicBalance,
     WhatIf,
     WhatIfStep,
-    fewest_moves,
     preview,
     what_if,
 )
+from pocketmq.balance.what_if.movement import Move, fewest_moves
+from pocketmq.balance.what_if.situation import Share, TopicBalance
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model import MessageQueue
 

@@ -13,7 +13,6 @@ from pocketmq.balance.what_if import (
     Event,
     MemberJoined,
     MemberLeft,
-    Move,
     Movement,
     Ownership,
     QueuesAdded,
@@ -25,7 +24,7 @@ from pocketmq.balance.what_if import (
     preview,
     what_if,
 )
-from pocketmq.balance.what_if.movement import moves_between
+from pocketmq.balance.what_if.movement import Move, moves_between
 from pocketmq.model import MessageQueue
 
 STICKY = Sticky()

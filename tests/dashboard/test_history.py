@@ -11,7 +11,7 @@ from pocketmq.balance.allocation import Average
 from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import QUIET, GroupHistory
 from pocketmq.balance.story.observation import UNEXPLAINED, GroupObservation, KnownOwners
-from pocketmq.balance.what_if import Move
+from pocketmq.balance.what_if.movement import Move
 from pocketmq.dashboard.assignment.observed import Lags
 from pocketmq.dashboard.assignment.snapshots import TELLS_NOTHING, moment_of
 from pocketmq.model import MessageModel, MessageQueue

@@ -17,6 +17,7 @@ from pocketmq.balance.allocation import Average, AverageByCircle
 from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
 from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import Cause
+from pocketmq.balance.what_if.movement import Move
 from pocketmq.dashboard.assignment import queue_map, timeline_text
 from pocketmq.dashboard.assignment.experiment import Compared, try_events
 from pocketmq.dashboard.assignment.observed import Series
@@ -257,7 +258,7 @@ ENTRY = Rebalance(
     causes=(Cause("member left", "c2", "c2 left"),),
     moved=2,
     minimum=2,
-    moves=(what_if.Move(QUEUES[2], "c2", "c1"), what_if.Move(QUEUES[3], "c2", None)),
+    moves=(Move(QUEUES[2], "c2", "c1"), Move(QUEUES[3], "c2", None)),
     pauses=(
         QueuePause(QUEUES[2], "c2", "c1", 10, 12, 0, 3),
         QueuePause(QUEUES[3], "c2", "c1", 11, 14, 2, 4),

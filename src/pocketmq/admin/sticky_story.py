@@ -13,10 +13,9 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.sticky import assign, divide
 from pocketmq.balance.strategies import strategy_by_name
-from pocketmq.balance.what_if import spread
+from pocketmq.balance.what_if.situation import spread
 from pocketmq.errors import AllocationInputInvalid
-from pocketmq.model import MessageQueue
-from pocketmq.model.group_balance import BalanceMode, QueueStage, handover_version
+from pocketmq.model import BalanceMode, MessageQueue, QueueStage, handover_version
 
 STICKY = "STICKY"
 FOREIGN_TRIED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")

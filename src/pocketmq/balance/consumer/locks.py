@@ -15,19 +15,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.facts import OwnedQueue
-from pocketmq.balance.consumer.instructions import (
-    AwaitIdle,
-    CountUnlockTry,
-    ForgetOffset,
-    Instruction,
-    LockBatch,
-    MarkLocked,
-    MarkUnlocked,
-    PersistOffset,
-    UnlockBatch,
-    UnlockQueue,
-)
 from pocketmq.balance.profile import Profile
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode
 
@@ -39,19 +28,19 @@ def _own(queue: MessageQueue) -> str:
     return queue.broker_name
 
 
-def lock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[LockBatch, ...]:
+def lock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[do.LockBatch, ...]:
     """Group the owned queues that are not dropped by their broker."""
-    return tuple(LockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
+    return tuple(do.LockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
 
 
-def unlock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[UnlockBatch, ...]:
+def unlock_plan(owned: Iterable[OwnedQueue], holder: Holder = _own) -> tuple[do.UnlockBatch, ...]:
     """Group the queues to unlock when the consumer stops."""
-    return tuple(UnlockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
+    return tuple(do.UnlockBatch(name, queues) for name, queues in _by_broker(owned, holder).items())
 
 
 def after_lock_batch(
-    batch: LockBatch, granted: Collection[MessageQueue] | None
-) -> tuple[Instruction, ...]:
+    batch: do.LockBatch, granted: Collection[MessageQueue] | None
+) -> tuple[do.Instruction, ...]:
     """Return what a broker's answer means; `None` = it did not answer, and locks just grow older.
 
     A queue that is not granted belongs to another member: its handlers pause until it is locked
@@ -60,13 +49,14 @@ def after_lock_batch(
     if granted is None:
         return ()
     return tuple(
-        MarkLocked(queue) if queue in granted else MarkUnlocked(queue) for queue in batch.queues
+        do.MarkLocked(queue) if queue in granted else do.MarkUnlocked(queue)
+        for queue in batch.queues
     )
 
 
-def after_unlock_batch(batch: UnlockBatch, *, answered: bool) -> tuple[Instruction, ...]:
+def after_unlock_batch(batch: do.UnlockBatch, *, answered: bool) -> tuple[do.Instruction, ...]:
     """Return what to note once the locks are released."""
-    return tuple(MarkUnlocked(queue) for queue in batch.queues) if answered else ()
+    return tuple(do.MarkUnlocked(queue) for queue in batch.queues) if answered else ()
 
 
 def _by_broker(owned: Iterable[OwnedQueue], holder: Holder) -> dict[str, tuple[MessageQueue, ...]]:
@@ -94,17 +84,17 @@ class ReleaseFacts(msgspec.Struct, frozen=True):
 class ReleaseStep(msgspec.Struct, frozen=True):
     """What to do, and whether the queue is released then; `None` = after `QueueIdled`."""
 
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[do.Instruction, ...]
     released: bool | None
 
 
 def begin_release(profile: Profile, facts: ReleaseFacts) -> ReleaseStep:
     """Hand over the offset; where a lock is to be released, wait for idle handlers first."""
     queue = facts.queue
-    persist, forget = PersistOffset(queue), ForgetOffset(queue)
+    persist, forget = do.PersistOffset(queue), do.ForgetOffset(queue)
     if not holds_lock(facts):
         return ReleaseStep((persist, forget), True)
-    wait = AwaitIdle(queue, profile.release_wait)
+    wait = do.AwaitIdle(queue, profile.release_wait)
     if not profile.release_by_force:
         return ReleaseStep((persist, forget, wait), None)
     if facts.dropped and facts.now > facts.last_lock + profile.unlock_delay:
@@ -117,14 +107,19 @@ def finish_release(profile: Profile, facts: ReleaseFacts, *, idle: bool) -> Rele
     """Release the lock if the queue became idle in time, or keep the queue for now."""
     queue = facts.queue
     if not idle:
-        return ReleaseStep((CountUnlockTry(queue),), False)
+        return ReleaseStep((do.CountUnlockTry(queue),), False)
     if not profile.release_by_force:
         # 4.x: a handler may still work on what is cached, so the lock stays for a while.
         delay = profile.unlock_delay if facts.cached else 0.0
-        return ReleaseStep((UnlockQueue(queue, after=delay),), True)
+        return ReleaseStep((do.UnlockQueue(queue, after=delay),), True)
     # The offset goes first: the next owner reads it as soon as it has the lock, and whatever it
     # does not find there it consumes a second time.
-    steps = (PersistOffset(queue), ForgetOffset(queue), MarkUnlocked(queue), UnlockQueue(queue))
+    steps = (
+        do.PersistOffset(queue),
+        do.ForgetOffset(queue),
+        do.MarkUnlocked(queue),
+        do.UnlockQueue(queue),
+    )
     return ReleaseStep(steps, True)
 
 

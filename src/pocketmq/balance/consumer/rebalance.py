@@ -11,22 +11,13 @@ from enum import Enum
 
 import msgspec
 
+from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.facts import (
     GroupMember,
     OwnedQueue,
     QueueChange,
     RebalanceFacts,
     follow_change,
-)
-from pocketmq.balance.consumer.instructions import (
-    AcquirePopQueue,
-    AcquireQueue,
-    Instruction,
-    LockQueue,
-    RevokeQueue,
-    RevokeReason,
-    SubscribePopRetry,
-    UnsubscribePopRetry,
 )
 from pocketmq.model import ConsumeType, MessageModel, MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.java_strings import java_sorted
@@ -59,10 +50,10 @@ class RebalanceDecision(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     topic: str
-    instructions: tuple[Instruction, ...] = ()
+    instructions: tuple[do.Instruction, ...] = ()
     target: tuple[MessageQueue, ...] = ()
     assigned: tuple[MessageQueue, ...] = ()
-    revoked: tuple[RevokeQueue, ...] = ()
+    revoked: tuple[do.RevokeQueue, ...] = ()
     kept: tuple[MessageQueue, ...] = ()
     lingering: tuple[MessageQueue, ...] = ()
     """Kept queues that are dropped: no messages come until they expire and are taken again."""
@@ -111,7 +102,7 @@ def towards(
         revocation.queue for revocation in revoked
     }
     assigned = tuple(queue for queue in target if queue not in staying)
-    take = LockQueue if member.locks else AcquireQueue
+    take = do.LockQueue if member.locks else do.AcquireQueue
     return RebalanceDecision(
         topic=facts.topic,
         instructions=(*revoked, *(take(queue) for queue in assigned)),
@@ -128,7 +119,7 @@ def towards(
 
 def split_owned(
     facts: RebalanceFacts, target: frozenset[MessageQueue], mode: MessageRequestMode
-) -> tuple[tuple[RevokeQueue, ...], tuple[OwnedQueue, ...]]:
+) -> tuple[tuple[do.RevokeQueue, ...], tuple[OwnedQueue, ...]]:
     """Split the topic's owned queues into those to revoke and those to keep.
 
     A push consumer that has not pulled a queue for too long has lost its pull request; it drops the
@@ -136,15 +127,15 @@ def split_owned(
     """
     member = facts.member
     passive = member.consume_type is ConsumeType.CONSUME_PASSIVELY
-    revoked: list[RevokeQueue] = []
+    revoked: list[do.RevokeQueue] = []
     kept: list[OwnedQueue] = []
     for owned in facts.owned:
         if owned.queue.topic != facts.topic or owned.mode is not mode:
             continue
         if owned.queue not in target:
-            revoked.append(RevokeQueue(owned.queue, RevokeReason.NOT_MINE, mode))
+            revoked.append(do.RevokeQueue(owned.queue, do.RevokeReason.NOT_MINE, mode))
         elif passive and facts.now - owned.last_pull > member.profile.pull_max_idle:
-            revoked.append(RevokeQueue(owned.queue, RevokeReason.PULL_EXPIRED, mode))
+            revoked.append(do.RevokeQueue(owned.queue, do.RevokeReason.PULL_EXPIRED, mode))
         else:
             kept.append(owned)
     return tuple(revoked), tuple(kept)
@@ -176,14 +167,14 @@ def keep(
 
 def unsubscribed(
     owned: Sequence[OwnedQueue], subscribed: frozenset[str] | set[str]
-) -> tuple[RevokeQueue, ...]:
+) -> tuple[do.RevokeQueue, ...]:
     """Return the owned queues whose topic is not subscribed any more.
 
     After all topics are rebalanced these are removed and dropped at once; their offsets are not
     persisted and their locks run out by themselves, as in Java.
     """
     return tuple(
-        RevokeQueue(item.queue, RevokeReason.UNSUBSCRIBED, item.mode)
+        do.RevokeQueue(item.queue, do.RevokeReason.UNSUBSCRIBED, item.mode)
         for item in owned
         if item.queue.topic not in subscribed
     )
@@ -241,7 +232,7 @@ def decide_assigned(
             *pull.revoked,
             *revoked_pop,
             *acquire,
-            *(AcquirePopQueue(queue) for queue in assigned_pop),
+            *(do.AcquirePopQueue(queue) for queue in assigned_pop),
         ),
         target=target,
         revoked=(*pull.revoked, *revoked_pop),
@@ -266,8 +257,8 @@ def _queues(
 
 def _mode_change(
     facts: RebalanceFacts, pulled: tuple[MessageQueue, ...], popped: tuple[MessageQueue, ...]
-) -> tuple[Instruction, ...]:
+) -> tuple[do.Instruction, ...]:
     if is_retry_topic(facts.topic) or bool(pulled) == bool(popped):
         return ()
     retry = pop_retry_topic(facts.topic, facts.member.group)
-    return (SubscribePopRetry(retry) if pulled else UnsubscribePopRetry(retry),)
+    return (do.SubscribePopRetry(retry) if pulled else do.UnsubscribePopRetry(retry),)

@@ -5,10 +5,7 @@ from enum import Enum
 import msgspec
 
 from pocketmq.balance.profile import RETRIES, SEND_TIMEOUT, Profile
-from pocketmq.errors import (
-    InvalidInput,
-    MQError,
-)
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model import SendReceipt
 
 

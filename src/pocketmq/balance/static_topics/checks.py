@@ -9,12 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from pocketmq.errors import MappingRefused
-from pocketmq.model.topics import (
-    MAX_STATIC_QUEUES,
-    MappedRange,
-    MappedTopicConfig,
-    TopicMappingDetail,
-)
+from pocketmq.model import MappedTopicConfig, TopicMappingDetail
+from pocketmq.model.topics import MAX_STATIC_QUEUES, MappedRange
 
 MAX_RANGES = 64
 """Generations of one logical queue at most; those whose messages have expired are dropped."""

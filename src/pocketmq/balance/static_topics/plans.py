@@ -10,19 +10,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.balance.static_topics.checks import (
-    check_alike,
-    check_physical_queues,
-    led_queues,
-)
+from pocketmq.balance.static_topics import checks
 from pocketmq.errors import MappingRefused
-from pocketmq.model.topics import (
-    MAX_STATIC_QUEUES,
-    MappedRange,
-    MappedTopicConfig,
-    TopicMappingDetail,
-    TopicMappingPlan,
-)
+from pocketmq.model import MappedTopicConfig, TopicMappingDetail
+from pocketmq.model.topics import MAX_STATIC_QUEUES, MappedRange, TopicMappingPlan
 
 Configs: TypeAlias = Mapping[str, MappedTopicConfig]
 """How a static topic is set up, with its mapping, by the name of the broker."""
@@ -39,9 +30,9 @@ def creation_plan(
     """
     epoch, led = now_ms, dict[int, list[MappedRange]]()
     if configs:
-        epoch, _ = check_alike(topic, configs)
-        led = led_queues(configs.values())
-        check_physical_queues(configs)
+        epoch, _ = checks.check_alike(topic, configs)
+        led = checks.led_queues(configs.values())
+        checks.check_physical_queues(configs)
     if queues < len(led):
         raise MappingRefused(
             f"Cannot decrease the queue num for static topic {queues} < {len(led)}"
@@ -72,9 +63,9 @@ def moving_plan(
 
     A broker either gets queues or loses some, never both. Raises `MappingRefused`.
     """
-    epoch, queues = check_alike(topic, configs)
-    led = led_queues(configs.values())
-    check_physical_queues(configs)
+    epoch, queues = checks.check_alike(topic, configs)
+    led = checks.led_queues(configs.values())
+    checks.check_physical_queues(configs)
     drafts = {name: _Draft(topic, name, config) for name, config in configs.items()}
     sources: set[str] = set()
     gaining: set[str] = set()
@@ -186,6 +177,6 @@ def _leader(parts: list[MappedRange]) -> str:
 
 
 def _double_check(topic: str, made: Configs) -> None:
-    check_alike(topic, made)
-    led_queues(made.values())
-    check_physical_queues(made)
+    checks.check_alike(topic, made)
+    checks.led_queues(made.values())
+    checks.check_physical_queues(made)

@@ -10,15 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from pocketmq.balance.allocation import (
-    Average,
-    AverageByCircle,
-    ConsistentHash,
-    MachineRoom,
-    Strategy,
-    check_input,
-    may_own,
-)
+from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash, MachineRoom
+from pocketmq.balance.allocation.strategy import Strategy, check_input, may_own
 from pocketmq.balance.sticky.assignment import Topics, assign, minimum_moves
 from pocketmq.model import MessageQueue, sort_queues
 from pocketmq.model.java_strings import java_sorted

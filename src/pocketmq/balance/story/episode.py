@@ -9,10 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from pocketmq.balance.story.observation import LEFT, SILENT, UNEXPLAINED, Cause
-from pocketmq.balance.what_if import Move
-from pocketmq.balance.what_if.movement import LastOwners, moves_between
-from pocketmq.model import MessageQueue
-from pocketmq.model.group_balance import handover_version
+from pocketmq.balance.what_if.movement import LastOwners, Move, moves_between
+from pocketmq.model import MessageQueue, handover_version
 
 _MOST_REASONS = 4
 

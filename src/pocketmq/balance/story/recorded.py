@@ -14,10 +14,9 @@ import msgspec
 from pocketmq.balance.story import timeline
 from pocketmq.balance.story.handed_over import HandedOver, on_one_machine
 from pocketmq.balance.story.over_time import OwnersAt, OwnersOverTime
-from pocketmq.balance.what_if import spread
 from pocketmq.balance.what_if.movement import moves_between
-from pocketmq.model import QueueName
-from pocketmq.model.group_balance import handover_version
+from pocketmq.balance.what_if.situation import spread
+from pocketmq.model import QueueName, handover_version
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 QUIET = 2.0

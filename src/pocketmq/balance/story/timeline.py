@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from pocketmq.model import MessageQueue, QueueName
-from pocketmq.model.group_balance import handover_version
+from pocketmq.model import MessageQueue, QueueName, handover_version
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 _FOREIGN = "foreign"

@@ -17,25 +17,8 @@ from pocketmq.balance.what_if.events import (
     QueuesAdded,
     StrategyChanged,
 )
-from pocketmq.balance.what_if.movement import (
-    Move,
-    Movement,
-    Numbers,
-    fewest_moves,
-    first_movement,
-    movement,
-    numbers,
-)
-from pocketmq.balance.what_if.situation import (
-    Owners,
-    Ownership,
-    Share,
-    Situation,
-    TopicBalance,
-    describe,
-    owners_in,
-    spread,
-)
+from pocketmq.balance.what_if.movement import Movement, Numbers, first_movement, movement, numbers
+from pocketmq.balance.what_if.situation import Owners, Ownership, Situation, describe, owners_in
 
 __all__ = [
     "BrokerAdded",
@@ -43,23 +26,18 @@ __all__ = [
     "Event",
     "MemberJoined",
     "MemberLeft",
-    "Move",
     "Movement",
     "Numbers",
     "Owners",
     "Ownership",
     "QueuesAdded",
-    "Share",
     "Situation",
     "StrategyChanged",
-    "TopicBalance",
     "WhatIf",
     "WhatIfStep",
-    "fewest_moves",
     "numbers",
     "owners_in",
     "preview",
-    "spread",
     "what_if",
 ]
 

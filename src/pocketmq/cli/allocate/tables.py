@@ -7,7 +7,8 @@ wrapped: one member is one line for each of its topics.
 
 from collections.abc import Iterable, Sequence
 
-from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
+from pocketmq.balance.what_if import Movement, Ownership, WhatIf, WhatIfStep
+from pocketmq.balance.what_if.movement import Move
 from pocketmq.cli.output import TableColumn, TextPage, numbers
 from pocketmq.model import MessageQueue
 

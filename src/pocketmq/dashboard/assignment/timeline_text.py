@@ -5,7 +5,7 @@ from typing import Any
 
 from pocketmq.balance.story.episode import QueuePause, Rebalance
 from pocketmq.balance.story.spans import Span, joined
-from pocketmq.balance.what_if import Move
+from pocketmq.balance.what_if.movement import Move
 from pocketmq.dashboard.formatting import count as number
 from pocketmq.model import MessageQueue, sort_queues
 

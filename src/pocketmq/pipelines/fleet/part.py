@@ -18,7 +18,8 @@ A retry topic is balanced by itself, so the spread of both together depends on n
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from pocketmq.balance.allocation import Strategy, by_position
+from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.allocation.registry import by_position
 from pocketmq.balance.sticky import Sticky
 from pocketmq.balance.what_if import Numbers, Owners, Situation, numbers, owners_in
 from pocketmq.model import MessageQueue, sort_queues

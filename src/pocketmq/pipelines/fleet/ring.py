@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from pocketmq.balance.allocation import ConsistentHash, md5_hash, md5_joined, md5_nodes
+from pocketmq.balance.allocation import ConsistentHash
+from pocketmq.balance.allocation.consistent_hash import md5_hash, md5_joined, md5_nodes
 from pocketmq.balance.what_if import Owners, Situation, owners_in
 from pocketmq.model import MessageQueue
 
