@@ -20,9 +20,8 @@ from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput, ListenFailed
 from pocketmq.host import check_for_servers
-from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
+from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server, reachable_host
 from pocketmq.net.clock import SystemWallClock, WallClock
-from pocketmq.net.server import reachable_host
 from pocketmq.protocol import Command
 from pocketmq.protocol.hosts import encode_host
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.all_in_flight import AllInFlight
+from pocketmq.broker.pop.changes import MessagesPopped
 from pocketmq.broker.pop.in_flight import Deadlines, QueueInFlight
-from pocketmq.broker.pop.journal import MessagesPopped
 
 
 class Thing:

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from pocketmq.broker.pop.changes import VisibilityChanged
 from pocketmq.broker.pop.in_flight import Taken
-from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.recovery import recover, snapshot
 from pocketmq.broker.pop.redelivery import KIND, revive

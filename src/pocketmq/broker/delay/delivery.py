@@ -13,8 +13,7 @@ from pocketmq.broker.delay.rules import DelayLevels, DueMessage, count_due, deli
 from pocketmq.errors import StoreError
 from pocketmq.model.delay import MOST_LEVELS
 from pocketmq.model.names import SCHEDULE_TOPIC
-from pocketmq.protocol import RecordView
-from pocketmq.protocol.record_scan import tags_code
+from pocketmq.protocol import RecordView, tags_code
 from pocketmq.store import MessageStore, QueueIndex, QueueRead
 
 logger = logging.getLogger("pocketmq.broker")

@@ -11,9 +11,8 @@ import msgspec
 
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model import SysFlag, property_names
+from pocketmq.model import TRANSACTION_MASK, SysFlag, property_names
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.header import read_int32

@@ -14,8 +14,7 @@ from pocketmq.broker.core.refusals import too_old
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.peers import VersionGate, version_name
 from pocketmq.protocol.requests import client_calls, offsets

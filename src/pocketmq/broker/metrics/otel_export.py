@@ -20,12 +20,7 @@ from pocketmq.errors import InvalidInput
 try:
     from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 
-    from pocketmq.broker.metrics.otel_sdk import (
-        describe_source,
-        interval,
-        make_exporter,
-        metrics_data,
-    )
+    from pocketmq.broker.metrics import otel_sdk
 except ImportError as _missing:
     raise InvalidInput(
         "metrics for OpenTelemetry need its SDK; run: pip install 'pocketmq[otel]'"
@@ -43,9 +38,9 @@ class OtelExport:
     def __init__(self, state: BrokerState) -> None:
         """Choose the exporter. Raises `InvalidInput` for wrong settings or a missing package."""
         self._state = state
-        self._interval = interval(state.config)
-        self._exporter: MetricExporter = make_exporter(state.config)
-        self._resource = describe_source(state.config.broker_name)
+        self._interval = otel_sdk.interval(state.config)
+        self._exporter: MetricExporter = otel_sdk.make_exporter(state.config)
+        self._resource = otel_sdk.describe_source(state.config.broker_name)
         self._task: asyncio.Task[None] | None = None
         self._failing = False
 
@@ -85,7 +80,7 @@ class OtelExport:
     def _pushed(self, families: list[Metric]) -> str | None:
         """Push; return the reason if that failed. Runs in a thread."""
         start_ns = self._state.booted_ms * 1_000_000
-        data = metrics_data(families, self._resource, start_ns, time.time_ns())
+        data = otel_sdk.metrics_data(families, self._resource, start_ns, time.time_ns())
         try:
             done = self._exporter.export(data)
         except Exception as error:  # noqa: BLE001 - any exporter's: metrics must not stop a broker

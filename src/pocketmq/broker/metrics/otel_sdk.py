@@ -16,19 +16,8 @@ from importlib.metadata import entry_points
 from itertools import pairwise
 from typing import Any
 
-from opentelemetry.sdk.metrics.export import (
-    AggregationTemporality,
-    Gauge,
-    Histogram,
-    HistogramDataPoint,
-    Metric,
-    MetricExporter,
-    MetricsData,
-    NumberDataPoint,
-    ResourceMetrics,
-    ScopeMetrics,
-    Sum,
-)
+from opentelemetry.sdk.metrics import export
+from opentelemetry.sdk.metrics.export import MetricExporter
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client.metrics_core import Metric as Family
@@ -109,31 +98,33 @@ SCOPE = "broker-meter"
 _UNITS = ("milliseconds", "seconds", "bytes")
 _WITH_UNIT = "_behind_bytes"
 """How the instruments end that have the unit in their own name in Java, too."""
-_CUMULATIVE = AggregationTemporality.CUMULATIVE
+_CUMULATIVE = export.AggregationTemporality.CUMULATIVE
 
 
 def metrics_data(
     families: Iterable[Family], resource: Resource, start_ns: int, now_ns: int
-) -> MetricsData:
+) -> export.MetricsData:
     """Return all families that have a sample, measured from `start_ns` to `now_ns`."""
     metrics = [_metric(each, start_ns, now_ns) for each in families if each.samples]
-    scope = ScopeMetrics(InstrumentationScope(SCOPE), metrics, "")
-    return MetricsData([ResourceMetrics(resource, [scope], "")])
+    scope = export.ScopeMetrics(InstrumentationScope(SCOPE), metrics, "")
+    return export.MetricsData([export.ResourceMetrics(resource, [scope], "")])
 
 
-def _metric(family: Family, start_ns: int, now_ns: int) -> Metric:
-    data: Gauge | Histogram | Sum
+def _metric(family: Family, start_ns: int, now_ns: int) -> export.Metric:
+    data: export.Gauge | export.Histogram | export.Sum
     if family.type == "histogram":
         points = list(_distributions(family.samples, start_ns, now_ns))
-        data = Histogram(points, _CUMULATIVE)
+        data = export.Histogram(points, _CUMULATIVE)
         name, unit = _instrument(family.name)
     elif family.type == "counter":
-        data = Sum(_numbers(family.samples, start_ns, now_ns), _CUMULATIVE, is_monotonic=True)
+        data = export.Sum(
+            _numbers(family.samples, start_ns, now_ns), _CUMULATIVE, is_monotonic=True
+        )
         name, unit = _instrument(family.samples[0].name)
     else:
-        data = Gauge(_numbers(family.samples, now_ns, now_ns))
+        data = export.Gauge(_numbers(family.samples, now_ns, now_ns))
         name, unit = _instrument(family.name)
-    return Metric(name, family.documentation, unit, data)
+    return export.Metric(name, family.documentation, unit, data)
 
 
 def _instrument(name: str) -> tuple[str, str]:
@@ -144,13 +135,13 @@ def _instrument(name: str) -> tuple[str, str]:
     return name, ""
 
 
-def _numbers(samples: Iterable[Sample], start_ns: int, now_ns: int) -> list[NumberDataPoint]:
-    return [NumberDataPoint(each.labels, start_ns, now_ns, each.value) for each in samples]
+def _numbers(samples: Iterable[Sample], start_ns: int, now_ns: int) -> list[export.NumberDataPoint]:
+    return [export.NumberDataPoint(each.labels, start_ns, now_ns, each.value) for each in samples]
 
 
 def _distributions(
     samples: Iterable[Sample], start_ns: int, now_ns: int
-) -> Iterator[HistogramDataPoint]:
+) -> Iterator[export.HistogramDataPoint]:
     """Yield a point for each key: its buckets, which add up, then the count and the sum."""
     bounds: list[float] = []
     totals = [0]
@@ -159,7 +150,7 @@ def _distributions(
             bounds.append(float(sample.labels["le"]))
             totals.append(int(sample.value))
         elif sample.name.endswith("_sum"):
-            yield HistogramDataPoint(
+            yield export.HistogramDataPoint(
                 attributes=sample.labels,
                 start_time_unix_nano=start_ns,
                 time_unix_nano=now_ns,

@@ -15,16 +15,10 @@ from zlib import crc32
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.broker.name_servers.routes import RequestSender
 from pocketmq.broker.state import BrokerState
-from pocketmq.errors import (
-    BodyMalformed,
-    MQError,
-    RequestNotSupported,
-    RequestTimedOut,
-    ResponseCode,
-    server_error,
-)
+from pocketmq.errors import ResponseCode
 from pocketmq.model import Permission, QueueData, TopicConfig, TopicRoute
 from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.registration import Registration, encode_registration
@@ -155,7 +149,9 @@ class Registrar:
         """Ask a name server; raises `MQError`, also for a refusal."""
         answer = await self._calls.request(address, request, timeout)
         if answer.code != ResponseCode.SUCCESS:
-            raise server_error(answer.code, answer.remark, request="registration", address=address)
+            raise errors.server_error(
+                answer.code, answer.remark, request="registration", address=address
+            )
         return answer
 
     def take_order(self, answer: Command | None) -> None:
@@ -164,7 +160,7 @@ class Registrar:
             return
         try:
             topics = decode_body(answer.body, key_values.KVTable).table
-        except BodyMalformed as error:
+        except errors.BodyMalformed as error:
             logger.warning("ignoring malformed list of ordered topics from name server: %s", error)
             return
         self._state.topics.set_order(topics, self._state.clock.now_ms())
@@ -238,7 +234,7 @@ class _Link:
         registrar = self._registrar
         try:
             answer = await self._send(topics)
-        except MQError as error:
+        except errors.MQError as error:
             log = logger.warning if self._known or self._pause == _FIRST_PAUSE else logger.debug
             log("registration failed: name_server=%s error=%s; retrying", self.address, error)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
@@ -259,7 +255,7 @@ class _Link:
             if self._singly:
                 try:
                     await registrar.send_singly(self.address, topics)
-                except (RequestNotSupported, RequestTimedOut) as error:
+                except (errors.RequestNotSupported, errors.RequestTimedOut) as error:
                     self._singly = False
                     logger.info(
                         "name server %s cannot register single topics (%s); registering all topics "
@@ -277,5 +273,5 @@ class _Link:
         registrar = self._registrar
         try:
             await registrar.ask(self.address, registrar.farewell(), _UNREGISTER_TIMEOUT)
-        except MQError as error:
+        except errors.MQError as error:
             logger.info("unregistration failed: name_server=%s error=%s", self.address, error)

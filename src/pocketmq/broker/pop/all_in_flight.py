@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop.changes import MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.in_flight import Deadlines, OrderedPop, QueueInFlight, Taken
-from pocketmq.broker.pop.journal import MessagesPopped, VisibilityChanged
 
 T = TypeVar("T")
 

@@ -1,19 +1,18 @@
 """The journal of pops: what changed, in order, as records of a queue that recovery replays.
 
-Owns the entries' format. Changes of one event-loop iteration go into one record, consecutive
-acknowledgements of one pop into one entry. `note` only collects; `seal` appends the record, which
-is written with the iteration's messages. Acknowledgements are answered after that, a pop may be
-before: if its entry is lost, or cannot be read, its messages are at worst delivered again. Belongs
-to the broker's loop.
+Owns the records; their entries are in `changes`. Changes of one event-loop iteration go into one
+record, consecutive acknowledgements of one pop into one entry. `note` only collects; `seal` appends
+the record, which is written with the iteration's messages. Acknowledgements are answered after
+that, a pop may be before: if its entry is lost, or cannot be read, its messages are at worst
+delivered again. Belongs to the broker's loop.
 """
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.broker.pop.in_flight import OrderedPop
+from pocketmq.broker.pop.changes import Entry, MessagesSettled
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.records import RecordForm
@@ -28,83 +27,6 @@ _RECORD = 64 << 10
 """Entries, and about the bytes, of one record at most."""
 _NOBODY = bytes(8)
 
-
-class MessagesPopped(msgspec.Struct, tag="p", array_like=True, gc=False):
-    """Messages were popped; the next pop continues at `following`."""
-
-    topic: str
-    group: str
-    queue_id: int
-    first: int
-    following: int
-    pop_time_ms: int
-    until_ms: int
-    offsets: list[int] | None = None
-    """None for all from `first` to `following`."""
-
-    def all_offsets(self) -> list[int] | range:
-        """Return the offsets taken."""
-        return range(self.first, self.following) if self.offsets is None else self.offsets
-
-
-class MessagesSettled(msgspec.Struct, tag="a", array_like=True, gc=False):
-    """Messages of one pop were acknowledged, or copied to a retry topic."""
-
-    topic: str
-    group: str
-    queue_id: int
-    pop_time_ms: int
-    offsets: list[int]
-    copies: list[int] = []
-    """Where the copies of those offsets lie in the log; empty if they were acknowledged."""
-
-
-class VisibilityChanged(msgspec.Struct, tag="c", array_like=True, gc=False):
-    """A message is hidden until another time."""
-
-    topic: str
-    group: str
-    queue_id: int
-    offset: int
-    old_pop_time_ms: int
-    pop_time_ms: int
-    until_ms: int
-
-
-class QueueLocked(msgspec.Struct, tag="o", array_like=True, gc=False):
-    """The state of a queue that is popped in order, and what is committed of it."""
-
-    topic: str
-    group: str
-    queue_id: int
-    committed: int
-    pop: OrderedPop
-
-
-class QueueCleared(msgspec.Struct, tag="r", array_like=True, gc=False):
-    """The group's offset in a queue was reset: what it had in flight does not count any more."""
-
-    topic: str
-    group: str
-    queue_id: int
-    target: int
-
-
-class PopsForgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
-    """A topic or a group was deleted."""
-
-    topic: str | None
-    group: str | None
-
-
-Entry: TypeAlias = (
-    MessagesPopped
-    | MessagesSettled
-    | VisibilityChanged
-    | QueueLocked
-    | QueueCleared
-    | PopsForgotten
-)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[Entry])

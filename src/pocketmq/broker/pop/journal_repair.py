@@ -16,17 +16,10 @@ from collections.abc import Iterator
 import msgspec
 
 from pocketmq.broker.core.log_origins import origin_of_popped
+from pocketmq.broker.pop import changes
 from pocketmq.broker.pop.all_in_flight import AllInFlight
 from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
-from pocketmq.broker.pop.journal import (
-    Entry,
-    Journal,
-    MessagesPopped,
-    MessagesSettled,
-    QueueCleared,
-    QueueLocked,
-    VisibilityChanged,
-)
+from pocketmq.broker.pop.journal import Journal
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import TopicMark
@@ -36,20 +29,20 @@ _CHUNK = 512
 _CHUNK_SIZE = 4 << 20
 
 
-def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
+def bounded(store: MessageStore, entry: changes.Entry, position: int) -> changes.Entry:
     """Return an entry of the journal, found at a position of the log, without what was lost."""
     match entry:
-        case MessagesPopped():
+        case changes.MessagesPopped():
             following = _end(store, entry, entry.following, position)
             if following < entry.following:
                 offsets = [offset for offset in entry.all_offsets() if offset < following]
                 return msgspec.structs.replace(entry, following=following, offsets=offsets)
-        case QueueLocked():
+        case changes.QueueLocked():
             last = max(entry.pop.offsets, default=-1) + 1
             if _end(store, entry, last, position) < last:  # all of it is redelivered
                 entry.pop = msgspec.structs.replace(entry.pop, offsets=[])
             entry.committed = _end(store, entry, entry.committed, position)
-        case MessagesSettled():
+        case changes.MessagesSettled():
             if entry.copies:
                 kept = [
                     offset
@@ -57,14 +50,14 @@ def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
                     if _has_copy(store, entry, offset, copy)
                 ]
                 return msgspec.structs.replace(entry, offsets=kept)
-        case QueueCleared():
+        case changes.QueueCleared():
             entry.target = _end(store, entry, entry.target, position)
     return entry
 
 
 def _end(
     store: MessageStore,
-    entry: MessagesPopped | QueueLocked | QueueCleared,
+    entry: changes.MessagesPopped | changes.QueueLocked | changes.QueueCleared,
     offset: int,
     position: int,
 ) -> int:
@@ -80,7 +73,9 @@ def _end(
     return min(offset, queue.first_behind(position))
 
 
-def _has_copy(store: MessageStore, settled: MessagesSettled, offset: int, copy: int) -> bool:
+def _has_copy(
+    store: MessageStore, settled: changes.MessagesSettled, offset: int, copy: int
+) -> bool:
     """Return whether the copy of a message is in the log, or was until it grew too old."""
     queue = store.queue(settled.topic, settled.queue_id)
     position = None if queue is None else store.place_of(queue, offset)
@@ -102,15 +97,15 @@ class CopyFinder:
         self._places: dict[Taken, int] = {}  # where the journal's entry of a pop lies
         self._copies: dict[str, dict[int, int]] = {}  # by topic: origin and position of copies
 
-    def replayed(self, all_in_flight: AllInFlight, entry: Entry, position: int) -> None:
+    def replayed(self, all_in_flight: AllInFlight, entry: changes.Entry, position: int) -> None:
         """Take note of an entry of the journal that was done again."""
-        if not isinstance(entry, MessagesPopped | VisibilityChanged):
+        if not isinstance(entry, changes.MessagesPopped | changes.VisibilityChanged):
             return
         in_flight = all_in_flight.find(entry.topic, entry.group, entry.queue_id)
         if in_flight is not None:
             offset = (
                 entry.offset
-                if isinstance(entry, VisibilityChanged)
+                if isinstance(entry, changes.VisibilityChanged)
                 else next(iter(entry.all_offsets()), -1)
             )
             taken = in_flight.held.get(offset)

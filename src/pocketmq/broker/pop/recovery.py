@@ -10,18 +10,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop import changes
 from pocketmq.broker.pop.all_in_flight import AllInFlight
 from pocketmq.broker.pop.in_flight import QueueInFlight, Taken
-from pocketmq.broker.pop.journal import (
-    Entry,
-    Journal,
-    MessagesPopped,
-    MessagesSettled,
-    PopsForgotten,
-    QueueCleared,
-    QueueLocked,
-    VisibilityChanged,
-)
+from pocketmq.broker.pop.journal import Journal
 from pocketmq.broker.pop.journal_repair import CopyFinder, bounded
 from pocketmq.errors import BodyMalformed
 from pocketmq.store import MessageStore
@@ -43,7 +35,7 @@ class SavedPops(msgspec.Struct, gc=False):
     journal: int = 0
     """Everything in the journal before this record is in here."""
     queues: list[SavedQueue] = msgspec.field(name="shelves", default_factory=list)
-    locked: list[QueueLocked] = []
+    locked: list[changes.QueueLocked] = []
 
 
 def snapshot(all_in_flight: AllInFlight, journal: Journal) -> Callable[[], bytes]:
@@ -62,7 +54,7 @@ def snapshot(all_in_flight: AllInFlight, journal: Journal) -> Callable[[], bytes
             for in_flight in by_queue.values()
         ],
         [
-            QueueLocked(
+            changes.QueueLocked(
                 queue.topic, queue.group, queue.queue_id, -1, msgspec.structs.replace(queue.pop)
             )
             for queues in all_in_flight.locked.values()
@@ -109,7 +101,7 @@ def recover(
             entry = bounded(store, found_entry, position)
             _do_again(all_in_flight, entry, now_ms)
             copied.replayed(all_in_flight, entry, position)
-            if type(entry) is QueueCleared:
+            if type(entry) is changes.QueueCleared:
                 sent.add((entry.topic, entry.group, entry.queue_id))
     finally:
         found, all_in_flight.offsets = all_in_flight.offsets, known
@@ -126,27 +118,27 @@ def recover(
     )
 
 
-def _do_again(all_in_flight: AllInFlight, entry: Entry, now_ms: int) -> None:
+def _do_again(all_in_flight: AllInFlight, entry: changes.Entry, now_ms: int) -> None:
     match entry:
-        case MessagesPopped():
+        case changes.MessagesPopped():
             all_in_flight.take(entry)
-        case MessagesSettled():
+        case changes.MessagesSettled():
             in_flight = all_in_flight.find(entry.topic, entry.group, entry.queue_id)
             if in_flight is not None:
                 all_in_flight.settle(in_flight, entry.pop_time_ms, entry.offsets)
-        case VisibilityChanged():
+        case changes.VisibilityChanged():
             all_in_flight.change(entry)
-        case QueueLocked():
+        case changes.QueueLocked():
             if entry.committed >= 0:
                 all_in_flight.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
             if entry.pop.offsets:
                 all_in_flight.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
             else:
                 all_in_flight.clear(entry.topic, entry.group, entry.queue_id)
-        case QueueCleared():
+        case changes.QueueCleared():
             all_in_flight.clear(entry.topic, entry.group, entry.queue_id)
             all_in_flight.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
-        case PopsForgotten():
+        case changes.PopsForgotten():
             all_in_flight.forget(entry.topic, entry.group)
             if entry.topic is not None:
                 all_in_flight.offsets.remove_topic(entry.topic)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from pocketmq.broker.core.answers import success
 from pocketmq.broker.pop import answers
+from pocketmq.broker.pop.changes import VisibilityChanged
 from pocketmq.broker.pop.in_flight import OrderedAckRefusal
-from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.sources import LATE_MS, checked, checked_place, too_late
 from pocketmq.broker.pop.table import LATEST_MS
@@ -18,8 +18,7 @@ from pocketmq.broker.pulling.selection import EVERYTHING, Selection, carried_sel
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode, decode_body
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RequestCode, decode_body
 from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.requests import pop as rows

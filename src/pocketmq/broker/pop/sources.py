@@ -14,8 +14,7 @@ import msgspec
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.groups.requests import group_named
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model import GroupConfig, Permission, TopicConfig
-from pocketmq.model.kinds import TopicKind
+from pocketmq.model import GroupConfig, Permission, TopicConfig, TopicKind
 from pocketmq.net import Connection
 from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.header import read_int64

@@ -9,16 +9,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pop import changes
 from pocketmq.broker.pop.all_in_flight import AllInFlight, LockedQueue
 from pocketmq.broker.pop.in_flight import OrderedAckRefusal, OrderedPop, QueueInFlight, Taken
-from pocketmq.broker.pop.journal import (
-    Journal,
-    MessagesPopped,
-    PopsForgotten,
-    QueueCleared,
-    QueueLocked,
-    VisibilityChanged,
-)
+from pocketmq.broker.pop.journal import Journal
 from pocketmq.store import QueueIndex
 
 LATEST_MS = 1 << 52
@@ -88,7 +82,7 @@ class PopTable:
 
     # Changing
 
-    def take(self, popped: MessagesPopped) -> None:
+    def take(self, popped: changes.MessagesPopped) -> None:
         """Note messages that are popped."""
         self._journal.note(popped)
         self.all_in_flight.take(popped)
@@ -130,7 +124,7 @@ class PopTable:
             place = in_flight.topic, in_flight.group, in_flight.queue_id, taken.pop_time_ms
             self._journal.note_settled(*place, [offset], [copy])
 
-    def change(self, changed: VisibilityChanged) -> bool:
+    def change(self, changed: changes.VisibilityChanged) -> bool:
         """Hide a message until another time; False if it is not in flight with the pop named."""
         if not self.all_in_flight.change(changed):
             return False
@@ -170,7 +164,7 @@ class PopTable:
     def clear(self, topic: str, group: str, queue_id: int, target: int) -> None:
         """Drop what a group has in flight of a queue: its offset was reset."""
         self.all_in_flight.clear(topic, group, queue_id)
-        self._journal.note(QueueCleared(topic, group, queue_id, target))
+        self._journal.note(changes.QueueCleared(topic, group, queue_id, target))
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
         """Drop all of a topic, or of a group, that was deleted.
@@ -178,7 +172,7 @@ class PopTable:
         Noted also if nothing is in flight: earlier entries would set its offsets again.
         """
         self.all_in_flight.forget(topic, group)
-        self._journal.note(PopsForgotten(topic, group))
+        self._journal.note(changes.PopsForgotten(topic, group))
 
     def _note_locked(self, queue: LockedQueue) -> None:
         topic, group, queue_id = queue.topic, queue.group, queue.queue_id
@@ -187,7 +181,7 @@ class PopTable:
         )
         pop = msgspec.structs.replace(queue.pop)  # as it is now: it may change before it is sealed
         pop.visible_ms = dict(pop.visible_ms)
-        self._journal.note(QueueLocked(topic, group, queue_id, committed, pop))
+        self._journal.note(changes.QueueLocked(topic, group, queue_id, committed, pop))
 
 
 _NONE: dict[int, int] = {}

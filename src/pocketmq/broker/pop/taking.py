@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from pocketmq.broker.pop.changes import MessagesPopped
 from pocketmq.broker.pop.in_flight import OrderedPop, ordered_pop
-from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.single_messages import single_messages
 from pocketmq.broker.pop.sources import MOST_MESSAGES, PopSource, queue_order
 from pocketmq.broker.pop.table import LATEST_MS, PopTable

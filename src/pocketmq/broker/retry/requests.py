@@ -18,8 +18,7 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import GroupConfig, Permission, TopicConfig, property_names
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RecordView, RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RecordView, RequestCode
 from pocketmq.protocol.inner_batch import INNER_BATCH
 from pocketmq.protocol.requests.sending import SendBackRequest
 

@@ -15,13 +15,10 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, message_illegal
 from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
-from pocketmq.model import SysFlag, property_names
-from pocketmq.model.kinds import COMPRESSION_MASK
+from pocketmq.model import COMPRESSION_MASK, SysFlag, property_names
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RequestCode, tags_code
 from pocketmq.protocol.property_text import append_property, decode_properties
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests import client_calls, sending
 

@@ -23,14 +23,11 @@ from pocketmq.broker.writing.appending import (
     place,
 )
 from pocketmq.broker.writing.drafts import REDIRECTING, Draft, SendTarget, born_host
-from pocketmq.model import SysFlag, property_names
+from pocketmq.model import TRANSACTION_MASK, SysFlag, property_names
 from pocketmq.model.java_strings import java_hash
-from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RequestCode, tags_code
 from pocketmq.protocol.property_text import LIMIT, decode_properties, encode_properties
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
 

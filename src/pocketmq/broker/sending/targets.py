@@ -15,13 +15,8 @@ from pocketmq.broker.topics.rules import topic_fault
 from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import Permission, SysFlag, TopicConfig, TopicFilterType, property_names
+from pocketmq.model import names as topic_names
 from pocketmq.model.kinds import TopicKind, kind_of
-from pocketmq.model.names import (
-    NOT_SENDABLE_TOPICS,
-    REVIVE_TOPIC_PREFIX,
-    TIMER_TOPIC,
-    is_retry_topic,
-)
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.inner_batch import is_queue_of_batches
 from pocketmq.protocol.requests.sending import SendRequest
@@ -51,7 +46,7 @@ def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendT
         sys_flag=int(SysFlag.MULTI_TAGS)
         if config.topic_filter_type is TopicFilterType.MULTI_TAG
         else 0,
-        retry=is_retry_topic(header.topic),
+        retry=topic_names.is_retry_topic(header.topic),
         batches=is_queue_of_batches(config.attributes),
     )
     if target.batches:
@@ -76,8 +71,8 @@ def _checked_topic(state: BrokerState, header: SendRequest) -> TopicConfig:
     if fault is not None:
         raise server_error(ResponseCode.INVALID_PARAMETER, fault)
     # Java fails on the latter two: timed messages, and the journal of pops.
-    own = topic == TIMER_TOPIC or topic.startswith(REVIVE_TOPIC_PREFIX)
-    if topic in NOT_SENDABLE_TOPICS or own:
+    own = topic == topic_names.TIMER_TOPIC or topic.startswith(topic_names.REVIVE_TOPIC_PREFIX)
+    if topic in topic_names.NOT_SENDABLE_TOPICS or own:
         raise server_error(
             ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden."
         )
@@ -91,7 +86,7 @@ def _checked_topic(state: BrokerState, header: SendRequest) -> TopicConfig:
 
 
 def _created(state: BrokerState, header: SendRequest) -> TopicConfig | None:
-    retry = is_retry_topic(header.topic)
+    retry = topic_names.is_retry_topic(header.topic)
     flag = (_UNIT_SUB if retry else _UNIT) if header.unit_mode else 0
     config = state.topics.create_on_send(
         header.topic,

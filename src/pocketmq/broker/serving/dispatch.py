@@ -27,9 +27,8 @@ from pocketmq.broker.static_topics.requests import rerouted
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.limited_logs import RefusalLog
-from pocketmq.protocol import Command
+from pocketmq.protocol import ONEWAY_FLAG, Command
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.command import ONEWAY_FLAG
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -15,8 +15,8 @@ from pocketmq.balance.static_topics.ranges import led_here
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import MQError, ResponseCode
-from pocketmq.model import MessageQueue
-from pocketmq.model.topics import MappedRange, MappedTopicConfig, TopicMappingDetail
+from pocketmq.model import MappedTopicConfig, MessageQueue, TopicMappingDetail
+from pocketmq.model.topics import MappedRange
 from pocketmq.protocol import RequestCode, decode_body
 from pocketmq.protocol.requests.stats import TopicStatsBody
 

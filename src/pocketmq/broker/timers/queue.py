@@ -27,9 +27,8 @@ from pocketmq.broker.timers.wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.model.property_names import REAL_TOPIC
-from pocketmq.protocol import RecordView
+from pocketmq.protocol import RecordView, tags_code
 from pocketmq.protocol.property_text import find_property
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, QueueIndex
 

@@ -13,8 +13,7 @@ from pocketmq.broker.writing.drafts import Draft, born_host
 from pocketmq.errors import HeaderMalformed, MQError, ResponseCode, server_error
 from pocketmq.model import DataVersion, property_names
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RequestCode, encode_body
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RequestCode, encode_body
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.requests import broker_admin, sending
 

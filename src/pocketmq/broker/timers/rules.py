@@ -12,8 +12,7 @@ from pocketmq.broker.core.log_origins import origin_of_timer
 from pocketmq.broker.delay.rules import copy_to, real_place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model import SysFlag, property_names
-from pocketmq.model.kinds import TRANSACTION_MASK
+from pocketmq.model import TRANSACTION_MASK, SysFlag, property_names
 from pocketmq.model.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.handles import RecallHandle

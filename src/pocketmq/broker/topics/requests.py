@@ -2,21 +2,15 @@
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.rules import parse_changes, topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES
-from pocketmq.errors import (
-    AttributeRefused,
-    AttributeUnsupported,
-    BodyMalformed,
-    HeaderMalformed,
-    ResponseCode,
-)
-from pocketmq.model import DataVersion, TopicConfig, TopicFilterType
+from pocketmq.errors import ResponseCode
+from pocketmq.model import DataVersion, MappedTopicConfig, TopicConfig, TopicFilterType
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.names import SYSTEM_TOPICS
-from pocketmq.model.topics import MappedTopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, decode_body, encode_body
 from pocketmq.protocol.handles import TopicMark
@@ -36,7 +30,7 @@ def create(state: BrokerState, _: Connection, request: Command) -> Command:
     wanted = read_config(request)
     try:
         changes = parse_changes(request.ext.get("attributes") or "")
-    except AttributeRefused as refused:
+    except errors.AttributeRefused as refused:
         fault = topic_fault(wanted.topic_name)  # Java checks the name first
         if fault is not None:
             return request.reply(ResponseCode.INVALID_PARAMETER, fault)
@@ -50,7 +44,7 @@ def read_config(request: Command) -> TopicConfig:
     try:
         filter_type = TopicFilterType[header.topic_filter_type]
     except KeyError:
-        raise HeaderMalformed(
+        raise errors.HeaderMalformed(
             f"topicFilterType = [{header.topic_filter_type[:80]}] value invalid"
         ) from None
     return TopicConfig(
@@ -83,9 +77,9 @@ def _create(state: BrokerState, request: Command, wanted: list[TopicConfig]) -> 
                 remark = "this broker has as many topics as it can have"
                 return request.reply(ResponseCode.SYSTEM_ERROR, remark)
             state.topics.update(config, state.clock.now_ms())
-    except AttributeUnsupported as refused:  # as Java refuses message.type=MIXED
+    except errors.AttributeUnsupported as refused:  # as Java refuses message.type=MIXED
         return request.reply(ResponseCode.INVALID_PARAMETER, refused.reason)
-    except AttributeRefused as refused:
+    except errors.AttributeRefused as refused:
         return request.reply(ResponseCode.SYSTEM_ERROR, refused.reason)
     finally:
         save_changes(state)
@@ -192,7 +186,7 @@ def known_version(text: str | None) -> DataVersion | None:
         return None
     try:
         return decode_body(text, DataVersion)
-    except BodyMalformed:
+    except errors.BodyMalformed:
         return None
 
 

@@ -20,8 +20,7 @@ from pocketmq.broker.transactions.usual_commits import PackedEnding
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol import RecordView
-from pocketmq.protocol.record_scan import tags_code
+from pocketmq.protocol import RecordView, tags_code
 from pocketmq.protocol.records import RecordForm
 from pocketmq.store import MessageStore, QueueIndex
 

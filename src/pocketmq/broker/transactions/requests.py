@@ -19,8 +19,7 @@ from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import TransactionState, property_names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC
 from pocketmq.net import Connection
-from pocketmq.protocol import Command, RecordView, RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG
+from pocketmq.protocol import ONEWAY_FLAG, Command, RecordView, RequestCode
 from pocketmq.protocol.header import Int32
 from pocketmq.protocol.header_json import REFUSALS
 from pocketmq.protocol.hosts import V4_SIZE

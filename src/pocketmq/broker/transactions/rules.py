@@ -11,8 +11,7 @@ from typing import NamedTuple
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.transactions.half_states import COMMITTED, DISCARDED, ROLLED_BACK
 from pocketmq.broker.writing.drafts import Draft
-from pocketmq.model import SysFlag, property_names
-from pocketmq.model.kinds import TRANSACTION_MASK
+from pocketmq.model import TRANSACTION_MASK, SysFlag, property_names
 from pocketmq.model.names import DISCARDED_HALF_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol import Command, RecordView, RequestCode, property_text
 from pocketmq.protocol.header import read_int32, read_int64

@@ -11,12 +11,11 @@ from pocketmq.broker.transactions import rules
 from pocketmq.errors import MQError
 from pocketmq.model import property_names
 from pocketmq.native import in_core
-from pocketmq.protocol import RecordView
+from pocketmq.protocol import DeliveryContext, RecordView, tags_code
 from pocketmq.protocol.hosts import V4_SIZE
 from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.pulled import plain_messages
-from pocketmq.protocol.received import DeliveryContext
-from pocketmq.protocol.record_scan import SECTOR, tags_code
+from pocketmq.protocol.record_scan import SECTOR
 from pocketmq.protocol.records import pack_record
 
 _GROUP = property_names.PRODUCER_GROUP.encode()

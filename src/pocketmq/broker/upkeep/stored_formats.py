@@ -27,8 +27,7 @@ from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS
 from pocketmq.broker.transactions.half_messages import SavedStates
 from pocketmq.broker.transactions.half_states import unpack_states
-from pocketmq.model import GroupConfig, TopicConfig
-from pocketmq.model.topics import TopicMappingDetail
+from pocketmq.model import GroupConfig, TopicConfig, TopicMappingDetail
 from pocketmq.protocol import decode_body
 from pocketmq.protocol.requests.access import Acl, User
 from pocketmq.store.check_values import CheckReport, StoredFormats

@@ -12,8 +12,8 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.drafts import REDIRECTING, Draft, Placed
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model.kinds import TRANSACTION_MASK
+from pocketmq.protocol import tags_code
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import Appended, QueueIndex
 
