@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pocketmq.client import KnownRoute
+from pocketmq.client.routes import KnownRoute
 from pocketmq.model import ConsumerData, MessageQueue, Subscription
 from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.requests import client_calls, sending

@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pocketmq.client import ClientOptions, Session, lease_session
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import lease_session
 from pocketmq.model import BrokerData, QueueData, TopicRoute
 from pocketmq.net import Connection
 from pocketmq.protocol import Command, RequestCode, encode_body

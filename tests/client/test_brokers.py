@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from pocketmq import errors
-from pocketmq.client import Credentials, Session
 from pocketmq.client.brokers import any_broker_of, vip_address
+from pocketmq.client.options import Credentials
+from pocketmq.client.session import Session
 from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.net import Server
 from pocketmq.protocol import Command

@@ -3,8 +3,8 @@
 import base64
 import hmac
 
-from pocketmq.client import ClientOptions, Credentials
 from pocketmq.client.calls import Signing, hooks_for
+from pocketmq.client.options import ClientOptions, Credentials
 
 USER = Credentials(access_key="RocketMQ", secret_key="12345678")
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.client import Session
 from pocketmq.client.heartbeats import fingerprint_of
+from pocketmq.client.session import Session
 from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.model import ConsumerData, ProducerData, Subscription
 from pocketmq.protocol import Command, RequestCode, decode_body

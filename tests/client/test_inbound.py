@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pocketmq.client import Session
 from pocketmq.client.inbound import MOST_AT_ONCE
+from pocketmq.client.session import Session
 from pocketmq.errors import ConsumerOffline, InvalidInput
 from pocketmq.model import MessageQueue
 from pocketmq.net import Connection

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pocketmq.client import ClientOptions, Credentials
 from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput
 

@@ -11,7 +11,10 @@ import pytest
 
 from pocketmq import errors
 from pocketmq.balance.profile import V4
-from pocketmq.client import ClientOptions, KnownRoute, Session, lease_session
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.routes import KnownRoute
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import lease_session
 from pocketmq.embedded.aio import Cluster
 from pocketmq.net import Server
 from pocketmq.protocol import Command, RequestCode, decode_body

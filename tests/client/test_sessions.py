@@ -6,7 +6,9 @@ import warnings
 
 import pytest
 
-from pocketmq.client import ClientOptions, Credentials, Session, lease_session
+from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import lease_session
 from pocketmq.errors import InvalidInput, NameServersUnreachable
 from pocketmq.net import Server
 from tests.client.servers import Directory, serving

@@ -3,13 +3,9 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-from pocketmq.client import (
-    ClientOptions,
-    PullConsumerOptions,
-    PushConsumerOptions,
-    consumer_options,
-)
-from pocketmq.client.options import ClientSettings, sort_settings
+from pocketmq.client import consumer_options
+from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+from pocketmq.client.options import ClientOptions, ClientSettings, sort_settings
 from pocketmq.errors import InvalidInput
 
 

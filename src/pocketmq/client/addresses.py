@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pocketmq.errors import BrokerNotFound, InvalidInput
-from pocketmq.model import BrokerData, MessageQueue, TopicRoute
-from pocketmq.model.route import MASTER_ID
+from pocketmq.model import MASTER_ID, BrokerData, MessageQueue, TopicRoute
 from pocketmq.net import parse_address
 
 logger = logging.getLogger("pocketmq.client")

@@ -19,14 +19,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.membership import (
-    HEART_BEAT,
-    UNREGISTER_CLIENT,
-    Heartbeat,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    UnregisterClientRequest,
-)
+from pocketmq.protocol.requests import membership
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -39,7 +32,7 @@ class Heartbeats:
         calls: ServerCalls,
         addresses: BrokerAddresses,
         tasks: Tasks,
-        describe: Callable[[], Heartbeat | None],
+        describe: Callable[[], membership.Heartbeat | None],
         *,
         timeout: float,
         short: bool = False,
@@ -91,7 +84,7 @@ class Heartbeats:
         """
         if self._beating:
             await asyncio.wait([*self._beating.values()])
-        header = UnregisterClientRequest(
+        header = membership.UnregisterClientRequest(
             client_id=client_id, producer_group=producer or None, consumer_group=consumer or None
         )
         places = self._addresses.places()
@@ -150,7 +143,7 @@ class Heartbeats:
             fingerprint = fingerprint_of(heartbeat)
             has_all = self._known_by.get(address) == fingerprint
             heartbeat = _version_two(heartbeat, fingerprint, has_all)
-        question = ask_with(HEART_BEAT, HeartbeatRequest(), heartbeat)
+        question = ask_with(membership.HEART_BEAT, membership.HeartbeatRequest(), heartbeat)
         try:
             answer = await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
@@ -166,29 +159,32 @@ class Heartbeats:
         return True
 
     def _note(
-        self, address: str, fingerprint: int, answer: TypedAnswer[HeartbeatResponse, None]
+        self,
+        address: str,
+        fingerprint: int,
+        answer: TypedAnswer[membership.HeartbeatResponse, None],
     ) -> None:
         """Remember whether a broker has all subscriptions, so that the next one can omit them."""
         try:
             said = answer.header()
         except HeaderMalformed:
-            said = HeartbeatResponse()
+            said = membership.HeartbeatResponse()
         if said.is_support_heart_beat_v2 and not said.is_sub_change:
             self._known_by[address] = fingerprint
         else:
             self._known_by.pop(address, None)
 
-    async def _leave(self, address: str, header: UnregisterClientRequest) -> None:
+    async def _leave(self, address: str, header: membership.UnregisterClientRequest) -> None:
         if self._calls.connected(address) is None:
             return
         try:
-            question = ask(None, UNREGISTER_CLIENT, header)
+            question = ask(None, membership.UNREGISTER_CLIENT, header)
             await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
             logger.info("cannot unregister: broker=%s error=%s", address, error)
 
 
-def fingerprint_of(heartbeat: Heartbeat) -> int:
+def fingerprint_of(heartbeat: membership.Heartbeat) -> int:
     """Return the hash by which brokers see that subscriptions have not changed; never 0.
 
     Clients with the same members have the same hash, whatever the versions of subscriptions.
@@ -210,7 +206,11 @@ def fingerprint_of(heartbeat: Heartbeat) -> int:
     return java_hash(encode_body(bare).decode()) or 1
 
 
-def _version_two(heartbeat: Heartbeat, fingerprint: int, has_all: bool) -> Heartbeat:  # noqa: FBT001 - private
+def _version_two(
+    heartbeat: membership.Heartbeat,
+    fingerprint: int,
+    has_all: bool,  # noqa: FBT001 - private
+) -> membership.Heartbeat:
     """Return a heartbeat of version 2, without subscriptions for a broker that has them all."""
     consumers = heartbeat.consumer_data_set
     if has_all:

@@ -13,11 +13,9 @@ from pocketmq.client.members import ConsumerMember, Roll
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.property_names import PRODUCER_GROUP
 from pocketmq.net import Connection
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol import Command, DeliveryContext, ReceivedMessage, RequestCode
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests import client_calls, membership, offsets, sending
 
 logger = logging.getLogger("pocketmq.client")

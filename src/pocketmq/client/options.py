@@ -14,12 +14,7 @@ from typing import Any, ClassVar, TypedDict, TypeVar
 import msgspec
 
 from pocketmq.balance.profile import V5, Profile
-from pocketmq.client.checks import (
-    ProfileWord,
-    check_seconds,
-    settle_kinds,
-    warn_of_milliseconds,
-)
+from pocketmq.client.checks import ProfileWord, check_seconds, settle_kinds, warn_of_milliseconds
 from pocketmq.client.clock import Clock
 from pocketmq.errors import InvalidInput
 from pocketmq.model.group_balance import HANDOVER_MARK

@@ -16,11 +16,7 @@ from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.name_servers import NameServerCalls
 from pocketmq.client.questions.asking import Ask, route_of, run
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import (
-    MQError,
-    NameServersUnreachable,
-    RequestTimedOut,
-)
+from pocketmq.errors import MQError, NameServersUnreachable, RequestTimedOut
 from pocketmq.model import MessageQueue, TopicRoute
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS

@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from pocketmq import errors
-from pocketmq.client import ClientOptions
-from pocketmq.client.options import ClientSettings, Credentials
+from pocketmq.client.options import ClientOptions, ClientSettings, Credentials
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.embedded.aio import Cluster

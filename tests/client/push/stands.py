@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pocketmq.balance.profile import V5, Profile
-from pocketmq.client import Session
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.push.orderly import OrderlyWork
+from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.model import MessageModel, MessageQueue, Subscription
 from pocketmq.model.names import AUTO_CREATE_TOPIC

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pocketmq.aio import Admin
 from pocketmq.blocking.record_reader import RecordReader
-from pocketmq.client import ClientOptions
+from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import run_blocking
 from pocketmq.client.questions.offsets import near_offset, offset_at
 from pocketmq.protocol import RequestCode as Code

@@ -12,13 +12,7 @@ from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
-from pocketmq.client.questions.offsets import (
-    commit,
-    committed,
-    end_offset,
-    first_offset,
-    offset_at,
-)
+from pocketmq.client.questions.offsets import commit, committed, end_offset, first_offset, offset_at
 from pocketmq.client.session import ask_session
 from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageModel, MessageQueue

@@ -22,8 +22,7 @@ from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, PullNumbers, PullSpec, PullTemplate
 from pocketmq.errors import RequestNotSupported
-from pocketmq.model import MessageQueue, PullFlag
-from pocketmq.model.route import MASTER_ID
+from pocketmq.model import MASTER_ID, MessageQueue, PullFlag
 from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.filter import is_tag_kind
 
