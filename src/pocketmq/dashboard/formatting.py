@@ -75,6 +75,17 @@ LONGEST_HEX = 8 * 1024
 _ROW = 16
 
 
+def body_forms(body: bytes) -> dict[str, str]:
+    """Return a body in every form that it can be read in, by the form's name."""
+    forms = {
+        "JSON": as_json(body),
+        "Text": as_text(body),
+        "MessagePack": as_msgpack(body),
+        "Bytes": as_hex(body),
+    }
+    return {name: text for name, text in forms.items() if text is not None}
+
+
 def as_text(body: bytes) -> str | None:
     """Return a body as text; None if it is not text."""
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pocketmq.admin.sticky_story import StickyStory
-from pocketmq.model.group_balance import BalanceMode, QueueStage
+from pocketmq.model import BalanceMode, QueueStage
 
 MOST_NAMED = 5
 """Members named in a sentence."""

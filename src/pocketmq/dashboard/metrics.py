@@ -21,8 +21,7 @@ from pocketmq.admin.sticky_story import StickyStory
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.balance.story.totals import BOUNDS, HandoverTotals
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
-from pocketmq.model import ConsumeType
-from pocketmq.model.group_balance import BalanceMode, QueueStage, handover_version
+from pocketmq.model import BalanceMode, ConsumeType, QueueStage, handover_version
 from pocketmq.model.names import DLQ_PREFIX, is_dead_letter_topic, is_retry_topic, is_system_topic
 from pocketmq.protocol.peers import Language, version_name
 from pocketmq.protocol.requests.stats import QueueProgress

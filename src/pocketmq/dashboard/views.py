@@ -28,9 +28,8 @@ from pocketmq.dashboard.polling import WANTED_FOR, Poller, Pollers
 from pocketmq.dashboard.recording import Recorder
 from pocketmq.dashboard.remembered import BrokerRoll, Settling
 from pocketmq.errors import Absent, MQError
-from pocketmq.model import GroupConfig, TopicConfig, TopicRoute
+from pocketmq.model import GroupConfig, TopicConfig, TopicRoute, handover_version
 from pocketmq.model import names as topic_names
-from pocketmq.model.group_balance import handover_version
 from pocketmq.protocol.requests.client_calls import RunningInfo
 from pocketmq.protocol.requests.groups import ProducerInfo
 

@@ -6,16 +6,8 @@ import msgspec
 
 from pocketmq.admin.balance import settings_of, situation_of
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.balance import what_if
 from pocketmq.balance.strategies import STICKY, strategy_by_name
-from pocketmq.balance.what_if import (
-    Event,
-    Movement,
-    Ownership,
-    Situation,
-    StrategyChanged,
-    WhatIf,
-    what_if,
-)
 from pocketmq.dashboard.assignment.queue_map import QueueMapData, preview_map
 from pocketmq.errors import AllocationInputInvalid
 
@@ -48,24 +40,24 @@ class Trial(msgspec.Struct, frozen=True):
     """What would happen to the group with the strategy it uses."""
 
     strategy: str
-    answer: WhatIf
+    answer: what_if.WhatIf
     before: QueueMapData
     after: QueueMapData
     compared: list[Compared]
 
     @property
-    def last(self) -> Ownership:
+    def last(self) -> what_if.Ownership:
         """The assignment after the last event."""
         return self.answer.steps[-1].after if self.answer.steps else self.answer.before
 
     @property
-    def movement(self) -> Movement:
+    def movement(self) -> what_if.Movement:
         """What would move from the first to the last assignment."""
         return self.answer.overall
 
 
 def try_events(
-    facts: GroupFacts, strategy: str | None, events: Sequence[Event], seats: dict[str, int]
+    facts: GroupFacts, strategy: str | None, events: Sequence[what_if.Event], seats: dict[str, int]
 ) -> Trial:
     """Apply events to the group; members keep their seats.
 
@@ -73,7 +65,7 @@ def try_events(
     """
     name = strategy or ASSUMED
     situation = situation_of(facts, strategy_by_name(name, settings_of(facts)))
-    answer = what_if(situation, events)
+    answer = what_if.what_if(situation, events)
     shares = [*answer.before.shares, *(each for step in answer.steps for each in step.after.shares)]
     seats = _seated(seats, (share.member for share in shares))
     moved = {move.queue for move in answer.overall.moves}
@@ -99,14 +91,19 @@ def _seated(seats: dict[str, int], members: Iterable[str]) -> dict[str, int]:
 
 
 def _compare(
-    facts: GroupFacts, situation: Situation, name: str, events: Sequence[Event], *, in_use: bool
+    facts: GroupFacts,
+    situation: what_if.Situation,
+    name: str,
+    events: Sequence[what_if.Event],
+    *,
+    in_use: bool,
 ) -> Compared:
     strategy = strategy_by_name(name, settings_of(facts))
-    others = [event for event in events if not isinstance(event, StrategyChanged)]
+    others = [event for event in events if not isinstance(event, what_if.StrategyChanged)]
     try:
-        always = what_if(situation_of(facts, strategy), others)
+        always = what_if.what_if(situation_of(facts, strategy), others)
         # First the change: STICKY keeps what it finds, which is to be what members own now.
-        changed = what_if(situation, [StrategyChanged(strategy), *others])
+        changed = what_if.what_if(situation, [what_if.StrategyChanged(strategy), *others])
     except AllocationInputInvalid as error:
         return Compared(name, in_use, refused=str(error))
     last = always.steps[-1].after if always.steps else always.before

@@ -25,7 +25,7 @@ from pocketmq.dashboard.parts import Tiles
 from pocketmq.dashboard.polling import Poller
 from pocketmq.dashboard.remembered import passing_text
 from pocketmq.errors import MQError
-from pocketmq.model.group_balance import BalanceMode
+from pocketmq.model import BalanceMode
 
 _STYLE = Path(__file__).with_name("assignment.css")
 _TICK = 0.25

@@ -5,19 +5,11 @@ from typing import Any
 from fastapi import Request
 from nicegui import ui
 
+from pocketmq.dashboard import parts
 from pocketmq.dashboard.access_view import AccessView, RuleRow, UserRow
 from pocketmq.dashboard.actions.access import DECISIONS, USER_STATES, USER_TYPES, RuleChange
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.parts import (
-    FormField,
-    action_button,
-    confirm,
-    fill_in,
-    note,
-    perform,
-    visitor,
-)
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.requests.access import User
@@ -43,23 +35,23 @@ class _Access:
     def __init__(self, desk: Desk, request: Request) -> None:
         self._desk = desk
         self._act = desk.actions.access
-        self._who = visitor(request)
+        self._who = parts.visitor(request)
         self._view = AccessView([], [], ())
         self._live = LivePage()
-        note("Users and rules of brokers with access control (5.x). Passwords are not shown.")
+        parts.note("Users and rules of brokers with access control (5.x). Passwords are not shown.")
         heading("Users")
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Create user", self._create_user)
-            action_button(desk, "Change user", self._change_user)
-            action_button(desk, "Delete user", self._delete_user)
+            parts.action_button(desk, "Create user", self._create_user)
+            parts.action_button(desk, "Change user", self._change_user)
+            parts.action_button(desk, "Delete user", self._delete_user)
         self._users = LiveTable[UserRow](
             "Users", _USER_COLUMNS, key=lambda row: f"{row.name} {row.kind} {row.status}",
             search=lambda row: row.name, sorted_by=0, empty="There are no users.",
         )  # fmt: skip
         heading("Rules")
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Add or change rule", self._put_rule)
-            action_button(desk, "Delete rule", self._delete_rule)
+            parts.action_button(desk, "Add or change rule", self._put_rule)
+            parts.action_button(desk, "Delete rule", self._delete_rule)
         self._rules = LiveTable[RuleRow](
             "Rules", _RULE_COLUMNS, key=lambda row: row.key,
             search=lambda row: f"{row.subject} {row.resource}", sorted_by=0,
@@ -75,9 +67,9 @@ class _Access:
 
     async def _create_user(self) -> None:
         fields = {
-            "name": FormField("User name"),
-            "password": FormField("Password", secret=True),
-            "kind": FormField("Type", USER_TYPES[0], USER_TYPES),
+            "name": parts.FormField("User name"),
+            "password": parts.FormField("Password", secret=True),
+            "kind": parts.FormField("Type", USER_TYPES[0], USER_TYPES),
         }
 
         def checked(given: dict[str, Any]) -> User:
@@ -88,14 +80,14 @@ class _Access:
                 raise InvalidInput(f"user {name!r} exists already")
             return User(username=name, password=given["password"], user_type=given["kind"])
 
-        user = await fill_in("Create user", fields, checked)
+        user = await parts.fill_in("Create user", fields, checked)
         if user is None:
             return
         lines = [f"User {user.username} ({user.user_type}) can log in.", _EVERYWHERE]
         if user.user_type == USER_TYPES[1]:
             lines.append("A super user may do everything.")
-        if await confirm(f"Create user {user.username}?", lines, "Create"):
-            await perform(self._act.create_user(self._who, user), _done)
+        if await parts.confirm(f"Create user {user.username}?", lines, "Create"):
+            await parts.perform(self._act.create_user(self._who, user), _done)
 
     async def _change_user(self) -> None:
         names = tuple(sorted({row.name for row in self._view.users}))
@@ -103,12 +95,12 @@ class _Access:
             ui.notify("There are no users.", type="warning")
             return
         fields = {
-            "name": FormField("User name", names[0], names),
-            "password": FormField("New password; empty keeps the old one", secret=True),
-            "kind": FormField("Type", USER_TYPES[0], USER_TYPES),
-            "status": FormField("Status", USER_STATES[0], USER_STATES),
+            "name": parts.FormField("User name", names[0], names),
+            "password": parts.FormField("New password; empty keeps the old one", secret=True),
+            "kind": parts.FormField("Type", USER_TYPES[0], USER_TYPES),
+            "status": parts.FormField("Status", USER_STATES[0], USER_STATES),
         }
-        user = await fill_in(
+        user = await parts.fill_in(
             "Change user",
             fields,
             lambda given: User(
@@ -121,29 +113,29 @@ class _Access:
         if user is None:
             return
         lines = [f"{user.username} becomes {user.user_type}, {user.user_status}d.", _EVERYWHERE]
-        if await confirm(f"Change user {user.username}?", lines, "Change"):
-            await perform(self._act.change_user(self._who, user), _done)
+        if await parts.confirm(f"Change user {user.username}?", lines, "Change"):
+            await parts.perform(self._act.change_user(self._who, user), _done)
 
     async def _delete_user(self) -> None:
         names = tuple(sorted({row.name for row in self._view.users}))
         if not names:
             ui.notify("There are no users.", type="warning")
             return
-        fields = {"name": FormField("User name", names[0], names)}
-        name = await fill_in("Delete user", fields, lambda given: str(given["name"]))
+        fields = {"name": parts.FormField("User name", names[0], names)}
+        name = await parts.fill_in("Delete user", fields, lambda given: str(given["name"]))
         if name is None:
             return
         lines = [f"Clients that log in as {name} are refused.", _EVERYWHERE]
-        if await confirm(f"Delete user {name}?", lines, "Delete", name):
-            await perform(self._act.delete_user(self._who, name), _done)
+        if await parts.confirm(f"Delete user {name}?", lines, "Delete", name):
+            await parts.perform(self._act.delete_user(self._who, name), _done)
 
     async def _put_rule(self) -> None:
         fields = {
-            "subject": FormField("Subject", "User:"),
-            "resources": FormField("Resources, such as Topic:orders,Group:*"),
-            "actions": FormField("Actions, such as Pub,Sub"),
-            "decision": FormField("Decision", DECISIONS[0], DECISIONS),
-            "sources": FormField("Only from these addresses, such as 10.0.0.0/8"),
+            "subject": parts.FormField("Subject", "User:"),
+            "resources": parts.FormField("Resources, such as Topic:orders,Group:*"),
+            "actions": parts.FormField("Actions, such as Pub,Sub"),
+            "decision": parts.FormField("Decision", DECISIONS[0], DECISIONS),
+            "sources": parts.FormField("Only from these addresses, such as 10.0.0.0/8"),
         }
 
         def checked(given: dict[str, Any]) -> RuleChange:
@@ -151,25 +143,25 @@ class _Access:
             resources, actions = _words(given["resources"]), _words(given["actions"])
             return RuleChange(subject, resources, actions, decision, _words(given["sources"]))
 
-        rule = await fill_in("Add or change rule", fields, checked)
+        rule = await parts.fill_in("Add or change rule", fields, checked)
         if rule is None:
             return
         lines = [f"{rule}.", "A rule for the same resource is replaced.", _EVERYWHERE]
-        if await confirm(f"Put rule of {rule.subject}?", lines, "Put"):
-            await perform(self._act.put_rule(self._who, rule), _done)
+        if await parts.confirm(f"Put rule of {rule.subject}?", lines, "Put"):
+            await parts.perform(self._act.put_rule(self._who, rule), _done)
 
     async def _delete_rule(self) -> None:
         known = {f"{row.subject} on {row.resource}": row for row in self._view.rules}
         if not known:
             ui.notify("There are no rules.", type="warning")
             return
-        fields = {"rule": FormField("Rule", next(iter(known)), tuple(known))}
-        row = await fill_in("Delete rule", fields, lambda given: known[given["rule"]])
+        fields = {"rule": parts.FormField("Rule", next(iter(known)), tuple(known))}
+        row = await parts.fill_in("Delete rule", fields, lambda given: known[given["rule"]])
         if row is None:
             return
         lines = [f"{row.decision} {row.subject} on {row.resource} no longer holds.", _EVERYWHERE]
-        if await confirm(f"Delete rule of {row.subject}?", lines, "Delete"):
-            await perform(self._act.delete_rule(self._who, row.subject, row.resource), _done)
+        if await parts.confirm(f"Delete rule of {row.subject}?", lines, "Delete"):
+            await parts.perform(self._act.delete_rule(self._who, row.subject, row.resource), _done)
 
 
 def _words(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard import parts
 from pocketmq.dashboard.actions.sending import BulkResent
 from pocketmq.dashboard.browsing.reader import LONGEST, ContentFilter, TopicReader
 from pocketmq.dashboard.desk import Desk, Desks
@@ -13,16 +14,6 @@ from pocketmq.dashboard.frame import LivePage, frame, prepare
 from pocketmq.dashboard.pages.message import told_resent
 from pocketmq.dashboard.pages.message_browser import MessageBrowser
 from pocketmq.dashboard.pages.topics import messages_in
-from pocketmq.dashboard.parts import (
-    action_button,
-    button,
-    card,
-    confirm,
-    field,
-    note,
-    perform,
-    visitor,
-)
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import MQError
 from pocketmq.model.names import dead_letter_topic
@@ -41,7 +32,7 @@ def add_pages(desks: Desks) -> None:
         await prepare(poller)
         with frame(desk, request, "Dead letters", here="/dead-letters"):
             live = LivePage()
-            note("Messages whose last retry failed, by consumer group.")
+            parts.note("Messages whose last retry failed, by consumer group.")
             table = LiveTable[Row](
                 "Dead letters", _COLUMNS, key=lambda row: row[0], search=lambda row: row[0],
                 sorted_by=1, descending=True, empty="There are no dead letters.",
@@ -61,11 +52,11 @@ def add_pages(desks: Desks) -> None:
 def _show_filter(request: Request, group: str) -> ContentFilter:
     """Show the form of the filter, and return the filter; one that is too long is left out."""
     text = request.query_params.get("text", "").strip()
-    with card(), ui.element("form").classes("pm-form") as form:
+    with parts.card(), ui.element("form").classes("pm-form") as form:
         action = link_to("dead-letters", group)
         form.props.update({"action": action, "method": "get", "role": "search"})
-        field("Contains", "text", text, maxlength=str(LONGEST))
-        button("Filter", primary=True, kind="submit")
+        parts.field("Contains", "text", text, maxlength=str(LONGEST))
+        parts.button("Filter", primary=True, kind="submit")
     return ContentFilter.of(text[:LONGEST])
 
 
@@ -74,17 +65,17 @@ class _Letters:
 
     def __init__(self, desk: Desk, request: Request, group: str, wanted: ContentFilter) -> None:
         self._desk = desk
-        self._who = visitor(request)
+        self._who = parts.visitor(request)
         self._topic = dead_letter_topic(group)
         self._wanted = wanted
         self._going: BulkResent | None = None
         self._stop = False
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Resend selected", self._resend)
-            action_button(desk, "Resend all", self._resend_all)
-            self._stop_button = button("Stop resending", self._stop_now)
+            parts.action_button(desk, "Resend selected", self._resend)
+            parts.action_button(desk, "Resend all", self._resend_all)
+            self._stop_button = parts.button("Stop resending", self._stop_now)
             self._stop_button.set_visibility(False)
-            self._progress = note("").props("role=status")
+            self._progress = parts.note("").props("role=status")
         self.browser = MessageBrowser(
             desk.admin,
             self._topic,
@@ -111,8 +102,8 @@ class _Letters:
             "Every group of that topic receives the copies, also if it consumed the originals.",
             "The dead letters are kept.",
         ]
-        if await confirm(f"Resend {len(chosen)} messages?", consequences, "Resend"):
-            await perform(self._desk.actions.resend(self._who, chosen), told_resent)
+        if await parts.confirm(f"Resend {len(chosen)} messages?", consequences, "Resend"):
+            await parts.perform(self._desk.actions.resend(self._who, chosen), told_resent)
 
     def _stop_now(self) -> None:
         self._stop = True
@@ -135,7 +126,7 @@ class _Letters:
             "Every group of those topics receives the copies, also if it consumed the originals.",
             "The dead letters are kept: resending them again sends further copies.",
         ]
-        if not await confirm("Resend all dead letters?", consequences, "Resend all"):
+        if not await parts.confirm("Resend all dead letters?", consequences, "Resend all"):
             return
         what = f"resend {which} of topic {self._topic!r}"
         batches = reader.oldest_first(position, self._wanted)
@@ -144,7 +135,7 @@ class _Letters:
         try:
             sending = self._desk.actions.sending
             work = sending.resend_all(self._who, what, batches, self._went_on)
-            await perform(work, lambda done: f"{done}.")
+            await parts.perform(work, lambda done: f"{done}.")
         finally:
             self._going = None
             self._stop_button.set_visibility(False)

@@ -10,39 +10,19 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.admin.sticky_story import StickyStory
+from pocketmq.dashboard import handover_words, parts
 from pocketmq.dashboard.charts import ChartCard
 from pocketmq.dashboard.desk import Desk, Desks
 from pocketmq.dashboard.formatting import NEVER, UNKNOWN, count, link_to, moment
 from pocketmq.dashboard.frame import LivePage, frame, heading, prepare
-from pocketmq.dashboard.handover_words import STATES, mode_name, mode_note, mode_words
+from pocketmq.dashboard.pages import group_tables as rows
 from pocketmq.dashboard.pages.change_dialogs import change_group, delete_group
-from pocketmq.dashboard.pages.group_tables import (
-    MEMBER_COLUMNS,
-    QUEUE_COLUMNS,
-    SETTING_COLUMNS,
-    MemberRow,
-    QueueRow,
-    Setting,
-    member_rows,
-    queue_rows,
-)
 from pocketmq.dashboard.pages.missing import show_if_found
-from pocketmq.dashboard.parts import (
-    Tiles,
-    action_button,
-    button,
-    card,
-    confirm,
-    note,
-    perform,
-    visitor,
-)
 from pocketmq.dashboard.recording import Points
 from pocketmq.dashboard.remembered import passing_text
 from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.views import GroupView
-from pocketmq.model.group_balance import BalanceMode
-from pocketmq.model.groups import GroupConfig
+from pocketmq.model import BalanceMode, GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 
@@ -66,12 +46,12 @@ class _Group:
     def __init__(self, desk: Desk, request: Request, group: str) -> None:
         self._desk = desk
         self._group = group
-        self._who = visitor(request)
+        self._who = parts.visitor(request)
         self._live = LivePage()
         self._findings: tuple[tuple[GroupFinding, ...], str] | None = None
         self._facts: GroupFacts | None = None
-        self._configs: list[Setting] = []
-        self._tiles = Tiles(
+        self._configs: list[rows.Setting] = []
+        self._tiles = parts.Tiles(
             ("members", "Members", None),
             ("lag", "Lag", None),
             ("queues", "Queues", None),
@@ -83,32 +63,35 @@ class _Group:
             link = ui.link("Live assignment", link_to("groups", group, "assignment"))
             link.classes("pm-button pm-primary")
             ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
-            action_button(desk, "Reset offsets", self._reset)
-            action_button(desk, "Rebalance now", self._rebalance)
-            action_button(desk, "Change settings", self._change)
-            action_button(desk, "Delete group", self._delete)
-        with card("Problems") as self._box:
+            parts.action_button(desk, "Reset offsets", self._reset)
+            parts.action_button(desk, "Rebalance now", self._rebalance)
+            parts.action_button(desk, "Change settings", self._change)
+            parts.action_button(desk, "Delete group", self._delete)
+        with parts.card("Problems") as self._box:
             ui.label("…")
         with ui.element("div").classes("pm-columns"):
             with ui.element("div"):
                 self._lag_chart = ChartCard("Lag", self._lags)
             with ui.element("div"):
                 self._rate_chart = ChartCard("Messages out per second", self._rates, " /s")
-        with card("Hand-over") as self._handover:
+        with parts.card("Hand-over") as self._handover:
             pass
         self._told: list[str] | None = None
         heading("Members")
-        self._members = LiveTable[MemberRow](
-            "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
-            sorted_by=0, empty="The group has no members; its messages accumulate.",
+        self._members = LiveTable[rows.MemberRow](
+            "Members", rows.MEMBER_COLUMNS, sorted_by=0,
+            key=lambda row: row.client, search=lambda row: row.client,
+            empty="The group has no members; its messages accumulate.",
         )  # fmt: skip
         heading("Queues")
-        self._queues = LiveTable[QueueRow](
-            "Queues", QUEUE_COLUMNS, key=lambda row: row.name, search=lambda row: row.text,
+        self._queues = LiveTable[rows.QueueRow](
+            "Queues", rows.QUEUE_COLUMNS, key=lambda row: row.name, search=lambda row: row.text,
             empty="No member has a subscription.",
         )  # fmt: skip
         heading("Settings")
-        self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
+        self._settings = LiveTable[rows.Setting](
+            "Settings", rows.SETTING_COLUMNS, key=lambda row: row[0]
+        )
         self._live.show(desk.views.group(group), self._show)
         self._live.show(desk.views.group_configs(), self._show_settings)
         if not desk.settings.sampling:  # else the rate is sampled
@@ -137,19 +120,19 @@ class _Group:
         self._tiles.show("queues", count(len(told.queues)))
         self._tiles.show("strategy", told.strategy or (UNKNOWN if told.members else NEVER))
         settled = told.sticky is None or told.sticky.balanced
-        note_below = "" if settled else mode_note(told.sticky)
-        self._tiles.show("handover", mode_name(told.sticky), note_below)
+        note_below = "" if settled else handover_words.mode_note(told.sticky)
+        self._tiles.show("handover", handover_words.mode_name(told.sticky), note_below)
         self._tiles.show("model", _model(view))
         self._show_handover(told.sticky)
-        self._members.show(member_rows(facts))
-        self._queues.show(queue_rows(view))
+        self._members.show(rows.member_rows(facts))
+        self._queues.show(rows.queue_rows(view))
         shown = told.findings, passing_text(view.passing)
         if shown != self._findings:
             self._findings = shown
             _show_findings(self._box, *shown)
 
     def _show_handover(self, story: StickyStory | None) -> None:
-        told = [] if story is None else mode_words(story)
+        told = [] if story is None else handover_words.mode_words(story)
         if told == self._told:
             return
         self._told = told
@@ -158,9 +141,9 @@ class _Group:
             for line in told or ["Queues change hands as in Java."]:
                 ui.label(line)
             if story is not None and story.mode is not BalanceMode.JAVA:
-                note("States that the table of queues may show:")
+                parts.note("States that the table of queues may show:")
                 with ui.element("ul"):
-                    for text in STATES.values():
+                    for text in handover_words.STATES.values():
                         with ui.element("li"):
                             ui.label(text).classes("pm-inline")
 
@@ -183,9 +166,9 @@ class _Group:
             f"Every member of {self._group} checks its queue assignment now.",
             "Queues that are assigned correctly stay with their owners.",
         ]
-        if await confirm(f"Rebalance {self._group} now?", consequences, "Rebalance"):
+        if await parts.confirm(f"Rebalance {self._group} now?", consequences, "Rebalance"):
             work = self._desk.actions.rebalance(self._who, self._group)
-            await perform(work, lambda brokers: f"{brokers} brokers notified the members.")
+            await parts.perform(work, lambda brokers: f"{brokers} brokers notified the members.")
 
     async def _reset(self) -> None:
         facts = self._facts
@@ -210,7 +193,7 @@ def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...], passing:
     box.clear()
     with box:
         if passing:
-            note(passing)
+            parts.note(passing)
         elif not findings:
             ui.label("No problems: every queue is assigned as the strategy says.").classes("pm-ok")
         for finding in findings:
@@ -245,10 +228,10 @@ class OffsetResetDialog:
             for each in (topic, where):
                 each.props("outlined dense")
             when.bind_visibility_from(where, "value", value=AT)
-            note("Times are in the time zone of the dashboard's machine.")
+            parts.note("Times are in the time zone of the dashboard's machine.")
             with ui.element("div").classes("pm-buttons"):
-                button("Continue", lambda: dialog.submit(True), primary=True)
-                button("Cancel", lambda: dialog.submit(False))
+                parts.button("Continue", lambda: dialog.submit(True), primary=True)
+                parts.button("Cancel", lambda: dialog.submit(False))
         wanted = await dialog
         chosen, place, text = str(topic.value), str(where.value), str(when.value or "")
         if not dialog.is_deleted:
@@ -268,9 +251,9 @@ class OffsetResetDialog:
             "Going back redelivers messages; going forward skips messages.",
             "Online members switch at once. Other groups are not affected.",
         ]
-        if await confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
+        if await parts.confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
             work = self._desk.actions.reset_offset(self._who, self._group, topic, time_ms)
-            await perform(work, _told)
+            await parts.perform(work, _told)
 
 
 def _told(result: ResetResult) -> str:

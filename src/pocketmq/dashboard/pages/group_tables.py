@@ -8,8 +8,7 @@ from pocketmq.dashboard.handover_words import state_of, state_text
 from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
-from pocketmq.model import GroupConfig, MessageQueue
-from pocketmq.model.group_balance import QueueStage, handover_version
+from pocketmq.model import GroupConfig, MessageQueue, QueueStage, handover_version
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.requests import client_calls, groups, stats
 

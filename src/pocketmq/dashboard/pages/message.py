@@ -9,29 +9,11 @@ from nicegui import ui
 
 from pocketmq.admin.messages import Resent, TraceEvent
 from pocketmq.admin.tracks import Track, TrackKind
+from pocketmq.dashboard import parts
 from pocketmq.dashboard.desk import Desk, Desks
-from pocketmq.dashboard.formatting import (
-    NEVER,
-    as_hex,
-    as_json,
-    as_msgpack,
-    as_text,
-    link_to,
-    moment,
-    size,
-)
+from pocketmq.dashboard.formatting import NEVER, body_forms, link_to, moment, size
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.pages.message_browser import body_of
-from pocketmq.dashboard.parts import (
-    action_button,
-    button,
-    card,
-    confirm,
-    facts,
-    note,
-    perform,
-    visitor,
-)
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import MQError
 from pocketmq.model import MessageQueue
@@ -74,16 +56,16 @@ class _Message:
     def __init__(self, desk: Desk, request: Request, message: ReceivedMessage) -> None:
         self._desk = desk
         self._message = message
-        self._who = visitor(request)
+        self._who = parts.visitor(request)
         with ui.element("div").classes("pm-buttons"):
-            action_button(desk, "Send a copy", self._resend)
+            parts.action_button(desk, "Send a copy", self._resend)
             if is_dead_letter_topic(message.topic):
-                note("A dead letter: a copy is sent to its original topic.")
+                parts.note("A dead letter: a copy is sent to its original topic.")
         with ui.element("div").classes("pm-columns"):
-            with ui.element("div"), card("Details"):
-                facts(_known(message))
-            with ui.element("div"), card("Properties"):
-                facts(sorted(message.properties.items()))
+            with ui.element("div"), parts.card("Details"):
+                parts.facts(_known(message))
+            with ui.element("div"), parts.card("Properties"):
+                parts.facts(sorted(message.properties.items()))
         _show_body(message)
         heading("Consumed by")
         self._tracks = LiveTable[Track](
@@ -95,7 +77,7 @@ class _Message:
             "Trace", _STEP_COLUMNS, key=lambda step: f"{step.time_ms} {step.what} {step.group}",
             empty="No trace: tracing is off, or the trace has expired.",
         )  # fmt: skip
-        self._problem = note("")
+        self._problem = parts.note("")
         ui.timer(0.05, self._look, once=True)
 
     async def _look(self) -> None:
@@ -118,9 +100,9 @@ class _Message:
             "Every group of the topic receives it, also if it consumed the original.",
             "This message is kept.",
         ]
-        if await confirm("Send a copy of this message?", consequences, "Send"):
+        if await parts.confirm("Send a copy of this message?", consequences, "Send"):
             work = self._desk.actions.resend(self._who, [self._message])
-            await perform(work, told_resent)
+            await parts.perform(work, told_resent)
 
 
 def told_resent(results: list[Resent]) -> str:
@@ -157,14 +139,8 @@ def _host(read: Callable[[], str]) -> str:
 
 def _show_body(message: ReceivedMessage) -> None:
     body, problem = body_of(message)
-    shown = {
-        "JSON": as_json(body),
-        "Text": as_text(body),
-        "MessagePack": as_msgpack(body),
-        "Bytes": as_hex(body),
-    }
-    ways = {name: text for name, text in shown.items() if text is not None}
-    with card(f"Body, {size(len(body))}"):
+    ways = body_forms(body)
+    with parts.card(f"Body, {size(len(body))}"):
         if problem is not None:
             ui.label(problem).classes("pm-bad")
             return
@@ -178,7 +154,7 @@ def _show_body(message: ReceivedMessage) -> None:
 
         with ui.element("div").classes("pm-tabs").props("role=group aria-label=View"):
             for name in ways:
-                tabs[name] = button(name, partial(choose, name))
+                tabs[name] = parts.button(name, partial(choose, name))
         with ui.element("pre").classes("pm-pre").props("tabindex=0 aria-label=Body"):
             label = ui.label("").classes("pm-inline")
         choose(next(iter(ways)))
