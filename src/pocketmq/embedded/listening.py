@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import CannotStart, StoreError
-from pocketmq.net.server import reachable_host
+from pocketmq.net import reachable_host
 
 logger = logging.getLogger("pocketmq.cluster")
 

@@ -9,9 +9,8 @@ from pocketmq.client.calls import RequestHook, ServerCalls, Signing
 from pocketmq.client.options import Credentials
 from pocketmq.client.questions.asking import Ask, Question, ask, route_of, run
 from pocketmq.errors import RouteNotFound
-from pocketmq.model import Permission
+from pocketmq.model import MASTER_ID, Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
-from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Connection, Dialer, Tls
 from pocketmq.protocol import Command
 from pocketmq.protocol.request import NoHeader

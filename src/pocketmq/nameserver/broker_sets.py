@@ -6,8 +6,7 @@ Independent of topics and heartbeats.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pocketmq.model import BrokerData
-from pocketmq.model.route import MASTER_ID
+from pocketmq.model import MASTER_ID, BrokerData
 from pocketmq.nameserver.registrations import Announcement, NotifyMinBrokerId
 
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.errors import InvalidInput, NoPermission
-from pocketmq.errors.server import ResponseCode
+from pocketmq.errors import InvalidInput, NoPermission, ResponseCode
 from pocketmq.model.secrets import HIDDEN, initial_users
-from pocketmq.net import HandshakeSettings
-from pocketmq.net.handshake import Networks, parse_networks
+from pocketmq.net import HandshakeSettings, parse_networks
+from pocketmq.net.handshake import Networks
 from pocketmq.net.handshake_settings import SECRET_KEYS as HANDSHAKE_KEYS
 
 _USER_KEYS = frozenset({"initAuthenticationUser", "innerClientAuthenticationCredentials"})

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.errors import ServerError, SystemFailure
-from pocketmq.errors.server import ResponseCode
+from pocketmq.errors import ResponseCode, ServerError, SystemFailure
 from pocketmq.model import DataVersion, QueueData
 from pocketmq.model.route import MAX_ROUTE_QUEUES
 from pocketmq.protocol.requests.topics import TopicTableBody

@@ -7,8 +7,7 @@ own with bare integer keys, which older clients were built with.
 
 import msgspec
 
-from pocketmq.model import BrokerData, Permission, TopicRoute
-from pocketmq.model.route import MASTER_ID
+from pocketmq.model import MASTER_ID, BrokerData, Permission, TopicRoute
 from pocketmq.protocol import encode_body
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"

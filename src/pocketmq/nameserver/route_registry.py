@@ -11,19 +11,10 @@ address that registers under another broker name is removed from its old one.
 from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model import DataVersion, Permission, QueueData
-from pocketmq.model.route import MASTER_ID
-from pocketmq.nameserver import registrations
+from pocketmq.model import MASTER_ID, DataVersion, Permission, QueueData
+from pocketmq.nameserver import live_brokers, registrations
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.departures import Departures
-from pocketmq.nameserver.live_brokers import (
-    LiveBrokers,
-    RegisteringPeer,
-    check_departure,
-    check_registration,
-    is_same_peer,
-    owner_of,
-)
 from pocketmq.nameserver.topic_routes import Routes
 
 _WRITE = int(Permission.WRITE)
@@ -41,7 +32,7 @@ class RouteRegistry:
         self.brokers = BrokerSets()
         self.routes = Routes(self.brokers)
         self.departures = Departures()
-        self._live = LiveBrokers()
+        self._live = live_brokers.LiveBrokers()
 
     # Registration
 
@@ -80,8 +71,8 @@ class RouteRegistry:
         version = self._version(broker.key) if topics is None else topics.table.data_version
         if not take_over:
             known = self.brokers.get(broker.name)
-            asker = RegisteringPeer(connection, now)
-            check_registration(self._live, known, broker, version.state_version, asker)
+            asker = live_brokers.RegisteringPeer(connection, now)
+            live_brokers.check_registration(self._live, known, broker, version.state_version, asker)
         self._move(broker)
         if self._outdated(broker, version):
             self._unregister(broker.key, broker.name)  # as in Java it gets no error
@@ -153,7 +144,7 @@ class RouteRegistry:
         holder = None if known is None else known.addresses.get(broker.broker_id)
         if known is None or holder is None or holder == broker.address:
             return None
-        return owner_of(self._live, {broker.cluster, *known.clusters}, holder)
+        return live_brokers.owner_of(self._live, {broker.cluster, *known.clusters}, holder)
 
     def _outdated(self, broker: registrations.Announcement, version: DataVersion) -> bool:
         """Return whether another address has this id with a later term as master."""
@@ -232,7 +223,7 @@ class RouteRegistry:
     def heard(self, key: registrations.BrokerKey, connection: Hashable, now: float) -> None:
         """Note a heartbeat; ignored for unknown brokers, and if it comes from another host."""
         live = self._live.get(key)
-        if live is not None and is_same_peer(live, connection):
+        if live is not None and live_brokers.is_same_peer(live, connection):
             live.heard = now
 
     def data_version(self, key: registrations.BrokerKey) -> DataVersion | None:
@@ -253,7 +244,9 @@ class RouteRegistry:
         """Raise `ServerError` if the peer on a connection may not unregister this broker."""
         known = self.brokers.get(name)
         clusters = {key.cluster} | (set() if known is None else known.clusters)
-        check_departure(self._live, clusters, key.address, RegisteringPeer(connection, now))
+        live_brokers.check_departure(
+            self._live, clusters, key.address, live_brokers.RegisteringPeer(connection, now)
+        )
 
     def unregister(
         self, key: registrations.BrokerKey, name: str, broker_id: int

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from pocketmq.model import QueueData, TopicRoute
-from pocketmq.model.topics import TopicMapping
+from pocketmq.model import QueueData, TopicMapping, TopicRoute
 from pocketmq.nameserver.broker_sets import BrokerSets
 from pocketmq.nameserver.registrations import BrokerKey
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pocketmq.protocol import RecordView
+from pocketmq.protocol import RecordView, tags_code
 from pocketmq.protocol.inner_batch import batch_size
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.check_metadata import SeenMetadata
 from pocketmq.store.check_values import Findings, Severity, StoredFormats
 from pocketmq.store.extents import FILE_BYTES

@@ -20,12 +20,7 @@ import msgspec
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import MARK, BatchWalk, Matches, ReadLimits
 from pocketmq.store.queue_index import QueueIndex
-from pocketmq.store.record_check import (
-    in_place,
-    report_damaged,
-    sound_record,
-    suspect_rows,
-)
+from pocketmq.store.record_check import in_place, report_damaged, sound_record, suspect_rows
 from pocketmq.store.segments import Segment
 
 SCAN_LIMIT = 800

@@ -22,10 +22,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from pocketmq.errors import StoreCorrupt
-from pocketmq.protocol import RecordView
+from pocketmq.protocol import RecordView, tags_code
 from pocketmq.protocol.batch import ENTRY_OVERHEAD
 from pocketmq.protocol.inner_batch import IN_BATCH, batch_size
-from pocketmq.protocol.record_scan import tags_code
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import place_batch_entries
 from pocketmq.store.log_scan import SegmentScan
