@@ -16,8 +16,7 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.allocation import Strategy, StrategySettings, is_group_strategy
 from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
 from pocketmq.errors import Absent, MQError, RouteNotFound
-from pocketmq.model import MessageQueue, sort_queues
-from pocketmq.model.group_balance import handover_version
+from pocketmq.model import MessageQueue, handover_version, sort_queues
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.requests import groups as rows
 from pocketmq.protocol.requests import membership

@@ -11,18 +11,11 @@ import msgspec
 
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import GroupFinding, findings
-from pocketmq.admin.sticky_story import (
-    STICKY,
-    StickyStory,
-    hands_over,
-    sticky_story,
-    why_sticky,
-)
+from pocketmq.admin.sticky_story import STICKY, StickyStory, hands_over, sticky_story, why_sticky
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.strategies import strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
-from pocketmq.model import MessageModel, MessageQueue, sort_queues
-from pocketmq.model.group_balance import BalanceMode, QueueStage
+from pocketmq.model import BalanceMode, MessageModel, MessageQueue, QueueStage, sort_queues
 
 TRIED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG")
 

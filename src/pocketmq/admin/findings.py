@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from pocketmq.admin.facts import ON_THEIR_WAY, GroupFacts, is_orderly, is_push
-from pocketmq.model import MessageModel, MessageQueue, sort_queues
-from pocketmq.model.group_balance import BalanceMode, QueueStage
+from pocketmq.model import BalanceMode, MessageModel, MessageQueue, QueueStage, sort_queues
 from pocketmq.model.names import is_retry_topic
 
 STALE_PULL_MS = 120_000

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from pocketmq.errors import MQError
-from pocketmq.model.route import MASTER_ID
+from pocketmq.model import MASTER_ID
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -9,9 +9,8 @@ from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
 from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions.asking import route_of
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model import BrokerData, MessageQueue, TopicConfig, TopicRoute, sort_queues
+from pocketmq.model import MASTER_ID, BrokerData, MessageQueue, TopicConfig, TopicRoute, sort_queues
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
-from pocketmq.model.route import MASTER_ID
 from pocketmq.protocol.requests import nameserver, reading
 from pocketmq.protocol.requests import topics as rows
 from pocketmq.protocol.requests.stats import OffsetRange

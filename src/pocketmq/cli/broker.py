@@ -11,7 +11,7 @@ from pocketmq.cli import server_options as servers
 from pocketmq.cli.commands import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import broker_properties, read_config_file
-from pocketmq.net import loops
+from pocketmq.net import Address, loops, parse_addresses
 
 
 @click.command("broker", context_settings=HELP)
@@ -73,8 +73,6 @@ async def _serve(
     from pocketmq.embedded.broker_runner import raising_cannot_start
     from pocketmq.embedded.listening import advertised_host, resolved, warn_if_open
     from pocketmq.embedded.stopping import serve_until_asked
-    from pocketmq.net import Address
-    from pocketmq.net.address import parse_addresses
 
     part = config.broker_name
     nameservers = [str(address) for address in parse_addresses(config.namesrv_addr)]

@@ -16,8 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from pocketmq.errors import CannotStart, ListenFailed, MQError
-from pocketmq.net.address import Address
-from pocketmq.net.limits import Limits
+from pocketmq.net import Address, Limits
 from pocketmq.net.listener import bind
 from pocketmq.net.reasons import reason_of
 

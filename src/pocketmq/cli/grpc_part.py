@@ -11,18 +11,12 @@ from typing import Self
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.child_server import ChildServer, WaitingPort
 from pocketmq.cli.proxy import PORT, TLS_VARIABLE, ProxyTls
-from pocketmq.embedded.grpc_service import (
-    MISSING,
-    grpc_installed,
-    grpc_tls,
-    self_signed_file,
-)
+from pocketmq.embedded.grpc_service import MISSING, grpc_installed, grpc_tls, self_signed_file
 from pocketmq.embedded.listening import is_free
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.supervisor import Supervisor
 from pocketmq.errors import CannotStart, ListenFailed
-from pocketmq.net import TlsMode
-from pocketmq.net.address import Address, parse_address
+from pocketmq.net import Address, TlsMode, parse_address
 
 logger = logging.getLogger("pocketmq.cluster")
 

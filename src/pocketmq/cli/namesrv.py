@@ -9,7 +9,7 @@ from pocketmq.cli.commands import HELP
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer
-from pocketmq.net import loops
+from pocketmq.net import Address, ClientAuth, TlsMode, loops
 
 
 @click.command("namesrv", context_settings=HELP)
@@ -41,7 +41,6 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
         warn_if_open,
     )
     from pocketmq.embedded.stopping import serve_until_asked
-    from pocketmq.net import Address, ClientAuth, TlsMode
 
     part = "the name server"
 

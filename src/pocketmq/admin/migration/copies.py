@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.model import SysFlag, property_names
-from pocketmq.model.kinds import COMPRESSION_MASK
+from pocketmq.model import COMPRESSION_MASK, SysFlag, property_names
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.batch import ENTRY_OVERHEAD, BatchEntry, encode_batch

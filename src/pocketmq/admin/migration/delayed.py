@@ -16,9 +16,8 @@ from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, ServerError, SystemFailure
-from pocketmq.model import MessageQueue, SysFlag, property_names, sort_queues
+from pocketmq.model import COMPRESSION_MASK, MessageQueue, SysFlag, property_names, sort_queues
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.kinds import COMPRESSION_MASK
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.protocol import ReceivedMessage
 from pocketmq.protocol.property_text import encode_properties

@@ -8,8 +8,7 @@ import asyncio
 
 import msgspec
 
-from pocketmq.admin.migration.copies import origin_of
-from pocketmq.admin.migration.copying import check_end
+from pocketmq.admin.migration import copies, copying
 from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.offset_map import Position, position
 from pocketmq.admin.migration.side import Side
@@ -105,7 +104,7 @@ class GroupOffsets:
         held = (await self._source.held(queue.topic, queue.broker_name)).get(queue)
         if held is None:
             return committed
-        check_end(queue, state.next, held.max_offset)
+        copying.check_end(queue, state.next, held.max_offset)
         return min(committed, held.max_offset)
 
     async def _queue(self, state: QueueState, committed: int | None) -> QueueMove:
@@ -132,7 +131,7 @@ class GroupOffsets:
         if committed is None or found.offset <= first:
             return
         _, messages, _ = await self._target.read(state.target, found.offset - 1)
-        origin = origin_of(messages[0]) if messages else None
+        origin = copies.origin_of(messages[0]) if messages else None
         if (
             origin is None
             or origin.migration != self._ledger.migration

@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin import flags
+from pocketmq.cli.admin import flags, java_text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
 from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.cli.completion import topic_names
 from pocketmq.errors import Absent
@@ -99,12 +98,12 @@ async def update_group(
         broker_id=broker_id,
         which_broker_when_consume_slowly=slow_id,
         notify_consumer_ids_changed_enable=notify,
-        attributes=attributes(changes),
+        attributes=java_text.attributes(changes),
     )
     done = (await admin.groups.create(config, cluster, address)).some()
     lines = [f"create subscription group to {each.place.address} success." for each in done]
     made = {"group": config, "brokers": [each.place for each in done]}
-    return Shown([*lines, group_text(config)], made, told(done.missing))
+    return Shown([*lines, java_text.group_text(config)], made, told(done.missing))
 
 
 @admin_command(
@@ -152,7 +151,7 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
     lines = []
     for each in found:
         lines.append(f"{bar}{each.place.cluster}:{each.place.broker}{bar}")
-        for name, value in group_fields(each.value).items():
+        for name, value in java_text.group_fields(each.value).items():
             lines.append(row("%-40s=  %s", name, "" if value == "null" else value))
     data = {each.place.broker: each.value for each in found}
     return Shown(lines, data, told(found.missing))

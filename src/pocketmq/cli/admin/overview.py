@@ -7,9 +7,8 @@ from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.overview import Glance, TopicTraffic, TrafficRate
 from pocketmq.cli import completion
-from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag, number, text
+from pocketmq.cli.admin import flags, java_text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, table_lines, told
 from pocketmq.cli.output import TableColumn
 from pocketmq.model import names as topic_names
@@ -23,9 +22,9 @@ _UNKNOWN = "?"
 
 @admin_command(
     "clusterList",
-    CLUSTER,
-    flag("-m", "--moreStats", "more", help="Show totals of messages."),
-    INTERVAL,
+    flags.CLUSTER,
+    flags.flag("-m", "--moreStats", "more", help="Show totals of messages."),
+    flags.INTERVAL,
 )
 async def cluster_list(admin: Admin, *, cluster: str | None, more: bool) -> Shown:
     """Show clusters and the state of their brokers.
@@ -113,7 +112,7 @@ def _base(place: ServerPlace, status: BrokerStatus | None, now: float) -> str:
         figure("pageCacheLockTimeMills", _UNKNOWN),
         _UNKNOWN if earliest is None else f"{(now - earliest) / 3600:2.2f}",
         _UNKNOWN if status.disk_ratio is None else f"{status.disk_ratio:.4f}",
-        _UNKNOWN if status.active is None else java_word(status.active),
+        _UNKNOWN if status.active is None else java_text.java_word(status.active),
     )
 
 
@@ -143,8 +142,8 @@ def _day(flow: TrafficRate) -> str:
 
 @admin_command(
     "statsAll",
-    flag("-a", "--activeTopic", "active", help="Only topics with traffic."),
-    text("-t", "--topic", help="Only this topic.", completed=completion.topic_names),
+    flags.flag("-a", "--activeTopic", "active", help="Only topics with traffic."),
+    flags.text("-t", "--topic", help="Only this topic.", completed=completion.topic_names),
 )
 async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
     """Show the traffic of topics and groups.
@@ -201,7 +200,7 @@ _TOP_GROUPS = (
 
 @admin_command(
     "top",
-    number("--rows", default=15, least=1, help="Rows of each table."),
+    flags.number("--rows", default=15, least=1, help="Rows of each table."),
     live=True,
 )
 async def top(admin: Admin, *, rows: int) -> Shown:

@@ -6,17 +6,16 @@ import time
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, TOPIC, number, text, truth
+from pocketmq.cli.admin import flags, java_text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.java_text import receipt_text
 from pocketmq.cli.admin.shown import Shown, row, when
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import MQError
 from pocketmq.model import Message, MessageQueue
 
 _COLUMNS = "%-32s  %-4s  %-20s    %s"
-_AMOUNT = number("-a", "--amount", default=100, least=1, help="Number of messages.")
-_SIZE = number("-s", "--size", default=128, help="Bytes of each body.")
+_AMOUNT = flags.number("-a", "--amount", default=100, least=1, help="Number of messages.")
+_SIZE = flags.number("-s", "--size", default=128, help="Bytes of each body.")
 
 
 def _producer(admin: Admin, group: str, *, trace: bool = False) -> Producer:
@@ -25,13 +24,13 @@ def _producer(admin: Admin, group: str, *, trace: bool = False) -> Producer:
 
 @admin_command(
     "sendMessage",
-    TOPIC,
-    text("-p", "--body", help="Body of the message.", required=True),
-    text("-k", "--key", "keys", help="Keys, separated by spaces."),
-    text("-c", "--tags", "tag", help="Tag."),
-    text("-b", "--broker", help="Name of the broker to send to."),
-    number("-i", "--qid", "queue_id", help="Queue id; needs -b."),
-    truth("-m", "--msgTraceEnable", "trace", default=False, help="Trace the message."),
+    flags.TOPIC,
+    flags.text("-p", "--body", help="Body of the message.", required=True),
+    flags.text("-k", "--key", "keys", help="Keys, separated by spaces."),
+    flags.text("-c", "--tags", "tag", help="Tag."),
+    flags.text("-b", "--broker", help="Name of the broker to send to."),
+    flags.number("-i", "--qid", "queue_id", help="Queue id; needs -b."),
+    flags.truth("-m", "--msgTraceEnable", "trace", default=False, help="Trace the message."),
 )
 async def send_message(
     admin: Admin,
@@ -67,7 +66,7 @@ async def send_message(
     return Shown(lines, receipt)
 
 
-@admin_command("checkMsgSendRT", TOPIC, _AMOUNT, _SIZE)
+@admin_command("checkMsgSendRT", flags.TOPIC, _AMOUNT, _SIZE)
 async def check_times(admin: Admin, *, topic: str, amount: int, size: int) -> Shown:
     """Measure sends to the queues of a topic, in ms."""
     message = Message(topic, b"a" * size)
@@ -102,15 +101,15 @@ async def _timed(producer: Producer, message: Message, queue: MessageQueue) -> t
 
 @admin_command(
     "sendMsgStatus",
-    text(
+    flags.text(
         "-b",
         "--brokerName",
         "broker",
         help="Broker name; messages go to the topic of the same name.",
         required=True,
     ),
-    number("-s", "--messageSize", "size", default=128, help="Bytes of each body."),
-    number("-c", "--count", default=50, least=1, help="Number of messages."),
+    flags.number("-s", "--messageSize", "size", default=128, help="Bytes of each body."),
+    flags.number("-c", "--count", default=50, least=1, help="Number of messages."),
 )
 async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Shown:
     """Send messages to a broker and show the receipts."""
@@ -122,7 +121,7 @@ async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Sh
             started = time.perf_counter()
             receipt = await producer.send(Message(broker, b"x" * size))
             spent = round((time.perf_counter() - started) * 1000)
-            lines.append(f"rt={spent}ms, SendResult={receipt_text(receipt)}")
+            lines.append(f"rt={spent}ms, SendResult={java_text.receipt_text(receipt)}")
             receipts.append(receipt)
     return Shown(lines, receipts)
 
@@ -131,10 +130,10 @@ async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Sh
     "clusterRT",
     _AMOUNT,
     _SIZE,
-    CLUSTER,
-    INTERVAL,
-    truth("-p", "--printLog", "as_log", default=False, help="Print lines for a log."),
-    text("-m", "--machineRoom", "room", help="Machine room to print in the log."),
+    flags.CLUSTER,
+    flags.INTERVAL,
+    flags.truth("-p", "--printLog", "as_log", default=False, help="Print lines for a log."),
+    flags.text("-m", "--machineRoom", "room", help="Machine room to print in the log."),
 )
 async def cluster_times(
     admin: Admin, *, amount: int, size: int, cluster: str | None, as_log: bool, room: str | None

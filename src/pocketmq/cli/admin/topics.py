@@ -9,7 +9,7 @@ from pocketmq.cli.admin.java_text import attributes, java_word, pretty_json, top
 from pocketmq.cli.admin.shown import Shown, changed, front, row, told, when_exactly
 from pocketmq.cli.completion import group_names
 from pocketmq.errors import Absent, RouteNotFound
-from pocketmq.model import TopicConfig, TopicRoute
+from pocketmq.model import TopicConfig, TopicRoute, sort_queues
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol import encode_body
 from pocketmq.protocol.requests.reading import ConsumeQueueEntry
@@ -89,7 +89,6 @@ async def topic_clusters(admin: Admin, *, topic: str) -> Shown:
 async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
     """Preview the allocation of a topic's queues (AVG)."""
     from pocketmq.balance.allocation import Average, allocate
-    from pocketmq.model.queue import sort_queues
 
     route = await admin.topics.route(topic)
     queues = sort_queues(route.subscribe_queues(topic))

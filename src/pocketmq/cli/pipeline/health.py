@@ -7,26 +7,11 @@ import click
 
 from pocketmq.cli.commands import HELP, FiniteRange, json_option, namesrv_option
 from pocketmq.cli.connection_options import Entry, entry_options
-from pocketmq.cli.output import (
-    TableColumn,
-    numbers,
-    print_json,
-    print_table,
-    write_whole,
-)
+from pocketmq.cli.output import TableColumn, numbers, print_json, print_table, write_whole
 from pocketmq.cli.pipeline.starting import InterruptHandler, debug_option, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.cli.progress import ProgressBar
-from pocketmq.pipelines.health import (
-    GroupHealth,
-    HealthReport,
-    Observations,
-    OffsetSample,
-    examine,
-    read_deliveries,
-    read_events,
-    read_offsets,
-)
+from pocketmq.pipelines import health
 from pocketmq.pipelines.health.observed import BadLine
 
 _FILE = click.Path(path_type=Path)
@@ -110,10 +95,10 @@ def command(
         if topic is not None
     }
     with ProgressBar("", after=0) as line:
-        observed = Observations(
-            events=[] if events is None else read_events(events, bad),
-            offsets=[] if offsets is None else read_offsets(offsets, bad),
-            deliveries=None if deliveries is None else read_deliveries(deliveries, bad),
+        observed = health.Observations(
+            events=[] if events is None else health.read_events(events, bad),
+            offsets=[] if offsets is None else health.read_offsets(offsets, bad),
+            deliveries=None if deliveries is None else health.read_deliveries(deliveries, bad),
             bad=bad,
         )
         if topics or watch is not None:
@@ -127,12 +112,12 @@ def command(
             if watch is not None:
                 observed = _with_samples(observed, cluster, groups, watch, line)
             line.say("examining …")
-            report = examine(observed, groups=groups, quiet=quiet)
+            report = health.examine(observed, groups=groups, quiet=quiet)
     _show(report, html, as_json=as_json)
 
 
 def _of_topics(
-    observed: Observations,
+    observed: health.Observations,
     cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
@@ -140,7 +125,7 @@ def _of_topics(
     *,
     groups: tuple[str, ...],
     quiet: float,
-) -> HealthReport:
+) -> health.HealthReport:
     """Return the report of topics, computed by Spark."""
     from pocketmq.pipelines.health.by_group import examine_topics
 
@@ -159,12 +144,12 @@ def _of_topics(
 
 
 def _with_topics(
-    observed: Observations,
+    observed: health.Observations,
     cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
     line: ProgressBar,
-) -> Observations:
+) -> health.Observations:
     from pocketmq.pipelines.health.observed import read_topics
 
     line.say("starting Spark …")
@@ -180,12 +165,12 @@ def _with_topics(
 
 
 def _with_samples(
-    observed: Observations,
+    observed: health.Observations,
     cluster: ReachedCluster,
     groups: tuple[str, ...],
     seconds: float,
     line: ProgressBar,
-) -> Observations:
+) -> health.Observations:
     from pocketmq.pipelines.health.observed import watch_offsets
 
     wanted = {
@@ -193,16 +178,16 @@ def _with_samples(
         for event in observed.events
         if event.group in groups or not groups
     }
-    samples: list[OffsetSample] = []
+    samples: list[health.OffsetSample] = []
     for some in watch_offsets(cluster.client, wanted, seconds):
         samples += some
         line.say(f"watching offsets, {len(samples)} samples so far")
-    return Observations(
+    return health.Observations(
         observed.events, [*observed.offsets, *samples], observed.deliveries, observed.bad
     )
 
 
-def _show(report: HealthReport, html: Path | None, *, as_json: bool) -> None:
+def _show(report: health.HealthReport, html: Path | None, *, as_json: bool) -> None:
     """Write the page, if one is wanted, and print the report."""
     if html is not None:
         from pocketmq.pipelines.health.page import page
@@ -216,7 +201,7 @@ def _show(report: HealthReport, html: Path | None, *, as_json: bool) -> None:
         print(f"\npage     {html}")
 
 
-def print_report(report: HealthReport) -> None:
+def print_report(report: health.HealthReport) -> None:
     """Print each group's numbers and rebalances."""
     for group in report.groups:
         _print_group(group)
@@ -225,7 +210,7 @@ def print_report(report: HealthReport) -> None:
         print_table("\nunreadable", [TableColumn("where"), TableColumn("reason")], rows)
 
 
-def _print_group(group: GroupHealth) -> None:
+def _print_group(group: health.GroupHealth) -> None:
     print_table(
         f"group {group.group}, {', '.join(group.strategies)}", [TableColumn(""), TableColumn("")],
         _facts(group),
@@ -245,7 +230,7 @@ def _print_group(group: GroupHealth) -> None:
         print(f"and {len(group.rebalances) - MOST_ROWS} more; --json shows all")
 
 
-def _facts(group: GroupHealth) -> list[tuple[str, str]]:
+def _facts(group: health.GroupHealth) -> list[tuple[str, str]]:
     worst = max(group.queues, key=lambda queue: queue.unowned_seconds, default=None)
     unowned = f"{group.unowned_seconds:.2f} s"
     if worst is not None and worst.unowned_seconds:
@@ -274,7 +259,7 @@ def _facts(group: GroupHealth) -> list[tuple[str, str]]:
     return facts
 
 
-def _handovers(group: GroupHealth) -> list[tuple[str, str]]:
+def _handovers(group: health.GroupHealth) -> list[tuple[str, str]]:
     """Return how queues changed hands; what only members of mode sticky tell, if they did."""
     figures, facts = group.figures, []
     if figures.without_owner is not None:

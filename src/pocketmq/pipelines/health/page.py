@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from pocketmq.pipelines.health.plots import (
-    COLOURS,
-    clock,
-    gantt,
-    lag_plot,
-    moves_plot,
-    shown,
-)
+from pocketmq.pipelines.health.plots import COLOURS, clock, gantt, lag_plot, moves_plot, shown
 from pocketmq.pipelines.health.report import GroupHealth, HealthReport
 
 MOST_LINES = 200

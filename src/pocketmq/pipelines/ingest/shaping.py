@@ -184,8 +184,6 @@ def given_schema(text: str) -> StructType:
 
 
 def _json(text: str) -> dict[str, object]:
-    import json
-
     value = json.loads(text)
     if not isinstance(value, dict):
         raise InvalidInput("the schema is not a JSON object")
