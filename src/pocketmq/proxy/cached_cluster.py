@@ -11,8 +11,7 @@ from pocketmq.client.questions.asking import Question, ask, ask_address
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound, MQError, RequestNotSupported
-from pocketmq.model import GroupConfig
-from pocketmq.model.kinds import TopicKind
+from pocketmq.model import GroupConfig, TopicKind
 from pocketmq.protocol.requests.groups import GET_SUBSCRIPTIONGROUP_CONFIG
 from pocketmq.protocol.requests.topics import GET_TOPIC_CONFIG
 from pocketmq.proxy.translation.refusals import CallRefused

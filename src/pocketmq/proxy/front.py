@@ -20,13 +20,11 @@ from typing import Any, Protocol
 import msgspec
 
 from pocketmq.errors import ConnectionLost, ListenFailed
-from pocketmq.net.address import Address, socket_name
-from pocketmq.net.handshake import Handshake
-from pocketmq.net.limits import Limits
+from pocketmq.net import Address, Handshake, Limits, ServerTls, TlsMode
+from pocketmq.net.address import socket_name
 from pocketmq.net.listener import Arrivals, Listener, bind
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.self_signed import SelfSigned
-from pocketmq.net.tls import ServerTls, TlsMode
 
 logger = logging.getLogger("pocketmq.proxy")
 

@@ -12,8 +12,7 @@ from uuid import uuid4
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.errors import ConsumerOffline, ResponseCode, ServerError
-from pocketmq.model import ConsumerData, ConsumeType, MessageQueue, Subscription
-from pocketmq.model.kinds import ConsumeResult
+from pocketmq.model import ConsumerData, ConsumeResult, ConsumeType, MessageQueue, Subscription
 from pocketmq.protocol import Command, ReceivedMessage
 from pocketmq.protocol.peers import version_name
 from pocketmq.protocol.requests import client_calls

@@ -13,11 +13,8 @@ from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import CannotStart, ListenFailed
-from pocketmq.net.address import Address
-from pocketmq.net.handshake import Handshake
-from pocketmq.net.limits import Limits
+from pocketmq.net import Address, Handshake, Limits, ServerTls
 from pocketmq.net.self_signed import SelfSigned
-from pocketmq.net.tls import ServerTls
 from pocketmq.proxy.front import Front, LateStart, port_tls
 from pocketmq.proxy.native_inlet import NativeInlet, native_core
 from pocketmq.proxy.relay_inlet import INSIDE, RelayInlet

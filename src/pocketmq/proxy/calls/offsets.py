@@ -11,9 +11,9 @@ from pocketmq.client.session import ask_session
 from pocketmq.errors import FilterSyntaxError, MQError
 from pocketmq.model import MessageQueue, PullFlag
 from pocketmq.model.groups import SQL92, TAG
+from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.filter.subscribe import subscribe
 from pocketmq.protocol.pulled import decode_pulled, from_offset
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller

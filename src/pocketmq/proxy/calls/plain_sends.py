@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import BrokerNotFound, ConnectionLost, InvalidInput, MQError
-from pocketmq.model import MessageQueue
-from pocketmq.model.kinds import TopicKind
+from pocketmq.model import MessageQueue, TopicKind
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.proxy.calls import sending
 from pocketmq.proxy.calls.at_hand import BrokerAnswer, BrokerAtHand, broker_at_hand

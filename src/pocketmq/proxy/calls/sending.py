@@ -2,21 +2,14 @@
 
 from pocketmq.client.producer.transactions import send_end
 from pocketmq.errors import HeaderMalformed, InvalidInput, MQError, ResponseCode
-from pocketmq.model import MessageQueue, TransactionState
-from pocketmq.model.kinds import TopicKind
+from pocketmq.model import MessageQueue, TopicKind, TransactionState
 from pocketmq.model.message import SendStatus, send_status
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.requests.sending import (
-    EndTransactionRequest,
-    RecallRequest,
-    RecallResponse,
-    SendRequestV2,
-    SendResponse,
-)
+from pocketmq.protocol.requests import sending as rows
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
@@ -124,8 +117,8 @@ def _check_retry(
         raise error
 
 
-def _header(form: StoredForm, queue: MessageQueue) -> SendRequestV2:
-    return SendRequestV2(
+def _header(form: StoredForm, queue: MessageQueue) -> rows.SendRequestV2:
+    return rows.SendRequestV2(
         producer_group=form.topic,
         topic=form.topic,
         default_topic=AUTO_CREATE_TOPIC,
@@ -149,7 +142,7 @@ def entry_of(form: StoredForm, queue: MessageQueue, answer: Command) -> s.SendRe
     if code is not None:
         text = f"send message failed, sendStatus={outcome.value}"
         return s.SendResultEntry(status=status(code, text))
-    stored = answer.header(SendResponse)
+    stored = answer.header(rows.SendResponse)
     transaction = stored.transaction_id or ""
     if form.kind is TopicKind.TRANSACTION:
         place = parse_offset_id(stored.msg_id).commit_log_offset
@@ -172,7 +165,7 @@ async def end_transaction(
     half = read_transaction_id(request.transaction_id)
     await _reach(state, half.broker, topic)
     session = state.cluster.session
-    header = EndTransactionRequest(
+    header = rows.EndTransactionRequest(
         topic=topic,
         producer_group=topic,
         tran_state_table_offset=half.queue_offset,
@@ -205,13 +198,13 @@ async def recall_message(
     except HeaderMalformed as error:
         raise CallRefused(d.Code.INTERNAL_SERVER_ERROR, str(error)) from error
     await _reach(state, handle.broker_name, topic)
-    header = RecallRequest(
+    header = rows.RecallRequest(
         topic=topic, recall_handle=request.recall_handle, bname=handle.broker_name
     )
     answer = await state.cluster.session.brokers.call(
         handle.broker_name, RequestCode.RECALL_MESSAGE, header, master_only=True
     )
-    recalled = answer.header(RecallResponse)
+    recalled = answer.header(rows.RecallResponse)
     return s.RecallMessageResponse(status=OK, message_id=recalled.msg_id)
 
 

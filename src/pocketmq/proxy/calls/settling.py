@@ -4,9 +4,8 @@ import asyncio
 
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.errors import MQError, ResponseCode, ServerError
-from pocketmq.protocol import RequestCode
+from pocketmq.protocol import DeliveryContext, RequestCode
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.requests.reading import ViewMessageRequest
 from pocketmq.protocol.requests.sending import SendBackRequest
 from pocketmq.proxy.state import ProxyState

@@ -14,8 +14,7 @@ from pocketmq import native
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.producer.requests import RequestWriter
 from pocketmq.errors import BrokerNotFound
-from pocketmq.model import MessageQueue
-from pocketmq.model import property_names as names
+from pocketmq.model import MessageQueue, property_names
 from pocketmq.protocol import RequestCode
 from pocketmq.protocol.header_json import REQUEST_TAIL
 from pocketmq.proxy.calls.at_hand import BrokerAtHand, broker_at_hand
@@ -78,7 +77,7 @@ def core_shortcuts(core: Any, limits: ProxyLimits) -> Any:
     sizes = limits.max_message_size, limits.user_property_max_num, limits.max_user_property_size
     # A message with the sharding key of another client is one of a message group. A trace context
     # that a message has itself replaces one among its properties.
-    reserved = [*names.RESERVED, names.SHARDING_KEY, names.TRACE_CONTEXT]
+    reserved = [*property_names.RESERVED, property_names.SHARDING_KEY, property_names.TRACE_CONTEXT]
     return core.GrpcShortcuts(f"/{SERVICE}", OK.SerializeToString(), REQUEST_TAIL, sizes, reserved)
 
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model import SysFlag
-from pocketmq.model import property_names as names
+from pocketmq.model import SysFlag, property_names
 from pocketmq.model.kinds import TopicKind, kind_of
 from pocketmq.protocol.compression import Codec, mark_compressed
 from pocketmq.protocol.property_text import encode_properties
@@ -70,7 +69,7 @@ def _stored_form(message: d.Message, sender: str, limits: ProxyLimits, now_ms: i
         text = encode_properties(properties).decode()
     except InvalidInput as error:
         raise CallRefused(d.Code.MESSAGE_PROPERTIES_TOO_LARGE, str(error)) from error
-    born = properties.get(names.BORN_TIMESTAMP)
+    born = properties.get(property_names.BORN_TIMESTAMP)
     return StoredForm(
         message.topic.name,
         system.message_id,
@@ -109,26 +108,26 @@ def _properties(
     properties = _user_properties(message, limits)
     if not system.message_id.strip():
         raise CallRefused(d.Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
-    properties[names.UNIQUE_KEY] = system.message_id
+    properties[property_names.UNIQUE_KEY] = system.message_id
     if system.message_type == _TRANSACTION:
         properties |= _transaction(message, limits)
     if system.HasField("delivery_timestamp"):
-        properties[names.TIMER_DELIVER_MS] = str(_deliver_at(system, limits, now_ms))
+        properties[property_names.TIMER_DELIVER_MS] = str(_deliver_at(system, limits, now_ms))
     if system.HasField("priority"):
-        properties[names.PRIORITY] = str(_checked_priority(system.priority))
+        properties[property_names.PRIORITY] = str(_checked_priority(system.priority))
     # The group of a half message's checks: any producer of the topic answers for the others.
-    properties[names.PRODUCER_GROUP] = message.topic.name
+    properties[property_names.PRODUCER_GROUP] = message.topic.name
     if system.message_group:
         checks.check_message_group(system.message_group, limits)
-        properties[names.SHARDING_KEY] = system.message_group
+        properties[property_names.SHARDING_KEY] = system.message_group
     if system.trace_context:
-        properties[names.TRACE_CONTEXT] = system.trace_context
+        properties[property_names.TRACE_CONTEXT] = system.trace_context
     born_host = system.born_host if system.born_host.strip() else sender
     if born_host:
-        properties[names.BORN_HOST] = born_host
+        properties[property_names.BORN_HOST] = born_host
     if system.HasField("born_timestamp"):
         born_ms = checks.milliseconds(system.born_timestamp, d.Code.BAD_REQUEST)
-        properties[names.BORN_TIMESTAMP] = str(born_ms)
+        properties[property_names.BORN_TIMESTAMP] = str(born_ms)
     return properties
 
 
@@ -154,15 +153,15 @@ def _user_properties(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
             f"the total size of user property is too large, max is {size}",
         )
     if tag:
-        properties[names.TAGS] = tag
+        properties[property_names.TAGS] = tag
     if keys:
-        properties[names.KEYS] = " ".join(keys)
+        properties[property_names.KEYS] = " ".join(keys)
     return properties
 
 
 def _check_property(name: str, value: str) -> None:
     code = d.Code.ILLEGAL_MESSAGE_PROPERTY_KEY
-    if name in names.RESERVED:
+    if name in property_names.RESERVED:
         raise CallRefused(code, f"property is used by system: {name}")
     if checks.has_control(name):
         raise CallRefused(code, "the key of property cannot contain control character")
@@ -174,7 +173,7 @@ def _check_property(name: str, value: str) -> None:
 
 def _transaction(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
     system = message.system_properties
-    properties = {names.TRANSACTION_PREPARED: "true"}
+    properties = {property_names.TRANSACTION_PREPARED: "true"}
     if system.HasField("orphaned_transaction_recovery_duration"):
         duration = system.orphaned_transaction_recovery_duration
         wait = int(checks.seconds_of(duration, d.Code.BAD_REQUEST))
@@ -184,7 +183,7 @@ def _transaction(message: d.Message, limits: ProxyLimits) -> dict[str, str]:
                 "the max transaction recovery time of message is too large, "
                 f"max is {limits.max_transaction_recovery}",
             )
-        properties[names.CHECK_IMMUNITY_SECONDS] = str(wait)
+        properties[property_names.CHECK_IMMUNITY_SECONDS] = str(wait)
     return properties
 
 

@@ -5,10 +5,7 @@ A route also tells which types of messages its topic accepts; `check_kind` refus
 
 from collections.abc import Iterator, Sequence
 
-from pocketmq.model import TopicRoute
-from pocketmq.model.kinds import Permission, TopicKind
-from pocketmq.model.queue import MessageQueue
-from pocketmq.model.route import MASTER_ID, QueueData
+from pocketmq.model import MASTER_ID, MessageQueue, Permission, QueueData, TopicKind, TopicRoute
 from pocketmq.proxy.translation.refusals import CallRefused
 from pocketmq.proxy.wire import definition as d
 
