@@ -16,18 +16,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pocketmq import by_tags
@@ -127,7 +117,7 @@ def batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceRe
 
 
 _QUEUE_COLUMNS = ("topic", "brokerName", "queueId")
-_EQUAL = (EqualTo, EqualNullSafe)
+_EQUAL = (datasource.EqualTo, datasource.EqualNullSafe)
 
 
 class Narrowed(msgspec.Struct):
@@ -140,7 +130,7 @@ class Narrowed(msgspec.Struct):
     until_ms: int | None = None
     tags: frozenset[str] | None = None
 
-    def take(self, each: Filter) -> bool:
+    def take(self, each: datasource.Filter) -> bool:
         """Narrow by one filter; return whether it is exact, so that Spark need not apply it."""
         path: tuple[str, ...] = getattr(each, "attribute", ())
         column = path[0] if len(path) == 1 else None
@@ -160,32 +150,32 @@ class Narrowed(msgspec.Struct):
             return False  # inexact: brokers compare hashes of tags
         return False
 
-    def _take_offsets(self, each: Filter) -> bool:
+    def _take_offsets(self, each: datasource.Filter) -> bool:
         values = _values(each)
         if values is not None:
             if len(values) != 1 or None in values:
                 return False
             self.first, self.end = max(self.first, values[0]), min(self.end, values[0] + 1)
-        elif isinstance(each, GreaterThan):
+        elif isinstance(each, datasource.GreaterThan):
             self.first = max(self.first, each.value + 1)
-        elif isinstance(each, GreaterThanOrEqual):
+        elif isinstance(each, datasource.GreaterThanOrEqual):
             self.first = max(self.first, each.value)
-        elif isinstance(each, LessThan):
+        elif isinstance(each, datasource.LessThan):
             self.end = min(self.end, each.value)
-        elif isinstance(each, LessThanOrEqual):
+        elif isinstance(each, datasource.LessThanOrEqual):
             self.end = min(self.end, each.value + 1)
         else:
             return False
         return True
 
-    def _take_times(self, each: Filter) -> None:
+    def _take_times(self, each: datasource.Filter) -> None:
         values = _values(each)
         if values is not None and len(values) == 1 and values[0] is not None:
             self._since(values[0])
             self._until(values[0])
-        elif isinstance(each, GreaterThan | GreaterThanOrEqual):
+        elif isinstance(each, datasource.GreaterThan | datasource.GreaterThanOrEqual):
             self._since(each.value)
-        elif isinstance(each, LessThan | LessThanOrEqual):
+        elif isinstance(each, datasource.LessThan | datasource.LessThanOrEqual):
             self._until(each.value)
 
     def _since(self, time: Any) -> None:
@@ -216,7 +206,7 @@ class FilteringReader(BatchReader):
         super().__init__(options, schema)
         self.narrowed = Narrowed()
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+    def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:  # noqa: N802 - Spark's name
         """Take filters, and return those that Spark still has to apply."""
         left = [each for each in filters if not self.narrowed.take(each)]
         tags = self.narrowed.tags
@@ -245,11 +235,11 @@ class FilteringReader(BatchReader):
         return ranges
 
 
-def _values(each: Filter) -> tuple[Any, ...] | None:
+def _values(each: datasource.Filter) -> tuple[Any, ...] | None:
     """Return the values a filter allows, if it names them."""
     if isinstance(each, _EQUAL):
         return (each.value,)
-    return tuple(each.value) if isinstance(each, In) else None
+    return tuple(each.value) if isinstance(each, datasource.In) else None
 
 
 def _ms(time: Any) -> int | None:

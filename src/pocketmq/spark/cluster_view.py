@@ -16,14 +16,7 @@ import msgspec
 from pocketmq import errors
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.model import MessageQueue
-from pocketmq.spark.attendance import (
-    LEFT,
-    Listing,
-    TopicSelection,
-    absence,
-    unknown_queue,
-    unknown_topic,
-)
+from pocketmq.spark import attendance
 from pocketmq.spark.connections import may_pass
 from pocketmq.spark.offsets import Offsets, OffsetSpec
 from pocketmq.spark.planning import data_lost, fail_or_warn
@@ -51,7 +44,7 @@ class ClusterView:
     def __init__(
         self,
         reader: RecordReader,
-        topics: TopicSelection,
+        topics: attendance.TopicSelection,
         *,
         discovery: float = 2.0,
         patience: float = 30.0,
@@ -63,12 +56,12 @@ class ClusterView:
         self._first_patience = patience
         self._resting: dict[str, tuple[float, str]] = {}  # brokers: when to retry, and their error
         self._clock = clock
-        self._listing = Listing()
+        self._listing = attendance.Listing()
         self._listed_at: float | None = None
         self._ends: Look[int] = Look({})
         self._ends_at: float | None = None
 
-    def listing(self, *, fresh: bool = False) -> Listing:
+    def listing(self, *, fresh: bool = False) -> attendance.Listing:
         """Return the queues that are registered; while no name server responds, the last list."""
         now = self._clock()
         known = self._listed_at is not None and now - self._listed_at < self._discovery
@@ -129,10 +122,10 @@ class ClusterView:
         departed = self._departed(listing)
         self._check(listing, departed, strict=strict)
         look = self.look(self.reader.all_bounds, listing.queues)
-        gone = {queue: LEFT for queue in departed if queue not in look.found}
+        gone = {queue: attendance.LEFT for queue in departed if queue not in look.found}
         return Look(look.found, look.absent | gone)
 
-    def _departed(self, listing: Listing) -> list[MessageQueue]:
+    def _departed(self, listing: attendance.Listing) -> list[MessageQueue]:
         """Return the selected queues of brokers that have left, by the name server's word."""
         listed = {queue.topic for queue in listing.queues}
         there = self.reader.departed_topics() if self.topics.pattern is not None else ()
@@ -141,7 +134,9 @@ class ClusterView:
         missing = self.topics.among(found).difference(listing.queues)
         return [each for each in found if each in missing]
 
-    def _check(self, listing: Listing, departed: list[MessageQueue], *, strict: bool) -> None:
+    def _check(
+        self, listing: attendance.Listing, departed: list[MessageQueue], *, strict: bool
+    ) -> None:
         wrong: list[errors.OptionInvalid] = []
         remembered = {queue.topic for queue in departed}
         unknown = [topic for topic in listing.unrouted if topic not in remembered]
@@ -149,11 +144,13 @@ class ClusterView:
             existing: list[str] = []
             with suppress(errors.MQError):  # a name server may refuse to list them
                 existing = self.reader.topics()
-            wrong += [unknown_topic(self.topics.option, topic, existing) for topic in unknown]
+            wrong += [
+                attendance.unknown_topic(self.topics.option, topic, existing) for topic in unknown
+            ]
         there = {*listing.queues, *departed}
         for queue in self.topics.assigned:
             if queue not in there and queue.topic not in unknown:
-                wrong.append(unknown_queue(queue, self._queues_of(queue.topic)))
+                wrong.append(attendance.unknown_queue(queue, self._queues_of(queue.topic)))
         if wrong and (strict or not there):
             raise wrong[0]
         for error in wrong:
@@ -201,7 +198,7 @@ class ClusterView:
         """Return a spec with a group's committed offsets; raises `DataLost` if a broker is lost."""
         seen = self.look(lambda queues: self.reader.all_committed(group, queues), look.found)
         if seen.absent:
-            raise absence(seen.absent, {})
+            raise attendance.absence(seen.absent, {})
         each = {queue: offset for queue, offset in seen.found.items() if offset is not None}
         return msgspec.structs.replace(spec, each=each)
 
@@ -212,7 +209,7 @@ class ClusterView:
         """Seconds to wait for a name server: only for the first list."""
         return self._first_patience if self._listed_at is None else 0.0
 
-    def _find(self) -> Listing:
+    def _find(self) -> attendance.Listing:
         by_pattern = self.topics.pattern is not None
         existing = self.reader.topics(patience=self._patience) if by_pattern else ()
         queues: list[MessageQueue] = []
@@ -225,7 +222,7 @@ class ClusterView:
         if self.topics.assigned:
             there = set(queues)
             queues = [queue for queue in self.topics.assigned if queue in there]
-        return Listing(tuple(queues), tuple(unrouted))
+        return attendance.Listing(tuple(queues), tuple(unrouted))
 
 
 def view_of(options: SourceOptions) -> ClusterView:

@@ -12,16 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from pocketmq import errors
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import PulledRecords, RecordReader, Suspicion
-from pocketmq.errors import (
-    BrokerNotFound,
-    DataLost,
-    MessageMalformed,
-    MessagesCutShort,
-    RouteNotFound,
-    TransportError,
-)
 from pocketmq.model import OnDamage
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
@@ -53,7 +46,7 @@ def read_ranges(
     for parts in batches:
         try:
             decoded = decode(parts, wanted)
-        except MessageMalformed:
+        except errors.MessageMalformed:
             sound = (part for each in parts for part in without_damage(reader, each, pulling))
             decoded = (batch for part in sound for batch in decode([part], wanted))
         for batch in decoded:
@@ -90,7 +83,7 @@ def _pulls(
             pulled = reader.pull(
                 wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
             )
-        except (TransportError, BrokerNotFound, RouteNotFound) as error:
+        except (errors.TransportError, errors.BrokerNotFound, errors.RouteNotFound) as error:
             why = f"its broker does not respond for {pulling.reach.retry_timeout:g} s ({error})"
             lost = data_lost(wanted.queue, (at, wanted.end), why)
             fail_or_warn(lost, fail=pulling.fail_on_data_loss)
@@ -191,7 +184,7 @@ def without_damage(
     while True:
         try:
             decode_pulled(records, DeliveryContext())
-        except MessagesCutShort as error:
+        except errors.MessagesCutShort as error:
             if error.decoded:
                 suspicion.clear()
                 yield QueueRecords(part.queue, records[: error.position], at, part.end, delta)
@@ -199,7 +192,7 @@ def without_damage(
             else:
                 try:
                     at = suspicion.next_offset(part.queue, at, behind, error, on_damage)
-                except MessagesCutShort:
+                except errors.MessagesCutShort:
                     raise _lost(part, at, max(at + 1, behind), error) from error
         else:
             suspicion.clear()
@@ -220,5 +213,7 @@ def without_damage(
             at = behind
 
 
-def _lost(part: QueueRecords, at: int, resume: int, error: MessagesCutShort) -> DataLost:
+def _lost(
+    part: QueueRecords, at: int, resume: int, error: errors.MessagesCutShort
+) -> errors.DataLost:
     return data_lost(part.queue, (at, resume), f"the stored record is damaged ({error.reason})")

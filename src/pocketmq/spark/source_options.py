@@ -15,17 +15,9 @@ from pocketmq.model import MessageQueue
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.protocol.filter import subscribe
+from pocketmq.spark import offsets
 from pocketmq.spark import option_values as values
 from pocketmq.spark.attendance import TopicSelection
-from pocketmq.spark.offsets import (
-    EARLIEST,
-    LATEST,
-    OffsetSpec,
-    check_future,
-    check_places,
-    read_place,
-    read_times,
-)
 from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 
@@ -59,8 +51,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: TopicSelection
     pulling: PullOptions
-    starting: OffsetSpec
-    ending: OffsetSpec = OffsetSpec(LATEST)
+    starting: offsets.OffsetSpec
+    ending: offsets.OffsetSpec = offsets.OffsetSpec(offsets.LATEST)
     group: str | None = None
     """The consumer group that a stream commits its progress to, for operators."""
     max_offsets: int | None = None
@@ -140,12 +132,12 @@ KNOWN: dict[str, values.Read] = REACH | {
     "subscribe": _topics,
     "subscribePattern": _pattern,
     "assign": _assigned,
-    "startingOffsets": lambda value: read_place(value, EARLIEST, group=True),
-    "endingOffsets": lambda value: read_place(value, LATEST),
+    "startingOffsets": lambda value: offsets.read_place(value, offsets.EARLIEST, group=True),
+    "endingOffsets": lambda value: offsets.read_place(value, offsets.LATEST),
     "startingTimestamp": values.time_ms,
     "endingTimestamp": values.time_ms,
-    "startingOffsetsByTimestamp": lambda value: read_times(value, EARLIEST),
-    "endingOffsetsByTimestamp": lambda value: read_times(value, LATEST),
+    "startingOffsetsByTimestamp": lambda value: offsets.read_times(value, offsets.EARLIEST),
+    "endingOffsetsByTimestamp": lambda value: offsets.read_times(value, offsets.LATEST),
     "startingOffsetsByTimestampStrategy": values.one_of(error="error", latest="latest"),
     "tags": values.text,
     "sql": values.text,
@@ -203,10 +195,10 @@ def source_options(
             "subscribe", f"is missing; set it, or 'subscribePattern' or 'assign'{hint}"
         )
     values.together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
-    starting = _place(found, "starting", LATEST if stream else EARLIEST)
-    ending = _place(found, "ending", LATEST)
-    check_places(found, starting, ending, stream=stream)
-    check_future(found, starting, int(time.time() * 1000) if now_ms is None else now_ms)
+    starting = _place(found, "starting", offsets.LATEST if stream else offsets.EARLIEST)
+    ending = _place(found, "ending", offsets.LATEST)
+    offsets.check_places(found, starting, ending, stream=stream)
+    offsets.check_future(found, starting, int(time.time() * 1000) if now_ms is None else now_ms)
     most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise OptionInvalid("minOffsetsPerTrigger", f"is larger than maxOffsetsPerTrigger ({most})")
@@ -229,14 +221,14 @@ def source_options(
     )
 
 
-def _place(found: Mapping[str, Any], which: str, default: int) -> OffsetSpec:
+def _place(found: Mapping[str, Any], which: str, default: int) -> offsets.OffsetSpec:
     given = values.alone(
         found, f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
     )
     if given is None:
-        return OffsetSpec(default)
+        return offsets.OffsetSpec(default)
     value = found[given]
-    return value if isinstance(value, OffsetSpec) else OffsetSpec(time_ms=value)
+    return value if isinstance(value, offsets.OffsetSpec) else offsets.OffsetSpec(time_ms=value)
 
 
 def _pulling(found: Mapping[str, Any]) -> PullOptions:

@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from pocketmq import native
-from pocketmq.model.property_names import (
-    CLUSTER,
-    KEYS,
-    MSG_REGION,
-    TAGS,
-    TRACE_ON,
-    UNIQUE_KEY,
-    WAIT,
-)
+from pocketmq.model import property_names
 from pocketmq.protocol.split_properties import SplitProperties, Texts, split_properties
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, valid_text
 from pocketmq.spark.regular_properties import alike, regular
 
-ELSEWHERE = (TAGS, KEYS, UNIQUE_KEY, WAIT, CLUSTER, MSG_REGION, TRACE_ON)
+ELSEWHERE = (
+    property_names.TAGS,
+    property_names.KEYS,
+    property_names.UNIQUE_KEY,
+    property_names.WAIT,
+    property_names.CLUSTER,
+    property_names.MSG_REGION,
+    property_names.TRACE_ON,
+)
 """What the map leaves out: properties with a column of their own, and those about sending."""
 
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)

@@ -14,9 +14,8 @@ from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.errors import InvalidInput, MQError, RouteNotFound, RowRefused, RowsNotSent
-from pocketmq.model import MessageQueue, SendReceipt
+from pocketmq.model import MessageQueue, SendReceipt, TopicConfig
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.spark.connections import PAUSE, patiently

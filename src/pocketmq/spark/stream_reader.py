@@ -14,13 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming import datasource
 from pyspark.sql.types import StructType
 
 from pocketmq.errors import MQError
@@ -46,7 +40,7 @@ REPORT_AGE = 0.1
 """Maximum age in seconds of the reported ends."""
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(DataSourceStreamReader, datasource.SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, reads on the executors."""
 
     def __init__(
@@ -87,12 +81,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Planning
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+    def getDefaultReadLimit(self) -> datasource.ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit of one micro-batch."""
         rows, size = self.options.max_offsets, self.options.max_bytes
         if rows is not None:
-            return ReadMaxRows(rows)
-        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+            return datasource.ReadMaxRows(rows)
+        return datasource.ReadAllAvailable() if size is None else datasource.ReadMaxBytes(size)
 
     @in_brief
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -100,7 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queues.stop_here()
 
     @in_brief
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: dict[str, Any], limit: datasource.ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the next micro-batch; `start` itself if there is nothing to read.
 
         New queues, and those that were recreated, are part of the result even without a message, so
@@ -126,11 +120,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned = {queue: at + waiting.get(queue, 0) for queue, at in positions.items()}
         return StreamOffset(self._planned, begin, since=since).to_json()
 
-    def _limited(self, waiting: Offsets, positions: Offsets, limit: ReadLimit) -> Offsets:
+    def _limited(
+        self, waiting: Offsets, positions: Offsets, limit: datasource.ReadLimit
+    ) -> Offsets:
         """Return the number of messages to read of each queue."""
-        if isinstance(limit, ReadMaxRows):
+        if isinstance(limit, datasource.ReadMaxRows):
             within = BatchLimit(limit.max_rows, self.options.max_bytes)
-        elif isinstance(limit, ReadMaxBytes):
+        elif isinstance(limit, datasource.ReadMaxBytes):
             within = BatchLimit(size=limit.max_bytes)
         else:
             return waiting
@@ -236,7 +232,7 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReade
     return StreamReader(source_options(options, stream=True), schema)
 
 
-class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RefusedStream(DataSourceStreamReader, datasource.SupportsTriggerAvailableNow):
     """Raises the same error wherever it is asked for something.
 
     Spark (4.3) closes the reader of a failed start. If `streamReader` raises there is none: the
@@ -256,7 +252,7 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, D102 - Spark's name
         self._refuse()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802, D102 - Spark's name
+    def latestOffset(self, start: dict[str, Any], limit: datasource.ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802, D102 - Spark's name
         self._refuse()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002, D102
