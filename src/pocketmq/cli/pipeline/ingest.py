@@ -59,7 +59,8 @@ def command(
     Unreadable messages go to DIR/bad with the reason. Without --once it runs until Ctrl-C; a later
     run resumes where it stopped. --compact without topics only merges files.
     """
-    from pocketmq.pipelines.ingest import IngestSettings, check_ingest, compact, ingest
+    from pocketmq.pipelines.ingest import IngestSettings, compact, ingest
+    from pocketmq.pipelines.ingest.running import check_ingest
 
     if not run.topics:
         _compact_alone(place, wanted=compacting)

@@ -11,21 +11,13 @@ A batch that is repeated after a crash reads the same messages and replaces what
 there are no duplicates; a late message is stored under its own day.
 """
 
-from pocketmq.pipelines.ingest.files import CompactionResult, compact, ingested_values
-from pocketmq.pipelines.ingest.running import (
-    IngestProgress,
-    IngestResult,
-    IngestSettings,
-    check_ingest,
-    ingest,
-)
+from pocketmq.pipelines.ingest.files import compact, ingested_values
+from pocketmq.pipelines.ingest.running import IngestProgress, IngestResult, IngestSettings, ingest
 
 __all__ = [
-    "CompactionResult",
     "IngestProgress",
     "IngestResult",
     "IngestSettings",
-    "check_ingest",
     "compact",
     "ingest",
     "ingested_values",
