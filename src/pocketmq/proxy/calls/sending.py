@@ -9,7 +9,13 @@ from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
 from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.requests import sending as rows
+from pocketmq.protocol.requests.sending import (
+    EndTransactionRequest,
+    RecallRequest,
+    RecallResponse,
+    SendRequestV2,
+    SendResponse,
+)
 from pocketmq.proxy.state import ProxyState
 from pocketmq.proxy.translation import checks
 from pocketmq.proxy.translation.caller import Caller
@@ -117,8 +123,8 @@ def _check_retry(
         raise error
 
 
-def _header(form: StoredForm, queue: MessageQueue) -> rows.SendRequestV2:
-    return rows.SendRequestV2(
+def _header(form: StoredForm, queue: MessageQueue) -> SendRequestV2:
+    return SendRequestV2(
         producer_group=form.topic,
         topic=form.topic,
         default_topic=AUTO_CREATE_TOPIC,
@@ -142,7 +148,7 @@ def entry_of(form: StoredForm, queue: MessageQueue, answer: Command) -> s.SendRe
     if code is not None:
         text = f"send message failed, sendStatus={outcome.value}"
         return s.SendResultEntry(status=status(code, text))
-    stored = answer.header(rows.SendResponse)
+    stored = answer.header(SendResponse)
     transaction = stored.transaction_id or ""
     if form.kind is TopicKind.TRANSACTION:
         place = parse_offset_id(stored.msg_id).commit_log_offset
@@ -165,7 +171,7 @@ async def end_transaction(
     half = read_transaction_id(request.transaction_id)
     await _reach(state, half.broker, topic)
     session = state.cluster.session
-    header = rows.EndTransactionRequest(
+    header = EndTransactionRequest(
         topic=topic,
         producer_group=topic,
         tran_state_table_offset=half.queue_offset,
@@ -198,13 +204,13 @@ async def recall_message(
     except HeaderMalformed as error:
         raise CallRefused(d.Code.INTERNAL_SERVER_ERROR, str(error)) from error
     await _reach(state, handle.broker_name, topic)
-    header = rows.RecallRequest(
+    header = RecallRequest(
         topic=topic, recall_handle=request.recall_handle, bname=handle.broker_name
     )
     answer = await state.cluster.session.brokers.call(
         handle.broker_name, RequestCode.RECALL_MESSAGE, header, master_only=True
     )
-    recalled = answer.header(rows.RecallResponse)
+    recalled = answer.header(RecallResponse)
     return s.RecallMessageResponse(status=OK, message_id=recalled.msg_id)
 
 
