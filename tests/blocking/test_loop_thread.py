@@ -81,6 +81,26 @@ def test_an_interrupted_caller_cancels_the_work_and_waits_for_its_end(thread: Lo
     assert thread.call(name_of_thread()) == "test loop"
 
 
+class TooLong(RuntimeError):
+    """What a handler of the application raises."""
+
+
+def test_an_error_of_a_signals_handler_reaches_the_caller(thread: LoopThread) -> None:
+    def too_long(*_: object) -> None:
+        raise TooLong
+
+    async def long() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+        await asyncio.sleep(60)
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    try:
+        with pytest.raises(TooLong):
+            thread.call(long())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_closed_loop_refuses_work_and_keeps_no_file_or_thread() -> None:
     files = open_files()
     thread = LoopThread("short")

@@ -35,8 +35,9 @@ class LoopThread:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and return its result.
 
-        If the caller is interrupted (KeyboardInterrupt), it cancels the coroutine and waits until
-        that has cleaned up; interrupted once more, it returns at once. Raises `WouldBlockLoop` on
+        If the caller is interrupted (KeyboardInterrupt, or whatever a signal handler raises), it
+        cancels the coroutine and waits until that has cleaned up; interrupted once more, it returns
+        at once. Raises `WouldBlockLoop` on
         the loop's own thread, `ClientForked` in a fork of the process and `ClientClosed` after
         `close`; the coroutine does not start then.
         """
@@ -50,13 +51,12 @@ class LoopThread:
             self.loop.call_soon_threadsafe(call.begin, self.loop)
             while not call.ended.acquire(timeout=_CHECK_INTERVAL):
                 self.check()
-        except RuntimeError:  # the loop was closed just now
-            work.close()
-            raise ClientClosed(self.name) from None
-        except BaseException:
-            if self._thread.is_alive():
-                self.loop.call_soon_threadsafe(call.cancel)
-                call.ended.acquire(timeout=CLEAN_UP)
+        except BaseException as error:
+            if not self.loop.is_closed():
+                call.leave(self.loop)
+            elif isinstance(error, RuntimeError):  # the loop was closed just now
+                work.close()
+                raise ClientClosed(self.name) from None
             raise
         try:
             return call.result()
@@ -69,7 +69,8 @@ class LoopThread:
             raise ClientForked(self.name)
         if self.is_current():
             raise WouldBlockLoop(self.name)
-        if not self._thread.is_alive():
+        # Not `Thread.is_alive`: interrupted, it may take a thread that runs for one that has ended.
+        if self.loop.is_closed():
             raise ClientClosed(self.name)
 
     def is_current(self) -> bool:
@@ -124,6 +125,14 @@ class _Call(Generic[T]):
         """Start the work; on the loop."""
         self._task = loop.create_task(self._work)
         self._task.add_done_callback(lambda _: self.ended.release())
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel the work, and wait until it has ended; for a caller that was interrupted."""
+        loop.call_soon_threadsafe(self.cancel)
+        # Perhaps the caller has acquired `ended` already: it is released once only.
+        task = self._task
+        if task is None or not task.done():
+            self.ended.acquire(timeout=CLEAN_UP)
 
     def cancel(self) -> None:
         """Cancel the work, or do not start it; on the loop."""
