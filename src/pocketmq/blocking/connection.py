@@ -35,6 +35,7 @@ READ = 64 * 1024
 """Bytes that are read at a time."""
 _ID = 33  # bytes of a message's id in a response, with a comma
 _SMALL = 4096  # bytes for a response without a body: taking more would cost more
+_ONE_READ = (READ,)
 _PRECISION = 0.01
 """Seconds the kernel's timer may be off before it is set again; setting it costs a call."""
 _OFTEN = 1.0
@@ -56,13 +57,16 @@ class BlockingConnection:
     """
 
     __slots__ = (
-        "_large", "_opaque", "_patience", "_reader", "_socket", "_spin", "address", "used",
+        "_came", "_large", "_opaque", "_patience", "_reader", "_socket", "_spin", "address", "slot",
+        "used",
     )  # fmt: skip
 
     def __init__(self, address: str, sock: socket.socket, limits: Limits) -> None:
         self.address = address
         self.used = time.monotonic()
         """Time of the last response."""
+        self.slot: object = None
+        """Its slot in a pool, which is free again when the connection is closed or lost."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
         self._socket = sock
@@ -71,6 +75,7 @@ class BlockingConnection:
         self._patience = math.inf  # the kernel's default
         self._opaque = 0
         self._large = False  # the last response
+        self._came: list[bytes] | None = []  # what `finish` has received; None once it is read on
 
     def _new_spin(self, sock: socket.socket) -> Spin | None:
         return spin_on(sock.fileno())
@@ -97,6 +102,7 @@ class BlockingConnection:
 
     def begin(self, frame: bytes, code: int, timeout: float) -> None:
         """Send a request whose response `finish` waits for; raises as `ask` does."""
+        self._came = []
         try:
             deadline = time.monotonic() + timeout
             if not _OFTEN <= self._patience <= timeout:
@@ -117,29 +123,40 @@ class BlockingConnection:
     ) -> T | Command:
         """Wait for the response to a request; raises as `ask` does.
 
-        An interrupt (KeyboardInterrupt) leaves the connection open: it can be waited for anew.
-        `read` is that of `ask_usual`.
+        An interrupt (KeyboardInterrupt) leaves the connection open: it can be waited for anew, if
+        `is_resumable` says so. `read` is that of `ask_usual`.
         """
         try:
             deadline = time.monotonic() + timeout
             if read is None or self._reader.buffered or self._large:
                 self._allow(timeout)
                 return self._answer(opaque, deadline)
-            if not _OFTEN <= self._patience <= timeout:
-                self._allow(timeout)
-            try:
-                data = self._socket.recv(READ)
-            except (BlockingIOError, TimeoutError):
-                self._allow(max(0.0, deadline - time.monotonic()))
-                data = self._socket.recv(READ)
-            found = read(data, opaque)
+            came = self._came
+            assert came is not None
+            if not came:
+                if not _OFTEN <= self._patience <= timeout:
+                    self._allow(timeout)
+                # Received and kept in one step: an interrupt between the two would lose it.
+                receive = self._socket.recv
+                try:
+                    came.extend(map(receive, _ONE_READ))
+                except (BlockingIOError, TimeoutError):
+                    self._allow(max(0.0, deadline - time.monotonic()))
+                    came.extend(map(receive, _ONE_READ))
+            found = read(came[0], opaque)
             if found is None:
-                return self._answer(opaque, deadline, data)
+                self._came = None
+                return self._answer(opaque, deadline, came[0])
         except Exception as error:
             self._fail(error, code, timeout)
             raise
         self.used = time.monotonic()
         return found
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether `finish` can be called again after an interrupt: nothing is read by half."""
+        return self._came is not None
 
     def end(self, how: int = socket.SHUT_RDWR) -> None:
         """End what is read or written: a thread that waits for a response then has none.
@@ -302,16 +319,19 @@ class BlockingConnection:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+        self.slot = None
 
     def _allow(self, seconds: float) -> None:
         """Let the kernel end each wait after `seconds`; that takes no system call per wait."""
         if abs(seconds - self._patience) < _PRECISION:
             return
-        self._patience = seconds
+        self._patience = math.inf  # unknown, until both are set
         if not _KERNEL_TIMERS:
             self._socket.settimeout(max(seconds, 0.001))
+            self._patience = seconds
             return
         whole = int(seconds)
         limit = _TIMEVAL.pack(whole, max(1000, int((seconds - whole) * 1e6)))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self._patience = seconds

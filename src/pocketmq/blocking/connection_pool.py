@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from weakref import ref
 
 from pocketmq.blocking.connection import READ, BlockingConnection
 from pocketmq.errors import ConnectFailed
@@ -95,8 +96,19 @@ def connect(
     raise failure
 
 
+class _Slot:
+    """One of the connections that there may be to an address; the connection holds it."""
+
+    __slots__ = ("__weakref__",)
+
+
 class ConnectionPool:
-    """Keeps connections that are not in use."""
+    """Keeps connections that are not in use.
+
+    A thread may be interrupted (KeyboardInterrupt) between any two steps, also when it has just
+    popped a connection that no variable holds yet. So nothing counts connections up and down: there
+    are as many as slots, and the slot of a connection goes with it, however it is lost.
+    """
 
     def __init__(
         self, resolve: Resolve, limits: Limits | None = None, make: MakeConnection | None = None
@@ -107,8 +119,8 @@ class ConnectionPool:
         # Appending to and popping from a list is one step for all threads, so the hot path takes no
         # lock; a pop may find the list empty although it was not a moment before.
         self._idle: dict[str, list[BlockingConnection]] = {}  # the last used is the last
-        self._count: dict[str, int] = {}  # all there are, idle or not
-        self._lock = threading.Lock()  # guards the counts alone
+        self._slots: dict[str, list[ref[_Slot]]] = {}  # of all there are, idle or not
+        self._lock = threading.Lock()  # guards the slots alone
         self._closed = False
 
     def take(self, address: str, deadline: float) -> BlockingConnection | None:
@@ -154,8 +166,6 @@ class ConnectionPool:
     def drop(self, connection: BlockingConnection) -> None:
         """Close a connection that failed."""
         connection.close()
-        with self._lock:
-            self._count[connection.address] -= 1
 
     def forget(self, address: str) -> None:
         """Close the idle connections to an address: another one showed that its server is gone."""
@@ -173,22 +183,23 @@ class ConnectionPool:
         self._drop_unused_since(float("inf"))
 
     def __len__(self) -> int:
-        return sum(self._count.values())
+        return sum(slot() is not None for slots in list(self._slots.values()) for slot in slots)
 
     def _connect(self, address: str, deadline: float) -> BlockingConnection | None:
         self._drop_unused_since(time.monotonic() - IDLE)
+        slot = _Slot()
         with self._lock:
-            count = self._count.get(address, 0)
-            if self._closed or count >= MOST:
+            slots = [each for each in self._slots.get(address, ()) if each() is not None]
+            if self._closed or len(slots) >= MOST:
                 return None
-            self._count[address] = count + 1
+            self._slots[address] = [*slots, ref(slot)]
         try:
             places = self._resolve(address, deadline)
-            return connect(address, places, self._limits, deadline, self._make)
-        except BaseException:
-            with self._lock:
-                self._count[address] -= 1
-            raise
+            connection = connect(address, places, self._limits, deadline, self._make)
+            connection.slot = slot
+        finally:
+            del slot  # an error has a traceback, whose frames would have it
+        return connection
 
     def _drop_unused_since(self, limit: float) -> None:
         for idle in list(self._idle.values()):
