@@ -6,13 +6,13 @@ connections of pops in flight end, and their callers get `ClientClosed`.
 """
 
 import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
+from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.connection import BlockingConnection, ReadUsual
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.session_connections import connections_of
@@ -59,7 +59,7 @@ class PopConnections:
         self._waiting: set[BlockingConnection] = set()
         self.handed_over: set[BlockingConnection] = set()
         """Those whose pops the loop is about to take over."""
-        self._left = threading.Condition()
+        self._left = CallsInFlight()
         self.closing = False
 
     def ask(self, asked: Ask) -> Command:
@@ -103,23 +103,28 @@ class PopConnections:
         """
         pool, timeout = self._pool, pop.timeout
         connection = pool.take_idle(address, now) or self._take(address, now + timeout)
-        self._waiting.add(connection)
         opaque, deadline = 0, 0.0  # once it was sent
         try:
-            if self.closing:  # after it was added: a close looks who waits
-                raise ClientClosed(self._owner)  # noqa: TRY301 - for each pop: a call would cost
-            number = connection.next_opaque()
-            connection.begin(frame(number), pop.code, timeout)
-            deadline, opaque = time.monotonic() + timeout, number
-            found = connection.finish(number, pop.code, timeout, read)
+            try:
+                self._waiting.add(connection)
+                if self.closing:  # after it was added: a close looks who waits
+                    raise ClientClosed(self._owner)
+                number = connection.next_opaque()
+                deadline = time.monotonic() + timeout
+                connection.begin(frame(number), pop.code, timeout)
+                opaque = number
+                found = connection.finish(number, pop.code, timeout, read)
+            finally:  # first thing, without a call in between in which it could be interrupted
+                self._waiting.discard(connection)
+                if self.closing:
+                    self._left.notify()
         except BaseException as error:
-            self._waited(connection)
-            if opaque and not isinstance(error, Exception) and not self.closing:
+            interrupted = opaque and not isinstance(error, Exception)
+            if interrupted and connection.is_resumable and not self.closing:
                 self._hand_over(connection, pop, opaque, deadline)
             else:
                 self._drop(connection, error)
             raise
-        self._waited(connection)
         pool.give(connection)
         return found
 
@@ -131,8 +136,7 @@ class PopConnections:
 
     def close(self) -> None:
         """Close all connections; after `stop`."""
-        with self._left:
-            self._left.wait_for(lambda: not self._waiting, _LEAVING)
+        self._left.wait(lambda: not self._waiting, _LEAVING)
         for connection in tuple(self._waiting):
             connection.end()
         self._pool.close()
@@ -149,12 +153,6 @@ class PopConnections:
         if isinstance(error, ConnectionLost):  # such as of a broker that was restarted
             self._pool.forget(connection.address)
 
-    def _waited(self, connection: BlockingConnection) -> None:
-        self._waiting.discard(connection)
-        if self.closing:
-            with self._left:
-                self._left.notify_all()
-
     # A pop whose caller was interrupted
 
     def _hand_over(
@@ -164,11 +162,14 @@ class PopConnections:
             self._holds.adopt(pop.source, self._finish(connection, pop, opaque, deadline))
             self.handed_over.discard(connection)
 
-        self.handed_over.add(connection)
         try:
+            self.handed_over.add(connection)
             self._thread.loop.call_soon_threadsafe(adopt)
-        except RuntimeError:  # the loop is closed
+        except BaseException as error:  # the loop is closed, or the caller is interrupted again
+            self.handed_over.discard(connection)
             self._pool.drop(connection)
+            if not isinstance(error, RuntimeError):
+                raise
 
     async def _finish(
         self, connection: BlockingConnection, pop: PopInFlight, opaque: int, deadline: float

@@ -7,14 +7,15 @@ Works with addresses; what is asked for is up to `record_reader`.
 import os
 import random
 import socket
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from pocketmq import errors
-from pocketmq.blocking.connection_pool import MOST, ConnectionPool, tls_connections
+from pocketmq.blocking.calls_in_flight import CallsInFlight
+from pocketmq.blocking.connection import BlockingConnection
+from pocketmq.blocking.connection_pool import ConnectionPool, tls_connections
 from pocketmq.blocking.many_questions import Outcome, ask_each
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import hooks_for, request_name
@@ -48,7 +49,7 @@ class Questions:
         self._hooks = hooks_for(options)
         make = None if options.tls is None else tls_connections(options.tls)
         self._connections = ConnectionPool(resolve, make=make)
-        self._slots = threading.BoundedSemaphore(MOST)
+        self._in_flight = CallsInFlight()
         self._addresses = BrokerAddresses()
         self._suggested: dict[MessageQueue, int] = {}
         self._closed = False
@@ -147,25 +148,22 @@ class Questions:
 
     def _answers(self, address: str, asked: Sequence[Ask]) -> list[Command]:
         timeout = self._options.request_timeout
-        with self._slots:
-            connection = self._connections.take(address, time.monotonic() + timeout)
-            if connection is None:
-                raise errors.ClientClosed(self._name)
-            try:
-                numbers, frames = [], []
-                for each in asked:
-                    fields = each.header.to_ext()
-                    for hook in self._hooks:
-                        hook(each.code, fields, each.body)
-                    numbers.append(connection.next_opaque())
-                    command = Command.request(each.code, numbers[-1], fields, each.body)
-                    frames.append(command.encode())
-                answers = connection.ask_all(frames, asked[0].code, timeout)
-            except BaseException:
-                self._connections.drop(connection)
-                raise
-            self._connections.give(connection)
-            return [answers[number] for number in numbers]
+        connection = self._take(address, timeout)
+        try:
+            numbers, frames = [], []
+            for each in asked:
+                fields = each.header.to_ext()
+                for hook in self._hooks:
+                    hook(each.code, fields, each.body)
+                numbers.append(connection.next_opaque())
+                command = Command.request(each.code, numbers[-1], fields, each.body)
+                frames.append(command.encode())
+            answers = connection.ask_all(frames, asked[0].code, timeout)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._give(connection)
+        return [answers[number] for number in numbers]
 
     def ask_address(self, address: str, question: Question[T]) -> T:
         """Ask the server at an address; raises `ServerError` and `TransportError`."""
@@ -234,19 +232,33 @@ class Questions:
     def _answer(
         self, address: str, code: int, fields: dict[str, str], body: bytes, timeout: float
     ) -> Command:
-        with self._slots:  # so there is always a connection left
+        connection = self._take(address, timeout)
+        try:
+            opaque = connection.next_opaque()
+            frame = Command.request(code, opaque, fields, body).encode()
+            answer = connection.ask(frame, opaque, code, timeout)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._give(connection)
+        return answer
+
+    def _take(self, address: str, timeout: float) -> BlockingConnection:
+        """Return a connection for the caller alone; waits while all are in use."""
+        while not self._closed:
             connection = self._connections.take(address, time.monotonic() + timeout)
-            if connection is None:
-                raise errors.ClientClosed(self._name)
-            try:
-                opaque = connection.next_opaque()
-                frame = Command.request(code, opaque, fields, body).encode()
-                answer = connection.ask(frame, opaque, code, timeout)
-            except BaseException:
-                self._connections.drop(connection)
-                raise
-            self._connections.give(connection)
-            return answer
+            if connection is not None:
+                return connection
+            self._in_flight.wait_for_one()
+        raise errors.ClientClosed(self._name)
+
+    def _give(self, connection: BlockingConnection) -> None:
+        self._connections.give(connection)
+        self._in_flight.notify()
+
+    def _drop(self, connection: BlockingConnection) -> None:
+        self._connections.drop(connection)
+        self._in_flight.notify()
 
 
 def resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits

@@ -5,14 +5,15 @@ blocks: for a response on a connection of its own, for a route in the loop's thr
 no hop between threads, which would cost more than the rest of it.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from typing import TypeAlias
 
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
+from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.exchange import ThreadExchange
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
@@ -42,7 +43,7 @@ class BlockingSending:
         self._rule = on_loop.make_rule(time.monotonic, self._refresh_route)
         self._name = f"producer of group {on_loop.options.group}"
         self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
-        self._idle = threading.Condition()
+        self._idle = CallsInFlight()
         self._closing = False
 
     def deliver(
@@ -58,7 +59,9 @@ class BlockingSending:
             return receipt
         finally:
             if began:
-                self._end()
+                self._busy.discard(began)
+                if self._closing:
+                    self._idle.notify()
 
     def send_plain(self, message: Message, delay_level: int | None = None) -> SendReceipt | None:
         """Send a message if it is plain (see `client.producer.plain_sends`), delayed or not.
@@ -102,7 +105,9 @@ class BlockingSending:
             return self._make(tries, self.exchange.ask, outgoing)
         finally:
             if began:
-                self._end()
+                self._busy.discard(began)
+                if self._closing:
+                    self._idle.notify()
 
     def send_plain_batch(self, messages: Sequence[Message]) -> SendReceipt | None:
         """Send messages as one batch the short way (see `client.producer.plain_batches`).
@@ -131,7 +136,9 @@ class BlockingSending:
             return self._make(tries, self.exchange.ask, outgoing)
         finally:
             if began:
-                self._end()
+                self._busy.discard(began)
+                if self._closing:
+                    self._idle.notify()
 
     def deliver_oneway(
         self, outgoing: Outgoing, choice: Choice | None = None, timeout: float | None = None
@@ -145,7 +152,9 @@ class BlockingSending:
                 self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
         finally:
             if began:
-                self._end()
+                self._busy.discard(began)
+                if self._closing:
+                    self._idle.notify()
 
     @property
     def watched(self) -> bool:
@@ -163,28 +172,29 @@ class BlockingSending:
             yield
         finally:
             if began:
-                self._end()
+                self._busy.discard(began)
+                if self._closing:
+                    self._idle.notify()
 
-    def _begin(self) -> bool:
-        """Count this thread's send as in flight; return False if it is already counted.
+    def _begin(self) -> int:
+        """Count this thread's send as in flight, and return its id; 0 if it is already counted.
 
         A close sets `_closing` and then looks who is in flight. So the flag is read only after this
-        thread is in the set: either the close waits for it, or this raises.
+        thread is in the set: either the close waits for it, or this raises. The caller takes it out
+        first thing in a `finally`, without a call in between in which it could be interrupted.
         """
-        this_thread = threading.get_ident()
+        this_thread = get_ident()
         if this_thread in self._busy:
-            return False
-        self._busy.add(this_thread)
-        if self._closing:
-            self._end()
-            raise ClientClosed(self._name)
-        return True
-
-    def _end(self) -> None:
-        self._busy.discard(threading.get_ident())
-        if self._closing:
-            with self._idle:
-                self._idle.notify_all()
+            return 0
+        try:
+            self._busy.add(this_thread)
+            if self._closing:
+                raise ClientClosed(self._name)  # noqa: TRY301 - for each send: a call would cost
+        except BaseException:  # KeyboardInterrupt, too
+            self._busy.discard(this_thread)
+            self._idle.notify()
+            raise
+        return this_thread
 
     def _carry_out(
         self,
@@ -224,9 +234,8 @@ class BlockingSending:
     def wait_for_others(self) -> None:
         """Wait until the sends of all other threads have ended; no new ones may be started."""
         self._closing = True
-        with self._idle:
-            others = self._busy - {threading.get_ident()}
-            self._idle.wait_for(lambda: not (self._busy & others))
+        others = self._busy - {get_ident()}
+        self._idle.wait(lambda: not (self._busy & others))
 
     def _refresh_route(self, topic: str) -> None:
         routes = self._on_loop.session.routes

@@ -5,7 +5,6 @@ thread; one that is a coroutine function runs on the loop, as do transactions th
 """
 
 import inspect
-import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ import msgspec
 
 from pocketmq.balance.producer import transactions
 from pocketmq.balance.producer.transactions import half_properties
+from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
 from pocketmq.client.callbacks import is_coroutine_function
@@ -50,7 +50,7 @@ class BlockingTransactions:
         self._timeout = running.sending.options.send_timeout
         self._half = half_properties({}, running.group)
         self._in_flight: set[object] = set()  # adding and removing are one step for all threads
-        self._fewer = threading.Condition()
+        self._fewer = CallsInFlight()
         self._settling = False
 
     def may_run(self, local: LocalTransaction) -> bool:
@@ -71,8 +71,8 @@ class BlockingTransactions:
         """
         self._steps.warn_unchecked()
         this = object()
-        self._in_flight.add(this)
         try:
+            self._in_flight.add(this)
             receipt: SendReceipt | None = None
             if choice is None and timeout is None:
                 receipt = self._sending.send_half(message, self._half)
@@ -92,14 +92,12 @@ class BlockingTransactions:
         finally:
             self._in_flight.discard(this)
             if self._settling:  # read after the removal, and set before the wait: none is missed
-                with self._fewer:
-                    self._fewer.notify_all()
+                self._fewer.notify()
 
     def settled(self, timeout: float) -> None:
         """Wait until transactions in flight have ended, at most `timeout` seconds."""
         self._settling = True
-        with self._fewer:
-            self._fewer.wait_for(lambda: not self._in_flight, timeout)
+        self._fewer.wait(lambda: not self._in_flight, timeout)
 
     def _decide(self, message: Message, local: LocalTransaction, receipt: SendReceipt) -> Outcome:
         try:
