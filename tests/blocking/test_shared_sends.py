@@ -45,7 +45,7 @@ def batch_of(count: int) -> tuple[ThreadBatch, list[SharedSend], SubmitWindow]:
     places.grant(count, 1000)
     futures = []
     for _ in range(count):
-        assert window.try_enter(3)
+        assert window.try_enter(3, list[None]().append, None)
         future = places.add(Message("t", b"abc"), None)
         assert future is not None
         futures.append(future)

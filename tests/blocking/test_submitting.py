@@ -23,30 +23,37 @@ RECEIPT = SendReceipt(
 )
 
 
+def try_enter(window: SubmitWindow, size: int) -> bool:
+    put: list[None] = []
+    entered = window.try_enter(size, put.append, None)
+    assert len(put) == entered
+    return entered
+
+
 def test_only_so_many_enter_and_whoever_leaves_makes_room() -> None:
     window = SubmitWindow(2, ByteBudget(1000, 3.0))
-    assert [window.try_enter(1) for _ in range(3)] == [True, True, False]
-    assert window.enter(1, 0.0) is False
+    assert [try_enter(window, 1) for _ in range(3)] == [True, True, False]
+    assert window.wait(1, 0.0) is False
     window.leave(1)
-    assert window.try_enter(1)
+    assert try_enter(window, 1)
 
 
 def test_bytes_are_bounded_but_one_alone_always_fits() -> None:
     window = SubmitWindow(100, ByteBudget(1000, 3.0))
-    assert window.try_enter(5000)
-    assert not window.try_enter(1)
+    assert try_enter(window, 5000)
+    assert not try_enter(window, 1)
     window.leave(5000)
-    assert window.try_enter(600)
-    assert not window.try_enter(600)
-    assert window.try_enter(400)
+    assert try_enter(window, 600)
+    assert not try_enter(window, 600)
+    assert try_enter(window, 400)
 
 
 def test_one_who_waits_goes_on_when_half_is_free() -> None:
     window = SubmitWindow(4, ByteBudget(1000, 3.0))
     for _ in range(4):
-        window.try_enter(1)
+        try_enter(window, 1)
     with ThreadPoolExecutor() as threads:
-        entered = threads.submit(window.enter, 1, 30.0)
+        entered = threads.submit(window.wait, 1, 30.0)
         room = threads.submit(window.wait_for_room)
         for _ in range(4):
             window.leave(1)
@@ -56,12 +63,12 @@ def test_one_who_waits_goes_on_when_half_is_free() -> None:
 
 def test_capacity_granted_in_advance_counts_until_it_is_given_back() -> None:
     window = SubmitWindow(10, ByteBudget(1000, 3.0))
-    assert window.try_enter(100)
+    assert try_enter(window, 100)
     assert window.grant(300, 6, share=1) == (6, 300)
     assert window.grant(800, 6, share=2) == (1, 300)
     assert (window.count, window.bytes) == (8, 700)
     assert window.grant(300, 0, share=1) == (0, 0)
-    assert [window.try_enter(1) for _ in range(3)] == [True, True, False]
+    assert [try_enter(window, 1) for _ in range(3)] == [True, True, False]
     assert window.grant(1, 1, share=1) == (0, 0)
     window.give_back(600, 7)
     assert (window.count, window.bytes) == (3, 102)
@@ -69,11 +76,12 @@ def test_capacity_granted_in_advance_counts_until_it_is_given_back() -> None:
 
 def test_what_is_granted_can_be_asked_for_before_a_thread_waits() -> None:
     window = SubmitWindow(4, ByteBudget(1000, 3.0))
-    window.try_enter(1)
+    try_enter(window, 1)
     granted = window.grant(100, 3, share=1)
     window.on_full = lambda: window.leave(granted[1], granted[0])
-    assert not window.try_enter(1)
-    assert window.enter(1, 0.0)
+    assert not try_enter(window, 1)
+    assert window.wait(1, 0.0)
+    assert try_enter(window, 1)
     assert (window.count, window.bytes) == (2, 2)
     granted = window.grant(100, 2, share=1)
     window.wait_for_room()
@@ -82,24 +90,24 @@ def test_what_is_granted_can_be_asked_for_before_a_thread_waits() -> None:
 
 def test_threads_press_from_the_first_wait_until_nothing_is_in_flight() -> None:
     window = SubmitWindow(1, ByteBudget(1000, 3.0))
-    found = [window.try_enter(1), window.pressed]
-    found += [window.enter(1, 0.0), window.pressed]
+    found = [try_enter(window, 1), window.pressed]
+    found += [window.wait(1, 0.0), window.pressed]
     window.leave(1)
-    found += [window.pressed, window.try_enter(1), window.pressed]
+    found += [window.pressed, try_enter(window, 1), window.pressed]
     assert found == [True, False, False, True, True, True, False]
 
 
 def test_a_wait_for_room_ends_at_its_time() -> None:
     window = SubmitWindow(1, ByteBudget(1000, 3.0))
-    window.try_enter(1)
+    try_enter(window, 1)
     started, own = time.monotonic(), own_time()
-    assert window.enter(1, 0.05) is False
+    assert window.wait(1, 0.05) is False
     assert time.monotonic() - started > 0.04
     assert own_time() - own < 5
 
 
 def handed(window: SubmitWindow) -> SubmittedSend:
-    assert window.try_enter(3)
+    assert try_enter(window, 3)
     return SubmittedSend(
         window, Outgoing("t", b"abc", "", "1", messages=(Message("t", b"abc"),)), None, 3.0
     )
@@ -107,7 +115,7 @@ def handed(window: SubmitWindow) -> SubmittedSend:
 
 def is_empty(window: SubmitWindow) -> bool:
     """Whether a send larger than all room fits, which it does alone."""
-    if not window.try_enter(10**9):
+    if not try_enter(window, 10**9):
         return False
     window.leave(10**9)
     return True
@@ -157,8 +165,8 @@ def test_a_cancelled_future_takes_no_receipt_and_leaves_the_window_once(
         future.set_exception(outcome)
     with pytest.raises(CancelledError):
         future.result(0)
-    assert window.try_enter(1)
-    assert not window.try_enter(1)
+    assert try_enter(window, 1)
+    assert not try_enter(window, 1)
     other.set_result(RECEIPT)
 
 

@@ -85,7 +85,7 @@ class OpenPlaces:
         self._overhead = plain_overhead(id_size)
         self._lock = threading.Lock()
         self._places = self._bytes = 0
-        self._entries: list[tuple[bytes, str] | None] = []  # of each message
+        self._entries: dict[int, tuple[bytes, str]] = {}  # of messages with more than a body
         self.size = 0
         """Bytes of its messages as entries of a batch."""
 
@@ -110,9 +110,12 @@ class OpenPlaces:
         with self._lock:
             if not self._places or self._bytes < size:
                 return None
+            at = len(self._messages)
+            # An interrupt (KeyboardInterrupt) comes before all of these steps or after them.
             self._places -= 1
             self._bytes -= size
-            at = self._take(message, None, size)
+            self.size += size
+            self._messages.append(message)
         future: SharedSend = self._futures(self._batch, at)
         return future
 
@@ -123,14 +126,12 @@ class OpenPlaces:
         """
         size = self._overhead + len(message.body) if entry is None else len(entry[0])
         with self._lock:
-            return self._take(message, entry, size)
-
-    def _take(self, message: Message, entry: tuple[bytes, str] | None, size: int) -> int:
-        at = len(self._messages)
-        self._messages.append(message)
-        self._entries.append(entry)
-        self.size += size
-        return at
+            at = len(self._messages)
+            if entry is not None:
+                self._entries[at] = entry
+            self.size += size
+            self._messages.append(message)
+            return at
 
     def grant(self, places: int, size: int) -> None:
         """Grant more places, and bytes of messages in them."""
@@ -152,13 +153,13 @@ class OpenPlaces:
         """
         with self._lock:
             messages, entries = self._messages, self._entries
-            steps = range(step, step + entries.count(None))
-            if not any(entries):
+            steps = range(step, step + len(messages) - len(entries))
+            if not entries:
                 return encode_numbered(messages, prefix, steps)
             own = numbered_ids(prefix, steps)
-            plain = [each for each, entry in zip(messages, entries, strict=True) if entry is None]
+            plain = [each for at, each in enumerate(messages) if at not in entries]
             made = zip(encode_messages(plain, own), own, strict=True)
-            parts = [entry or next(made) for entry in entries]
+            parts = [entries.get(at) or next(made) for at in range(len(messages))]
             return b"".join([part[0] for part in parts]), ",".join([part[1] for part in parts])
 
 

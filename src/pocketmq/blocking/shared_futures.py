@@ -11,6 +11,7 @@ from concurrent.futures import InvalidStateError
 from contextlib import suppress
 
 from pocketmq.blocking.batch_places import OpenPlaces, Place
+from pocketmq.blocking.conditions import SteadyCondition
 from pocketmq.blocking.submitting import CallbackFuture, SubmitWindow
 from pocketmq.client.producer.batches import pack_batch
 from pocketmq.client.producer.preparing import Preparing
@@ -31,7 +32,10 @@ class ThreadBatch(SharedBatch):
     Outcomes come on the loop, and are guarded by one lock together with the first wait for each.
     """
 
-    __slots__ = ("_error", "_ones", "_sealed", "_waited_for", "_window", "places", "receipts")
+    __slots__ = (
+        "_error", "_ones", "_reclaimed", "_sealed", "_waited_for", "_window", "alone", "places",
+        "receipts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,6 +52,9 @@ class ThreadBatch(SharedBatch):
         self._sealed: OpenPlaces | None = None  # the same until it is packed
         self.receipts: BatchReceipts | None = None
         """Those of all messages, once they are there."""
+        self.alone = False
+        """Whether no other message may join the one that it has."""
+        self._reclaimed: list[tuple[int, int]] = []  # not given back to the window yet
         self._error: BaseException | None = None
         self._ones: dict[int, SendReceipt | BaseException] = {}
         self._waited_for: dict[int, SharedSend] = {}
@@ -75,16 +82,19 @@ class ThreadBatch(SharedBatch):
 
     def reclaim(self) -> None:
         """Return what was granted and not taken to the window; with its lock held."""
-        places = self.places
+        places, reclaimed = self.places, self._reclaimed
         if places is not None:
-            unused, size = places.reclaim()
+            # In one step: interrupted before the result is stored, it would be lost.
+            reclaimed.extend(map(OpenPlaces.reclaim, (places,)))
             self.size = places.size
-            self._window.give_back(size, unused)
+        while reclaimed:
+            self._window.give_back_last(reclaimed)
 
     def closed(self) -> None:
         """Take no more messages; with the lock held."""
         self.reclaim()
-        self._sealed, self.places = self.places, None
+        if self.places is not None:  # else a thread was interrupted when it had done so
+            self._sealed, self.places = self.places, None
 
     def pack(self, preparing: Preparing) -> Outgoing:
         """Return all messages as one request; they were written when they were added."""
@@ -157,7 +167,8 @@ class SharedSend(Place, CallbackFuture):
     """
 
     # Of the class, until a thread waits: making a future is what a message costs most.
-    _waited_for: threading.Condition | None = None
+    _waited_for: SteadyCondition | None = None
+    _place: "list[tuple[ThreadBatch | None, int, SendReceipt | None]] | None" = None
     _state = _PENDING
     _result: SendReceipt | None = None
     _exception = None
@@ -178,17 +189,22 @@ class SharedSend(Place, CallbackFuture):
                 self.set_result(outcome)
 
     @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
+    def _condition(self) -> SteadyCondition:  # type: ignore[override]
         """The condition that the parent's methods wait for and hold; made for the first of them."""
         return self._waited_for or self._watch()
 
-    def _watch(self) -> threading.Condition:
+    def _watch(self) -> SteadyCondition:
         with _first_wait:
             condition = self._waited_for
             if condition is None:
                 self._waiters = []
                 self._done_callbacks = []
-                batch, at, receipt = self._leave_place()
+                place = self._place
+                if place is None:
+                    place = self._place = []
+                if not place:  # else a thread was interrupted below, as it may be here: in one step
+                    place.extend(map(Place._leave_place, (self,)))  # noqa: SLF001 - the parent's
+                batch, at, receipt = place[0]
                 outcome = batch.outcome(at) if receipt is None and batch is not None else receipt
                 if outcome is not None:
                     self._state = _FINISHED
@@ -198,5 +214,6 @@ class SharedSend(Place, CallbackFuture):
                         self._result = outcome
                 elif batch is not None:
                     batch.watch(at, self)
-                condition = self._waited_for = threading.Condition()
+                condition = self._waited_for = SteadyCondition()
+                self._place = None  # a future that is kept keeps no messages
         return condition

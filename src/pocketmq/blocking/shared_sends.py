@@ -48,7 +48,7 @@ class ThreadSharing:
     ) -> None:
         self._sending = sending
         self._sharing = sharing
-        self._loop = thread.loop
+        self._thread = thread
         self._lock = sharing.lock
         self._window = window
         self._check = sending.session.check
@@ -113,36 +113,59 @@ class ThreadSharing:
         deadline = started + self._sending.limit(timeout)
         alone = isinstance(given, Outgoing)
         entry: tuple[bytes, str] | None = None
+        prepared: Entry | None = None
         if isinstance(given, Outgoing):
-            entry = given.body, given.unique_id
+            entry, prepared = (given.body, given.unique_id), (given, b"")
         elif given is not None:
-            entry = given[1], given[0].unique_id
+            entry, prepared = (given[1], given[0].unique_id), given
         size = len(message.body) + sharing.plain_size if entry is None else len(entry[0])
-        if not self._window.try_enter(size):
-            self._wait(message, size, started, deadline)
+        window, waited = self._window, False
         try:
-            with self._lock:
-                batch: ThreadBatch | None = lane.open  # type: ignore[assignment] # see `_make`
-                if batch is not None:
-                    batch.reclaim()
-                if alone or not sharing.fits(batch, size, timeout):
-                    batch = self._open(lane, timeout, deadline)
-                assert batch is not None
-                assert batch.places is not None
-                at = batch.places.append(message, entry)
-                if given is not None:
-                    batch.entries[at] = (given, b"") if isinstance(given, Outgoing) else given
-                batch.deadline = min(batch.deadline, deadline)
-                if alone:
-                    sharing.seal(lane)
-                else:
-                    self._grant(batch)
-        except ClientClosed:
-            self._window.leave(size)
+            while True:
+                with self._lock:
+                    if window.has_room(size, waited=waited):
+                        batch = self._joined(lane, size, timeout, deadline, alone=alone)
+                        assert batch.places is not None
+                        at = len(batch.messages)
+                        # An interrupt comes before all of these steps or after them: there is no
+                        # call in between, and the last one is compiled.
+                        if prepared is not None:
+                            batch.entries[at] = prepared
+                        window.count += 1
+                        window.bytes += size
+                        batch.places.append(message, entry)
+                        batch.deadline = min(batch.deadline, deadline)
+                        if alone:
+                            sharing.seal(lane)
+                        else:
+                            self._grant(batch)
+                        break
+                self._wait(message, size, started, deadline)
+                waited = True
+            self._wake()
+        except BaseException:  # an interrupt: what was added leaves all the same
+            self._wake()
             raise
-        self._wake()
         future: SharedSend = SharedSend(batch, at)
         return future
+
+    def _joined(
+        self, lane: Lane, size: int, timeout: float | None, deadline: float, *, alone: bool
+    ) -> ThreadBatch:
+        """Return the batch that a message joins, a new one if need be; with the lock held."""
+        batch: ThreadBatch | None = lane.open  # type: ignore[assignment] # see `_make`
+        if batch is not None:
+            batch.reclaim()
+        if (
+            batch is None
+            or alone
+            or batch.alone
+            or batch.places is None  # a thread was interrupted before it made them
+            or not self._sharing.fits(batch, size, timeout)
+        ):
+            batch = self._open(lane, timeout, deadline)
+            batch.alone = alone
+        return batch
 
     def _open(self, lane: Lane, timeout: float | None, deadline: float) -> ThreadBatch:
         """Open a batch with places for messages; with the lock held."""
@@ -162,14 +185,11 @@ class ThreadSharing:
         places.grant(*self._window.grant(size, amount, share=2 if sharing.several_open else 1))
 
     def _wait(self, message: Message, size: int, started: float, deadline: float) -> None:
-        """Wait for capacity."""
-        entered = self._window.enter(size, deadline - started)
-        elapsed = time.monotonic() - started
-        if entered and started + elapsed >= deadline:
-            self._window.leave(size)
-            entered = False
-        if not entered:
-            raise SendFailed(message.topic, None, 0, elapsed, None)
+        """Wait for capacity, which another thread may take first."""
+        has_room = self._window.wait(size, deadline - time.monotonic())
+        now = time.monotonic()
+        if not has_room or now >= deadline:
+            raise SendFailed(message.topic, None, 0, now - started, None)
 
     def _leave_open(self) -> None:
         """Let what is open leave: nothing joins it while a thread waits for capacity."""
@@ -182,6 +202,9 @@ class ThreadSharing:
         if sharing.is_due and not sharing.woken:
             sharing.woken = True
             try:
-                self._loop.call_soon_threadsafe(sharing.leave_due)
-            except RuntimeError:  # the loop was closed just now
-                raise ClientClosed("producer") from None
+                self._thread.loop.call_soon_threadsafe(sharing.leave_due)
+            except BaseException as error:
+                sharing.woken = False
+                if self._thread.loop.is_closed() and isinstance(error, RuntimeError):
+                    raise ClientClosed("producer") from None
+                raise

@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pocketmq.balance.producer.plan import SendMode
+from pocketmq.blocking.conditions import SteadyCondition
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
 from pocketmq.client.producer.choices import Choice
@@ -26,7 +27,10 @@ from pocketmq.net.reasons import untraced
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
+_CHECK_INTERVAL = 1.0
+"""Seconds between checks for capacity, for a thread that was interrupted before it woke others."""
 _Send: TypeAlias = tuple[Outgoing, Choice | None, float, SendMode]
+E = TypeVar("E")
 
 
 class SubmitWindow:
@@ -45,38 +49,53 @@ class SubmitWindow:
         """Whether threads had to wait since nothing was in flight the last time."""
         self.on_full: Callable[[], None] = lambda: None
         """Called before a thread waits."""
-        self._waiting = 0
+        self._waiting: set[threading.Lock] = set()  # each is released to wake its thread
         self._lock = lock or threading.Lock()
-        self._changed = threading.Condition(self._lock)
 
-    def try_enter(self, size: int) -> bool:
-        """Enter if there is capacity."""
+    def try_enter(
+        self, size: int, put: Callable[[E], object], entering: E, *, waited: bool = False
+    ) -> bool:
+        """Put something where it waits to be sent, if there is capacity.
+
+        `waited` is whether the thread had to wait for that. `put` is compiled, such as the method
+        of a list: so an interrupt (KeyboardInterrupt) comes before the capacity is taken, or after
+        it has an owner.
+        """
         with self._lock:
-            if not self.count:
-                self.pressed = False
-            elif self.count >= self.most or self.bytes + size > self.budget.limit:
+            if not self.has_room(size, waited=waited):
                 return False
             self.count += 1
             self.bytes += size
+            put(entering)
             return True
 
-    def enter(self, size: int, timeout: float) -> bool:
-        """Enter, waiting for capacity at most `timeout` seconds; False if there was none."""
+    def wait(self, size: int, timeout: float) -> bool:
+        """Wait for capacity at most `timeout` seconds; False if there was none.
+
+        Another thread may be the first to enter.
+        """
         self.on_full()
-        with self._changed:
-            self.pressed = True
-            if not self._wait(size, timeout):
-                return False
-            self.count += 1
-            self.bytes += size
-            return True
+        deadline = time.monotonic() + timeout
+        woken = threading.Lock()
+        woken.acquire()
+        try:
+            while True:
+                with self._lock:
+                    self.pressed = True
+                    if self._fits(size):
+                        return True
+                    self._waiting.add(woken)
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                woken.acquire(timeout=min(left, _CHECK_INTERVAL))
+        finally:
+            self._waiting.discard(woken)
 
     def wait_for_room(self) -> None:
         """Wait until a small send could enter at once."""
-        while not self._has_room(0):
-            self.on_full()
-            with self._changed:
-                self._wait(0, 60.0)
+        while not self._fits(0):
+            self.wait(0, 60.0)
 
     def leave(self, size: int, amount: int = 1) -> None:
         """Free the capacity of a send, or of `amount` that travelled together.
@@ -89,10 +108,22 @@ class SubmitWindow:
 
     def give_back(self, size: int, amount: int) -> None:
         """Do as `leave` does; with the lock held."""
+        self.give_back_last([(amount, size)])
+
+    def give_back_last(self, unused: list[tuple[int, int]]) -> None:
+        """Do the same for the last of several amounts, and remove it; with the lock held.
+
+        An interrupt comes before both or after both.
+        """
+        amount, size = unused[-1]
         self.count -= amount
         self.bytes -= size
+        unused.pop()
         if self._waiting and self.count <= self.most // 2:
-            self._changed.notify_all()
+            waiting, self._waiting = self._waiting, set()
+            for woken in waiting:
+                with suppress(RuntimeError):  # it was woken before
+                    woken.release()
 
     def grant(self, size: int, amount: int, share: int) -> tuple[int, int]:
         """Reserve capacity in advance, of what is free one `share`; return sends and bytes.
@@ -107,20 +138,13 @@ class SubmitWindow:
         self.bytes += size
         return amount, size
 
-    def _wait(self, size: int, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        self._waiting += 1
-        try:
-            while not self._has_room(size):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._changed.wait(left)
-        finally:
-            self._waiting -= 1
-        return True
+    def has_room(self, size: int, *, waited: bool) -> bool:
+        """Return whether a send may enter now; with the lock held."""
+        if not self.count and not waited:
+            self.pressed = False
+        return self._fits(size)
 
-    def _has_room(self, size: int) -> bool:
+    def _fits(self, size: int) -> bool:
         if not self.count:
             return True
         return self.count < self.most and self.bytes + size <= self.budget.limit
@@ -155,24 +179,41 @@ class LoopHandOver:
         sending.session.check()
         limit = sending.limit(timeout)
         size = len(outgoing.body)
-        window = self.window
-        if not window.try_enter(size):
-            started = time.monotonic()
-            entered = window.enter(size, limit)
-            elapsed = time.monotonic() - started
-            if entered and elapsed >= limit:
-                window.leave(size)
-            if not entered or elapsed >= limit:
-                raise SendFailed(outgoing.messages[0].topic, None, 0, elapsed, None)
-            limit -= elapsed
-        handed = SubmittedSend(window, outgoing, choice, limit, mode, share=share)
-        self._handed.append(handed)
-        # One wake-up for all that threads hand over until the loop comes round. The order matters:
-        # append, then look at the flag; the loop clears the flag, then empties the queue.
-        if not self._woken:
-            self._woken = True
-            self._thread.loop.call_soon_threadsafe(self._begin)
+        handed = SubmittedSend(self.window, outgoing, choice, limit, mode, share=share)
+        try:
+            if not self.window.try_enter(size, self._handed.append, handed):
+                self._wait(handed, size, limit)
+            self._wake()
+        except BaseException:  # an interrupt: what has been handed over is sent all the same
+            self._wake()
+            raise
         return handed
+
+    def _wait(self, handed: "SubmittedSend", size: int, limit: float) -> None:
+        """Hand over a send once there is capacity."""
+        window, started = self.window, time.monotonic()
+        while True:
+            has_room = window.wait(size, started + limit - time.monotonic())
+            elapsed = time.monotonic() - started
+            if not has_room or elapsed >= limit:
+                raise SendFailed(handed.topic, None, 0, elapsed, None)
+            handed.limit(limit - elapsed)
+            if window.try_enter(size, self._handed.append, handed, waited=True):
+                return
+
+    def _wake(self) -> None:
+        """Make the loop begin what was handed over.
+
+        One wake-up is for all that threads hand over until the loop comes round. The order matters:
+        threads append, then look at the flag; the loop clears the flag, then empties the queue.
+        """
+        if self._handed and not self._woken:
+            self._woken = True
+            try:
+                self._thread.loop.call_soon_threadsafe(self._begin)
+            except BaseException:
+                self._woken = False
+                raise
 
     def _begin(self) -> None:
         self._woken = False
@@ -219,12 +260,24 @@ class SubmittedSend(CallbackFuture):
         self._exception = None
         self._waiters = []
         self._done_callbacks = []
-        self._waited_for: threading.Condition | None = None
+        self._waited_for: SteadyCondition | None = None
         self._left = False
         self._window = window
         self._size = len(outgoing.body)
         self._send: _Send | None = (outgoing, choice, timeout, mode)
         self._share = share
+
+    @property
+    def topic(self) -> str:
+        """Its message's topic, before it begins."""
+        assert self._send is not None
+        return self._send[0].messages[0].topic
+
+    def limit(self, timeout: float) -> None:
+        """Set the seconds that it may take, before it begins."""
+        assert self._send is not None
+        outgoing, choice, _, mode = self._send
+        self._send = outgoing, choice, timeout, mode
 
     def begin(self, on_loop: Submitting) -> None:
         """Start the send; on the loop."""
@@ -280,12 +333,12 @@ class SubmittedSend(CallbackFuture):
         return self._state not in _UNFINISHED
 
     @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
+    def _condition(self) -> SteadyCondition:  # type: ignore[override]
         """The condition that the parent's methods wait for and hold; made for the first of them."""
         condition = self._waited_for
         if condition is None:
             with _first_wait:
                 condition = self._waited_for
                 if condition is None:
-                    condition = self._waited_for = threading.Condition()
+                    condition = self._waited_for = SteadyCondition()
         return condition

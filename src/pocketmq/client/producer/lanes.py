@@ -165,9 +165,13 @@ class SharedLanes:
 
     def seal(self, lane: Lane) -> None:
         """Let the open batch of a lane leave."""
-        if lane.open is not None:
-            self._full.append((lane, lane.open))
-            self._close(lane)
+        batch = lane.open
+        if batch is not None:
+            batch.closed()
+            # An interrupt (KeyboardInterrupt) comes before all of these steps or after them.
+            del self._open[lane]
+            lane.open = lane.places = None
+            self._full.append((lane, batch))
 
     def _close(self, lane: Lane) -> None:
         batch, lane.open, lane.places = lane.open, None, None
