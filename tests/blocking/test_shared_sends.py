@@ -289,9 +289,8 @@ def test_a_full_window_lets_open_batches_leave(
     ) as producer:
         for each in topics:
             producer.send_oneway(Message(each, b"first"))
-        futures = [producer.submit(Message(each, b"x")) for each in topics]
-        assert not any(future.done() for future in futures)
-        futures.append(producer.submit(Message(topics[0], b"y"), timeout=30.0))
+        messages = [Message(each, b"x") for each in topics] + [Message(topics[0], b"y")]
+        futures = [producer.submit(each, timeout=30.0) for each in messages]
         producer.flush()
         assert all(future.result(0).ok for future in futures)
 
