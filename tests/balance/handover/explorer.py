@@ -33,11 +33,11 @@ from pocketmq.balance.handover import (
     leases,
     lock_owner,
     queue,
+    steps,
     taking,
 )
 from pocketmq.balance.handover import events as ev
 from pocketmq.balance.handover import instructions as do
-from pocketmq.balance.handover import stay as stays
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from pocketmq.balance.handover.tail import Others
@@ -274,7 +274,7 @@ class Explorer:
             case "fence":
                 return leases.fence(stay, 0.0)
             case "drop":
-                return stays.drop(stay, settings, 0.0, do.HandoverKind.LOST)
+                return steps.drop(stay, settings, 0.0, do.HandoverKind.LOST)
             case "renewing":
                 return Step(leases.renewing(stay))
             case "renewed":

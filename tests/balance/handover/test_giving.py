@@ -22,7 +22,8 @@ from pocketmq.balance.handover.instructions import (
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.queue import poll
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import NONE, Pending, Phase, Stay, Step, drop
+from pocketmq.balance.handover.stay import NONE, Pending, Phase, Stay, Step
+from pocketmq.balance.handover.steps import drop
 from pocketmq.balance.handover.tail import Others, watch_tail
 from pocketmq.balance.handover.taking import claim, given, locked, offset_read
 from pocketmq.model import MessageQueue

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from pocketmq.balance.handover import HandoverSettings, giving, leases, queue, stay, tail, taking
+from pocketmq.balance.handover import HandoverSettings, giving, leases, queue, steps, tail, taking
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.stay import Phase, Stay, Step
 from tests.balance.handover.explorer import Case, Explorer, Found, Label, explore
@@ -224,7 +224,7 @@ def first_start_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def unlock_while_renewing(patch: pytest.MonkeyPatch) -> None:
-    shipped = stay.unlock_own
+    shipped = steps.unlock_own
 
     def unlock_own(item: Stay, settings: object) -> Step:
         step = shipped(replace(item, renewing=False), settings)  # type: ignore[arg-type]
@@ -256,9 +256,9 @@ def heir_asks_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 def late_tail_kept(patch: pytest.MonkeyPatch) -> None:
     """After a request for locks without an answer only the run lock is given back."""
-    shipped = stay.close
+    shipped = steps.close
     patch.setattr(
-        taking,
+        steps,
         "close",
         lambda item, *more: shipped(replace(item, releasing=item.releasing & do.RUN), *more),
     )

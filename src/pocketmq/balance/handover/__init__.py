@@ -21,7 +21,8 @@ message of a notice whose sender or boot is another one. After `Leave` no event 
 | `reach` | brokers that some members cannot reach, and who takes their queues there |
 | `targets`, `decisions` | who shall have which queue; claims, orphans, releases |
 | `giving`, `taking` | in which order a queue changes hands: its owner's half, and its heir's |
-| `stay`, `tail`, `leases`, `queue` | the other steps of one queue; the model checks them all |
+| `stay`, `steps` | one queue at one member: the value, and the steps that all ways have in common |
+| `tail`, `leases`, `queue` | the other steps of one queue; the model checks them all |
 | `upkeep` | timers, renewals, states sent |
 | `view` | `balance_of` |
 """

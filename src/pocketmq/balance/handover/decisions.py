@@ -12,7 +12,8 @@ from pocketmq.balance.handover.giving import can_release, claimed, release
 from pocketmq.balance.handover.group import GroupDraft
 from pocketmq.balance.handover.instructions import HandoverKind, Tell
 from pocketmq.balance.handover.messages import QueueClaim, is_ours
-from pocketmq.balance.handover.stay import Phase, Stay, drop
+from pocketmq.balance.handover.stay import Phase, Stay
+from pocketmq.balance.handover.steps import drop
 from pocketmq.balance.handover.table import BootReport, gone_names, living, silent, waiting_for
 from pocketmq.balance.handover.taking import claim, take
 from pocketmq.balance.handover.targets import forget_return, update_target

@@ -6,28 +6,13 @@ answered at all is decided in `decisions`.
 
 from msgspec.structs import replace
 
+from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.events import LockPart
-from pocketmq.balance.handover.instructions import (
-    RUN,
-    Drain,
-    Drop,
-    HandoverKind,
-    ReportChange,
-    StopStarting,
-    Tell,
-    Warn,
-)
+from pocketmq.balance.handover.instructions import RUN, HandoverKind
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import (
-    Pending,
-    Phase,
-    Stay,
-    Step,
-    close,
-    go_on_closing,
-    unlock_own,
-)
+from pocketmq.balance.handover.stay import Pending, Phase, Stay, Step
+from pocketmq.balance.handover.steps import close, go_on_closing, unlock_own
 
 _GIVING = frozenset({Phase.STOPPING, Phase.UNLOCKING_RUN, Phase.DRAINING, Phase.CLOSING})
 
@@ -62,7 +47,7 @@ def claimed(stay: Stay, heir: str, number: int, now: float) -> Step:
     again = replace(stay, number=number, told=False)
     if _was_given(stay):
         give = Give(heir, stay.queue, stay.offset, number)
-        return Step(again, (Tell(stay.queue.broker_name, give),))
+        return Step(again, (do.Tell(stay.queue.broker_name, give),))
     return Step(again)
 
 
@@ -86,7 +71,7 @@ def _stop(stay: Stay, now: float) -> Step:
         pending=frozenset({Pending.STOP}),
     )
     foreign = stay.peer is None and stay.kind is HandoverKind.FOREIGN
-    return Step(stopping, (StopStarting(stay.queue, foreign),))
+    return Step(stopping, (do.StopStarting(stay.queue, foreign),))
 
 
 def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: float) -> Step:
@@ -106,13 +91,13 @@ def starting_stopped(stay: Stay, offset: int, settings: HandoverSettings, now: f
     assert step.stay is not None
     give = Give(stay.peer, stay.queue, offset, stay.number)
     told = replace(step.stay, told=True)
-    return Step(told, (*step.instructions, Tell(stay.queue.broker_name, give)))
+    return Step(told, (*step.instructions, do.Tell(stay.queue.broker_name, give)))
 
 
 def drain(stay: Stay) -> Step:
     """Wait for the messages in flight."""
     waiting = replace(stay, pending=stay.pending | {Pending.DRAIN}, retry_at=None)
-    return Step(waiting, (Drain(stay.queue),))
+    return Step(waiting, (do.Drain(stay.queue),))
 
 
 def unlocked(
@@ -136,7 +121,7 @@ def unlocked(
     if stay.peer is None or stay.offset is None or stay.told:
         return draining
     give = Give(stay.peer, stay.queue, stay.offset, stay.number)
-    return Step(draining.stay, (Tell(stay.queue.broker_name, give), *draining.instructions))
+    return Step(draining.stay, (do.Tell(stay.queue.broker_name, give), *draining.instructions))
 
 
 def drained(stay: Stay, settings: HandoverSettings, now: float, *, stored: bool) -> Step:
@@ -156,7 +141,7 @@ def watch_drain(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     """
     if now >= stay.since + settings.drain_wait:
         queue = stay.queue
-        warning = Warn(
+        warning = do.Warn(
             f"handlers did not finish in time: group={settings.group} topic={queue.topic} "
             f"queue={queue.broker_name}:{queue.queue_id} drain_wait_s={settings.drain_wait:g}; "
             f"the queue is released, its next owner handles their messages again"
@@ -179,11 +164,11 @@ def kind_of(stay: Stay, settings: HandoverSettings) -> HandoverKind:
 
 def _finish(stay: Stay, settings: HandoverSettings, now: float) -> Step:
     kind = kind_of(stay, settings)
-    report = ReportChange(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
+    report = do.ReportChange(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
     # After a hand-over by overlap the heir has its GIVE long since.
     ending = replace(stay, peer=None) if _was_given(stay) else stay
     step = close(ending, settings, now)
-    return Step(step.stay, (Drop(stay.queue), report, *step.instructions))
+    return Step(step.stay, (do.Drop(stay.queue), report, *step.instructions))
 
 
 def _was_given(stay: Stay) -> bool:

@@ -9,15 +9,8 @@ from msgspec.structs import replace
 from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.instructions import Fence, HandoverKind, Resume
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import (
-    IN_SHELL,
-    Phase,
-    Stay,
-    Step,
-    drop,
-    go_on_closing,
-    unlock_own,
-)
+from pocketmq.balance.handover.stay import IN_SHELL, Phase, Stay, Step
+from pocketmq.balance.handover.steps import drop, go_on_closing, unlock_own
 
 
 def fence(stay: Stay, since: float) -> Step:

@@ -2,30 +2,14 @@
 
 from msgspec.structs import replace
 
-from pocketmq.balance.handover import events
+from pocketmq.balance.handover import events, steps
 from pocketmq.balance.handover.giving import drained, starting_stopped, unlocked, watch_drain
 from pocketmq.balance.handover.instructions import BOTH, HandoverKind
 from pocketmq.balance.handover.leases import lease_ends
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import (
-    IN_SHELL,
-    Pending,
-    Phase,
-    Stay,
-    Step,
-    ask_locks,
-    drop,
-    go_on_closing,
-    read_offset,
-    unlock_own,
-)
+from pocketmq.balance.handover.stay import IN_SHELL, Pending, Phase, Stay, Step
 from pocketmq.balance.handover.tail import Others, hole_filled, watch_tail
-from pocketmq.balance.handover.taking import (
-    freed,
-    locked,
-    offset_read,
-    offset_stored,
-)
+from pocketmq.balance.handover.taking import freed, locked, offset_read, offset_stored
 
 _NEVER = float("inf")
 
@@ -61,7 +45,7 @@ def answer(stay: Stay, event: QueueEvent, settings: HandoverSettings, now: float
         case events.HoleFilled() if Pending.FILL in stay.pending:
             return hole_filled(stay, now)
         case events.Overtaken() if stay.phase in IN_SHELL:
-            return drop(stay, settings, now, HandoverKind.LOST)
+            return steps.drop(stay, settings, now, HandoverKind.LOST)
     return Step(stay)
 
 
@@ -75,13 +59,13 @@ def poll(stay: Stay, others: Others, settings: HandoverSettings, now: float) -> 
         return Step(stay)
     match stay.phase:
         case Phase.LOCKING if Pending.LOCK not in stay.pending:
-            return ask_locks(stay, BOTH, now)
+            return steps.ask_locks(stay, BOTH, now)
         case Phase.READING if Pending.READ not in stay.pending:
-            return read_offset(stay)
+            return steps.read_offset(stay)
         case Phase.UNLOCKING_RUN:
-            return unlock_own(stay, settings)
+            return steps.unlock_own(stay, settings)
         case Phase.CLOSING:
-            return go_on_closing(stay, settings, now)
+            return steps.go_on_closing(stay, settings, now)
     return Step(replace(stay, retry_at=None))
 
 

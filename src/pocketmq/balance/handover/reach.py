@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from pocketmq.balance.handover.group import GroupDraft
 from pocketmq.balance.handover.instructions import HandoverKind
-from pocketmq.balance.handover.stay import drop
+from pocketmq.balance.handover.steps import drop
 from pocketmq.balance.handover.table import BootReport
 from pocketmq.model import MessageQueue, sort_queues
 

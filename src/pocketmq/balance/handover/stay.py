@@ -1,9 +1,10 @@
-"""The stay of one queue at one member: a value, and the steps that all ways have in common.
+"""The stay of one queue at one member, as a value.
 
 A stay begins when the member wants the queue and ends when it has nothing of it any more. It knows
 nothing of other queues, of members' tables or of targets: who decides what is wanted and given is
 its caller's business, and no decision of the caller can break the invariants. The model check in
-the tests explores these very functions under arbitrary decisions. The invariants:
+the tests explores the very functions that make a stay of another one, under arbitrary decisions.
+The invariants:
 
 - two members never start handlers of a queue under fresh leases;
 - every message below the stored offset was finished;
@@ -28,17 +29,7 @@ import msgspec
 
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.handover.events import LockPart
-from pocketmq.balance.handover.instructions import (
-    Drop,
-    HandoverKind,
-    Lock,
-    ReadStart,
-    ReportChange,
-    Tell,
-    Unlock,
-)
-from pocketmq.balance.handover.messages import Give
-from pocketmq.balance.handover.settings import HandoverSettings, HandoverTimes
+from pocketmq.balance.handover.instructions import HandoverKind
 from pocketmq.model import MessageQueue
 
 NONE: frozenset[LockPart] = frozenset()
@@ -76,9 +67,6 @@ class Pending(Enum):
     STOP = "stop"
     DRAIN = "drain"
     FILL = "fill"
-
-
-VOID_AFTER_DROP = frozenset({Pending.STOP, Pending.DRAIN, Pending.FILL})
 
 
 class Stay(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,81 +119,6 @@ class Step(msgspec.Struct, frozen=True):
     instructions: tuple[Instruction, ...] = ()
 
 
-def backoff(times: HandoverTimes, tries: int) -> float:
-    """Return the pause before the next attempt."""
-    return min(times.slow_retry, times.retry * 2.0 ** min(tries, 10))
-
-
 def holds_queue(stay: Stay) -> bool:
     """Return whether this member is the queue's owner: it runs it, or will at once."""
     return stay.phase in (Phase.READING, Phase.STORING, Phase.RUNNING)
-
-
-def ask_locks(stay: Stay, parts: frozenset[LockPart], now: float) -> Step:
-    """Ask for locks."""
-    asked = msgspec.structs.replace(
-        stay, pending=stay.pending | {Pending.LOCK}, asked_at=now, retry_at=None
-    )
-    return Step(asked, (Lock(stay.queue, parts),))
-
-
-def read_offset(stay: Stay) -> Step:
-    """Ask for the stored offset."""
-    asked = msgspec.structs.replace(stay, pending=stay.pending | {Pending.READ}, retry_at=None)
-    return Step(asked, (ReadStart(stay.queue),))
-
-
-def unlock_own(stay: Stay, settings: HandoverSettings) -> Step:
-    """Release the locks that are to go, as soon as no other request can interfere."""
-    if stay.renewing or Pending.UNLOCK in stay.pending:
-        return Step(msgspec.structs.replace(stay, retry_at=None))
-    asked = msgspec.structs.replace(stay, pending=stay.pending | {Pending.UNLOCK}, retry_at=None)
-    return Step(asked, (Unlock(stay.queue, stay.releasing, settings.owner),))
-
-
-def wanted_again(stay: Stay, settings: HandoverSettings, now: float) -> Stay:
-    """Return the stay after an attempt to take the queue failed."""
-    times = settings.times
-    pause = times.slow_retry if stay.doubtful else backoff(times, stay.tries)
-    return Stay(queue=stay.queue, since=now, retry_at=now + pause, tries=stay.tries + 1)
-
-
-def close(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    """Release all locks; where the shell has the queue, it was dropped before."""
-    closing = msgspec.structs.replace(
-        stay,
-        phase=Phase.CLOSING,
-        since=now,
-        retry_at=None,
-        pending=stay.pending - VOID_AFTER_DROP,
-        locks=NONE,
-        releasing=stay.locks | stay.releasing,
-        barrier=None,
-        fenced=None,
-    )
-    return go_on_closing(closing, settings, now)
-
-
-def go_on_closing(stay: Stay, settings: HandoverSettings, now: float) -> Step:
-    """Do the next thing of a stay that ends; it waits for every answer, so that none comes late."""
-    if stay.pending or stay.freeing:
-        return Step(msgspec.structs.replace(stay, retry_at=None))
-    if stay.releasing:
-        return unlock_own(stay, settings)
-    if stay.renewing:
-        return Step(stay)
-    if stay.peer is not None and stay.offset is not None:
-        give = Give(stay.peer, stay.queue, stay.offset, stay.number)
-        return Step(None, (Tell(stay.queue.broker_name, give),))
-    if stay.tries or stay.doubtful:
-        return Step(wanted_again(stay, settings, now))
-    return Step(None)
-
-
-def drop(stay: Stay, settings: HandoverSettings, now: float, kind: HandoverKind) -> Step:
-    """End a stay without another word: late results are ignored, nothing more is committed."""
-    step = close(msgspec.structs.replace(stay, peer=None), settings, now)
-    if stay.phase not in IN_SHELL:
-        return step
-    report = ReportChange(stay.queue, kind, settings.client_id, stay.peer, stay.offset)
-    return Step(step.stay, (Drop(stay.queue), report, *step.instructions))

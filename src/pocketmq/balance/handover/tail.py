@@ -14,14 +14,8 @@ from msgspec.structs import replace
 from pocketmq.balance.handover import instructions
 from pocketmq.balance.handover.events import LockPart
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import (
-    Pending,
-    Stay,
-    Step,
-    ask_locks,
-    backoff,
-    read_offset,
-)
+from pocketmq.balance.handover.stay import Pending, Stay, Step
+from pocketmq.balance.handover.steps import ask_locks, backoff, read_offset
 
 
 class Others(msgspec.Struct, frozen=True):

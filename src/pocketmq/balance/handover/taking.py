@@ -7,31 +7,13 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from pocketmq.balance.handover import instructions as do
+from pocketmq.balance.handover import steps
 from pocketmq.balance.handover.events import LockPart
-from pocketmq.balance.handover.instructions import (
-    BOTH,
-    RUN,
-    HandoverKind,
-    ReportChange,
-    Run,
-    StoreOffset,
-    Unlock,
-)
+from pocketmq.balance.handover.instructions import BOTH, RUN, HandoverKind
 from pocketmq.balance.handover.messages import Give
 from pocketmq.balance.handover.settings import HandoverSettings
-from pocketmq.balance.handover.stay import (
-    NONE,
-    Pending,
-    Phase,
-    Stay,
-    Step,
-    ask_locks,
-    backoff,
-    close,
-    go_on_closing,
-    read_offset,
-    wanted_again,
-)
+from pocketmq.balance.handover.stay import NONE, Pending, Phase, Stay, Step
 from pocketmq.balance.handover.tail import barrier_read, tail_locked
 
 
@@ -48,9 +30,9 @@ def take(stay: Stay, names: Collection[str], kind: HandoverKind, now: float) -> 
     """
     taking = replace(stay, phase=Phase.FREEING, since=now, peer=None, offset=None, kind=kind)
     if not names:
-        return ask_locks(replace(taking, phase=Phase.LOCKING), BOTH, now)
+        return steps.ask_locks(replace(taking, phase=Phase.LOCKING), BOTH, now)
     queue = stay.queue
-    unlocks = tuple(Unlock(queue, BOTH, name) for name in sorted(names))
+    unlocks = tuple(do.Unlock(queue, BOTH, name) for name in sorted(names))
     return Step(replace(taking, freeing=frozenset(names), retry_at=None), unlocks)
 
 
@@ -60,9 +42,9 @@ def freed(stay: Stay, owner: str, settings: HandoverSettings, now: float) -> Ste
     if waiting.freeing:
         return Step(waiting)
     if waiting.phase is Phase.FREEING:
-        return ask_locks(replace(waiting, phase=Phase.LOCKING), BOTH, now)
+        return steps.ask_locks(replace(waiting, phase=Phase.LOCKING), BOTH, now)
     if waiting.phase is Phase.CLOSING:
-        return go_on_closing(waiting, settings, now)
+        return steps.go_on_closing(waiting, settings, now)
     return Step(replace(waiting, retry_at=now))
 
 
@@ -78,7 +60,7 @@ def given(stay: Stay, giver: str, give: Give, settings: HandoverSettings, now: f
     taking = replace(stay, phase=Phase.LOCKING, since=now, offset=give.offset, kind=kind, tries=0)
     # Both: a giver whose handlers are quick has released the tail as well by now, and to ask for it
     # later would take two more requests before the first message.
-    return ask_locks(taking, BOTH, now)
+    return steps.ask_locks(taking, BOTH, now)
 
 
 def needed_parts(stay: Stay) -> frozenset[LockPart]:
@@ -98,10 +80,10 @@ def locked(
     parts = needed_parts(stay)
     got = BOTH if granted is None else granted & BOTH
     if stay.phase is Phase.CLOSING:
-        return go_on_closing(replace(stay, releasing=stay.releasing | got), settings, now)
+        return steps.go_on_closing(replace(stay, releasing=stay.releasing | got), settings, now)
     if granted is not None and granted >= parts:
         reading = replace(stay, phase=Phase.READING, since=now, locks=got, leased=stay.asked_at)
-        return read_offset(reading)
+        return steps.read_offset(reading)
     again = now + settings.times.lock_given_again
     patient = again <= stay.since + settings.times.lock_given
     if stay.kind is HandoverKind.OVERLAP and patient and granted == stay.locks:
@@ -109,8 +91,8 @@ def locked(
     got |= stay.locks
     if got:
         back = replace(stay, locks=NONE, releasing=got, tries=stay.tries + 1, peer=None)
-        return close(back, settings, now)
-    return Step(wanted_again(stay, settings, now))
+        return steps.close(back, settings, now)
+    return Step(steps.wanted_again(stay, settings, now))
 
 
 def offset_read(
@@ -121,11 +103,11 @@ def offset_read(
         return Step(stay)
     stay = replace(stay, pending=stay.pending - {Pending.READ})
     if stay.phase is Phase.CLOSING:
-        return go_on_closing(stay, settings, now)
+        return steps.go_on_closing(stay, settings, now)
     if stay.phase is Phase.RUNNING:
         return barrier_read(stay, offset, settings, now, stored=stored)
     if offset is None or stay.fenced is not None:
-        pause = backoff(settings.times, stay.tries)
+        pause = steps.backoff(settings.times, stay.tries)
         return Step(replace(stay, tries=stay.tries + 1, retry_at=now + pause))
     return _started(stay, offset, settings, now, stored=stored)
 
@@ -145,14 +127,14 @@ def _started(
         # The giver has finished, so a third member may have had the queue since, and may have given
         # it away again: then the tail is its, and this give is out of date. With the tail's lock,
         # which the giver is about to give back, the stored offset is the truth.
-        return ask_locks(replace(stay, phase=Phase.LOCKING, since=now), BOTH, now)
+        return steps.ask_locks(replace(stay, phase=Phase.LOCKING, since=now), BOTH, now)
     if stored:
         return run(stay, offset, None, settings, now)
     start = offset if given_offset is None else given_offset
     storing = replace(
         stay, phase=Phase.STORING, since=now, offset=start, pending=stay.pending | {Pending.STORE}
     )
-    return Step(storing, (StoreOffset(stay.queue, start),))
+    return Step(storing, (do.StoreOffset(stay.queue, start),))
 
 
 def offset_stored(stay: Stay, settings: HandoverSettings, now: float, *, done: bool) -> Step:
@@ -161,10 +143,10 @@ def offset_stored(stay: Stay, settings: HandoverSettings, now: float, *, done: b
         return Step(stay)
     stay = replace(stay, pending=stay.pending - {Pending.STORE})
     if stay.phase is Phase.CLOSING:
-        return go_on_closing(stay, settings, now)
+        return steps.go_on_closing(stay, settings, now)
     if done and stay.fenced is None and stay.offset is not None:
         return run(stay, stay.offset, None, settings, now)
-    pause = backoff(settings.times, stay.tries)
+    pause = steps.backoff(settings.times, stay.tries)
     reading = replace(stay, phase=Phase.READING, tries=stay.tries + 1, retry_at=now + pause)
     return Step(reading)
 
@@ -188,5 +170,5 @@ def run(
         retry_at=retry_at,
         recheck_at=now + times.first_recheck,
     )
-    report = ReportChange(stay.queue, stay.kind, stay.peer, settings.client_id, offset)
-    return Step(running, (Run(stay.queue, offset, barrier), report))
+    report = do.ReportChange(stay.queue, stay.kind, stay.peer, settings.client_id, offset)
+    return Step(running, (do.Run(stay.queue, offset, barrier), report))
