@@ -16,12 +16,7 @@ from msgspec import DecodeError, Raw
 from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.client.producer.bursts import Bursts
-from pocketmq.client.producer.plain_frames import (
-    plain_frames,
-    receipt_of,
-    take_receipts,
-    unique_id,
-)
+from pocketmq.client.producer.plain_frames import plain_frames, receipt_of, take_receipts, unique_id
 from pocketmq.client.producer.plain_messages import PlainMessages
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing, Template, read_stored

@@ -14,11 +14,7 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.codecs import BodyCodec, check_codec
-from pocketmq.client.consumer_options import (
-    PushConsumerOptions,
-    PushConsumerSettings,
-    check_return,
-)
+from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings, check_return
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.handover.joining import Joined, join_group
 from pocketmq.client.group.life import ConsumerLife, run_until_signal

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from pocketmq.balance.consumer.handling import batches
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.consume_hooks import HookCaller
-from pocketmq.client.push.handlers import (
-    CANCELLED,
-    Consumed,
-    Failure,
-    Handler,
-    raised,
-    understood,
-)
+from pocketmq.client.push.handlers import CANCELLED, Consumed, Failure, Handler, raised, understood
 from pocketmq.client.push.jobs import QUICK, JobPart, SharedJob, Worker
 from pocketmq.protocol import ReceivedMessage
 
