@@ -14,16 +14,8 @@ import logging
 from collections.abc import Sequence
 from operator import attrgetter
 
-from pocketmq.balance.consumer.concurrent import (
-    SWEEP_DELAY_LEVEL,
-    BatchVerdict,
-    ConcurrentAnswer,
-    ConcurrentStatus,
-    ExpirySweep,
-    commit_step,
-    judge,
-    settle,
-)
+from pocketmq.balance.consumer import concurrent as rules
+from pocketmq.balance.consumer.concurrent import SWEEP_DELAY_LEVEL, ExpirySweep
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.handler_work import HandlerWork
@@ -137,8 +129,8 @@ class ConcurrentWork(HandlerWork):
             done = [one for at, one in enumerate(messages) if at not in failure.only]
             messages = [one for at, one in enumerate(messages) if at in failure.only]
             self._settle(held, done)
-        answer = ConcurrentAnswer(
-            status=ConcurrentStatus.CONSUME_SUCCESS if failure.done else None,
+        answer = rules.ConcurrentAnswer(
+            status=rules.ConcurrentStatus.CONSUME_SUCCESS if failure.done else None,
             ack_index=failure.done - 1,
             dropped=held.dropped,
         )
@@ -147,7 +139,7 @@ class ConcurrentWork(HandlerWork):
             self._settle_popped(held, messages[: failure.done], messages[failure.done :], failure)
             return
         cached = [message.queue_offset for message in messages if message in process]
-        verdict = judge(consuming.profile, consuming.model, messages, answer, cached)
+        verdict = rules.judge(consuming.profile, consuming.model, messages, answer, cached)
         if verdict.ignored:
             return
         for message in verdict.given_up:
@@ -169,7 +161,7 @@ class ConcurrentWork(HandlerWork):
         self,
         held: HeldQueue,
         messages: Sequence[ReceivedMessage],
-        verdict: BatchVerdict[ReceivedMessage],
+        verdict: rules.BatchVerdict[ReceivedMessage],
         failure: Failure,
     ) -> None:
         async def send(message: ReceivedMessage) -> bool:
@@ -206,7 +198,7 @@ class ConcurrentWork(HandlerWork):
 
     def _take_out(self, held: HeldQueue, messages: Sequence[ReceivedMessage]) -> None:
         offset = held.process.remove(messages, self.consuming.now())
-        step = commit_step(held.queue, offset, dropped=held.process.dropped)
+        step = rules.commit_step(held.queue, offset, dropped=held.process.dropped)
         if step is not None:
             self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
         held.capacity_freed()
@@ -250,7 +242,7 @@ class ConcurrentWork(HandlerWork):
         else:
             held.popped.again((message,), 0)
 
-    def _count(self, held: HeldQueue, verdict: BatchVerdict[ReceivedMessage]) -> None:
+    def _count(self, held: HeldQueue, verdict: rules.BatchVerdict[ReceivedMessage]) -> None:
         stats = self.stats.of(held.queue.topic)
         if verdict.succeeded:
             stats.ok.add(verdict.succeeded)
@@ -263,7 +255,7 @@ class ConcurrentWork(HandlerWork):
         messages: Sequence[ReceivedMessage],
         not_sent: Sequence[ReceivedMessage],
     ) -> None:
-        settlement = settle(messages, not_sent)
+        settlement = rules.settle(messages, not_sent)
         self._take_out(held, settlement.remove)
         if settlement.again and not held.dropped:
             again = [one.with_reconsume_times(one.reconsume_times + 1) for one in settlement.again]

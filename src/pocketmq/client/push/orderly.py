@@ -12,23 +12,7 @@ one event loop. What order must hold:
 
 from collections.abc import Sequence
 
-from pocketmq.balance.consumer.orderly import (
-    CommitBatch,
-    ConsumeBatchAgain,
-    ConsumeLater,
-    EndTask,
-    OrderlyAnswer,
-    OrderlyDecision,
-    RaiseReconsume,
-    RelockThenConsume,
-    TaskFacts,
-    after_handler,
-    after_relock,
-    commit_step,
-    exhausted,
-    max_reconsume_times,
-    next_batch,
-)
+from pocketmq.balance.consumer import orderly as rules
 from pocketmq.client.clock import stopwatch
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import CallSequence, Pace
@@ -86,9 +70,9 @@ class OrderlyWork(HandlerWork):
             return  # a fenced queue goes on with `resumed`, a draining one does not
         consuming, process = self.consuming, held.process
         now = consuming.now()
-        step = next_batch(
+        step = rules.next_batch(
             consuming.profile,
-            TaskFacts(
+            rules.TaskFacts(
                 queue=held.queue,
                 model=consuming.model,
                 dropped=process.dropped,
@@ -98,11 +82,11 @@ class OrderlyWork(HandlerWork):
                 began=began,
             ),
         )
-        if isinstance(step, EndTask):
+        if isinstance(step, rules.EndTask):
             return
-        if isinstance(step, ConsumeLater):
+        if isinstance(step, rules.ConsumeLater):
             self.later(held, step.after, lambda: self._begin(held))
-        elif isinstance(step, RelockThenConsume):
+        elif isinstance(step, rules.RelockThenConsume):
             self.later(held, step.after, lambda: self._relock(held))
         else:
             self._take(held, now if began is None else began, now)
@@ -192,32 +176,32 @@ class OrderlyWork(HandlerWork):
         options = self.consuming.options
         self.stats.of(held.queue.topic).failed.add(len(messages))
         self.log_failure(messages, failure)
-        answer = OrderlyAnswer(
+        answer = rules.OrderlyAnswer(
             queue=held.queue,
             status=None,
             suspend=failure.wait,
             suspend_default=options.suspend_queue,
             max_reconsume=options.max_reconsume_times if failure.limit is None else failure.limit,
         )
-        spent = exhausted(answer, messages)
+        spent = rules.exhausted(answer, messages)
         if spent:
             held.begin_work()  # a hand-over waits until they are dead letters
             self.consuming.tasks.spawn(
                 self._set_aside(held, answer, messages, spent, began), "set messages aside"
             )
         else:
-            self._carry_out(held, after_handler(answer, messages), messages, began)
+            self._carry_out(held, rules.after_handler(answer, messages), messages, began)
 
     async def _set_aside(
         self,
         held: HeldQueue,
-        answer: OrderlyAnswer,
+        answer: rules.OrderlyAnswer,
         messages: Sequence[ReceivedMessage],
         spent: Sequence[ReceivedMessage],
         began: float,
     ) -> None:
         """Send messages that failed too often to the retry topic, which makes them dead letters."""
-        limit = max_reconsume_times(answer.max_reconsume)
+        limit = rules.max_reconsume_times(answer.max_reconsume)
         step = self.consuming.profile.exhausted_reconsume_step
         try:
             not_sent = [
@@ -230,34 +214,34 @@ class OrderlyWork(HandlerWork):
         finally:
             held.end_work()
         if not self.stopping:
-            self._carry_out(held, after_handler(answer, messages, not_sent), messages, began)
+            self._carry_out(held, rules.after_handler(answer, messages, not_sent), messages, began)
 
     def _carry_out(
         self,
         held: HeldQueue,
-        decision: OrderlyDecision,
+        decision: rules.OrderlyDecision,
         messages: Sequence[ReceivedMessage],
         began: float,
     ) -> None:
         for step in decision.instructions:
-            if isinstance(step, RaiseReconsume):
+            if isinstance(step, rules.RaiseReconsume):
                 messages = [
                     message.with_reconsume_times(message.reconsume_times + 1)
                     if message.queue_offset in step.offsets
                     else message
                     for message in messages
                 ]
-            elif isinstance(step, ConsumeBatchAgain):
+            elif isinstance(step, rules.ConsumeBatchAgain):
                 held.process.consume_again(messages)
-            elif isinstance(step, ConsumeLater):
+            elif isinstance(step, rules.ConsumeLater):
                 self.later(held, step.after, lambda: self._begin(held))
-            elif isinstance(step, CommitBatch):
+            elif isinstance(step, rules.CommitBatch):
                 self._commit(held)
         if decision.go_on:
             self._go_on(held, began)
 
     def _commit(self, held: HeldQueue) -> None:
-        step = commit_step(held.queue, held.process.commit(), dropped=held.dropped)
+        step = rules.commit_step(held.queue, held.process.commit(), dropped=held.dropped)
         if step is not None:
             self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
         held.capacity_freed()
@@ -267,7 +251,7 @@ class OrderlyWork(HandlerWork):
 
     async def _ask_for_lock(self, held: HeldQueue) -> None:
         granted = await self.consuming.lock(held)
-        step = after_relock(held.queue, granted=granted)
+        step = rules.after_relock(held.queue, granted=granted)
         self.later(held, step.after, lambda: self._begin(held))
 
 
