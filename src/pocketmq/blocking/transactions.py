@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 
 from pocketmq.balance.producer import transactions
-from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.sending import BlockingSending
@@ -48,7 +47,7 @@ class BlockingTransactions:
         self._sending = sending
         self._thread = thread
         self._timeout = running.sending.options.send_timeout
-        self._half = half_properties({}, running.group)
+        self._half = transactions.half_properties({}, running.group)
         self._in_flight: set[object] = set()  # adding and removing are one step for all threads
         self._fewer = CallsInFlight()
         self._settling = False

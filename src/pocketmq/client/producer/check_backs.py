@@ -13,13 +13,8 @@ import msgspec
 
 from pocketmq.balance.producer.transactions import branch_state, check_remark
 from pocketmq.client.callbacks import LocalCalls
-from pocketmq.client.producer.transactions import (
-    ReturnedStates,
-    State,
-    TakeEnd,
-    TransactionEnd,
-    send_end,
-)
+from pocketmq.client.producer import transactions
+from pocketmq.client.producer.transactions import State, send_end
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -64,13 +59,13 @@ class CheckBacks:
         group: str,
         check: TransactionCheck | None,
     ) -> None:
-        self.on_end: TakeEnd | None = None
+        self.on_end: transactions.TakeEnd | None = None
         """Called with each end that was sent."""
         self._session = session
         self._tasks = tasks
         self._group = group
         self._check = check
-        self._states = ReturnedStates("check function")
+        self._states = transactions.ReturnedStates("check function")
         self._asked_in_vain = False
         self._calls = LocalCalls(f"pocketmq-check-{group}", AT_ONCE)
         self._waiting: deque[_Question] = deque()
@@ -163,7 +158,7 @@ class CheckBacks:
             return
         if self.on_end is not None:
             self.on_end(
-                TransactionEnd(
+                transactions.TransactionEnd(
                     group=unwrap_namespace(namespace, self._group),
                     topic=topic,
                     tag=message.tag,
