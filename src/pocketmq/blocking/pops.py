@@ -12,6 +12,7 @@ from functools import partial
 
 import msgspec
 
+from pocketmq import errors
 from pocketmq.blocking.connection import ReadUsual
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.pop_connections import AllInUse, PopConnections, PopInFlight, accepted
@@ -25,14 +26,7 @@ from pocketmq.client.pop.usual import is_done, read_usual_pop
 from pocketmq.client.pop.usual_acks import MakeFrame, UsualAcks
 from pocketmq.client.questions.asking import Ask, run_blocking
 from pocketmq.client.routes import KnownRoute
-from pocketmq.errors import (
-    BrokerNotFound,
-    ClientClosed,
-    ConnectionLost,
-    MQError,
-    ResponseCode,
-    server_error,
-)
+from pocketmq.errors import MQError, server_error
 from pocketmq.model import property_names
 from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from pocketmq.protocol.filter import tag_filter
@@ -125,14 +119,14 @@ class BlockingPops:
             return None
         if isinstance(outcome, MQError):
             if connections.closing:
-                raise ClientClosed(self._owner) from None
-            if not alone or isinstance(outcome, ConnectionLost):
+                raise errors.ClientClosed(self._owner) from None
+            if not alone or isinstance(outcome, errors.ConnectionLost):
                 return None  # another one is asked, or the same one on a connection that works
             raise outcome
         if outcome or (alone and time.monotonic() >= now + plan.patience):
             return outcome
         if connections.closing:
-            raise ClientClosed(self._owner)
+            raise errors.ClientClosed(self._owner)
         return None
 
     def _pop(self, start: _Start, now: float) -> list[ReceivedMessage] | MQError | None:
@@ -272,10 +266,10 @@ class BlockingPops:
         try:
             address = self._address(broker)
             done = self.connections.ask_at(address, frame, code, is_done)
-        except (AllInUse, BrokerNotFound, ConnectionLost):
+        except (AllInUse, errors.BrokerNotFound, errors.ConnectionLost):
             return False
         if isinstance(done, Command) and done.code not in SUCCESS:
-            if code == _SEVERAL and done.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            if code == _SEVERAL and done.code == errors.ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 return False  # the other path remembers it, and sends them one by one
             raise server_error(done.code, done.remark, request=request_name(code), address=address)
         return True
@@ -293,6 +287,6 @@ class BlockingPops:
                 return
             if run_blocking(questions.ack_together(broker, acks), ask):
                 return
-        except (AllInUse, ConnectionLost):  # such as a broker that was restarted
+        except (AllInUse, errors.ConnectionLost):  # such as a broker that was restarted
             pass
         self._thread.call(self._member.requests.ack(broker, acks))
