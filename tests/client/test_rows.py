@@ -11,7 +11,7 @@ from pocketmq.client.rows import RequestRow
 from pocketmq.errors import ClientClosed, ConnectionLost, RequestTimedOut
 from pocketmq.net import Connection, Limits
 from pocketmq.protocol import Command
-from tests.loops import leap, leaping, until
+from tests.loops import leap, leaping, stopped_clock, until
 from tests.net.peers import Recorder, dialling, echo, is_open, serving
 
 Take = Callable[[Command], bool]
@@ -243,6 +243,22 @@ async def test_a_connection_silent_since_the_last_request_of_a_row_is_given_up()
         silent.opened[0].write(silent.requests[-1].reply(0).encode())
         await until(lambda: silent.asked(2), "the second request")
         await leap(5.1)
+        with pytest.raises(RequestTimedOut):
+            await task
+        assert not is_open(one.connection)
+
+
+@leaping
+async def test_a_connection_is_given_up_though_the_last_request_left_with_its_last_answer() -> None:
+    """Loops whose clocks go in steps give a read, and the request sent inside of it, one time."""
+    silent = Recorder()
+    async with rowing(silent, seconds=5.0) as one:
+        task = asyncio.create_task(one.row.ask(1, lambda _: one.send(2)))
+        await until(lambda: silent.asked(1), "the first request")
+        with stopped_clock():
+            silent.opened[0].write(silent.requests[-1].reply(0).encode())
+            await until(lambda: silent.asked(2), "the second request")
+            await leap(5.1)
         with pytest.raises(RequestTimedOut):
             await task
         assert not is_open(one.connection)

@@ -119,9 +119,10 @@ class Dialer:
         """Note that a request sent at `asked`, by the loop's clock, got no answer in time.
 
         Java closes every connection on which a request timed out. We do so only if no byte came
-        since, so that one slow answer does not cost the suspended pulls of the same connection.
+        since, so that one slow answer does not cost the suspended pulls of the same connection. The
+        last byte may be as old as the request, which was sent while it was read.
         """
-        if connection.last_read < asked and waited >= self.limits.silence:
+        if connection.last_read <= asked and waited >= self.limits.silence:
             reason = f"silent for {waited:.1f} s"
             connection.close(ConnectionLost(connection.remote_address, reason))
 
