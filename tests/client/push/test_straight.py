@@ -8,12 +8,13 @@ from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.client.group.held_queue import HoldState
 from pocketmq.client.group.start_gate import StartGate
+from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.push.work import FEW
-from pocketmq.protocol import Command, RequestCode
+from pocketmq.protocol import Command, ReceivedMessage, RequestCode
 from tests.client.push.pullers import FOUND, MANY, RETRIES, Answer, empty, found, header, pulling
 from tests.client.push.stands import QUEUE, Taker, messages
 from tests.client.servers import broker, serving
-from tests.loops import until
+from tests.loops import leap, leaping, until
 
 
 async def test_usual_answers_are_taken_in_without_the_loop() -> None:
@@ -136,6 +137,23 @@ async def test_a_queue_that_is_fenced_caches_what_was_in_flight_and_is_pulled_no
         assert len(puller.got) == 5
 
 
+async def test_a_queue_that_is_fenced_when_its_few_messages_begin_is_pulled_no_more() -> None:
+    async with pulling() as puller:
+
+        async def fence(message: ReceivedMessage) -> None:
+            puller.held.enter(HoldState.FENCED)
+            puller.got.append(message.queue_offset)
+
+        await puller.suspended()
+        puller.one.handlers["orders"] = TopicHandler("orders", fence, batch=False)
+        puller.release(found(1))
+        assert puller.held.task is not None
+        await until(puller.held.task.done, "the end of the loop")
+        assert puller.got == [0]
+        await puller.read()
+        assert puller.asked == [0]
+
+
 async def test_a_queue_that_gets_a_gate_is_left_to_the_loop() -> None:
     async with pulling() as puller:
         await puller.suspended()
@@ -148,6 +166,27 @@ async def test_a_queue_that_gets_a_gate_is_left_to_the_loop() -> None:
         assert puller.loop.left == [FOUND, FOUND]
         pulls = puller.taker.asked_for(RequestCode.PULL_MESSAGE)
         assert [request.ext["sysFlag"] for request in pulls] == ["2", "2", "2"]
+
+
+@leaping
+@pytest.mark.parametrize("count", [FEW, MANY])
+async def test_a_queue_is_known_to_be_pulled_since_its_last_pull(count: int) -> None:
+    """A rebalance gives up queues that were not pulled for long."""
+    async with pulling() as puller:
+        await puller.suspended()
+        first = puller.held.process.last_pull
+        await leap(20.0)
+        puller.release(found(count))
+        await puller.suspended()
+        second = puller.held.process.last_pull
+        assert second - first >= 20.0
+        await leap(7.0)
+        puller.release(found(count))
+        await puller.suspended()
+        assert puller.loop.left == []
+        pull_rt = puller.one.work.stats.of("orders").pull_rt
+        assert pull_rt.times == 2
+        assert 27_000 <= pull_rt.value < 40_000  # milliseconds: each pull from its own request on
 
 
 async def test_a_full_cache_is_not_filled_further_until_there_is_space() -> None:
