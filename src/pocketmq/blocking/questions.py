@@ -49,7 +49,7 @@ class Questions:
         self._hooks = hooks_for(options)
         make = None if options.tls is None else tls_connections(options.tls)
         self._connections = ConnectionPool(resolve, make=make)
-        self._in_flight = CallsInFlight()
+        self._in_flight: dict[str, CallsInFlight] = {}  # by address, once a thread has waited
         self._addresses = BrokerAddresses()
         self._suggested: dict[MessageQueue, int] = {}
         self._closed = False
@@ -67,6 +67,8 @@ class Questions:
         """Close all connections; questions raise `ClientClosed` from now on."""
         self._closed = True
         self._connections.close()
+        for in_flight in list(self._in_flight.values()):
+            in_flight.notify_all()
 
     def wrap(self, name: str) -> str:
         """Return the name of a topic or group with its namespace."""
@@ -245,20 +247,35 @@ class Questions:
 
     def _take(self, address: str, timeout: float) -> BlockingConnection:
         """Return a connection for the caller alone; waits while all are in use."""
-        while not self._closed:
-            connection = self._connections.take(address, time.monotonic() + timeout)
-            if connection is not None:
-                return connection
-            self._in_flight.wait_for_one()
-        raise errors.ClientClosed(self._name)
+
+        def find() -> BlockingConnection | None:
+            if self._closed:
+                raise errors.ClientClosed(self._name)
+            return self._connections.take(address, time.monotonic() + timeout)
+
+        try:
+            connection = find()
+            if connection is None:
+                in_flight = self._in_flight.setdefault(address, CallsInFlight())
+                connection = in_flight.wait_for(find)
+                assert connection is not None  # it waits without limit
+        except BaseException:  # such as when it could not connect: another one may try
+            self._notify(address)
+            raise
+        return connection
 
     def _give(self, connection: BlockingConnection) -> None:
         self._connections.give(connection)
-        self._in_flight.notify()
+        self._notify(connection.address)
 
     def _drop(self, connection: BlockingConnection) -> None:
         self._connections.drop(connection)
-        self._in_flight.notify()
+        self._notify(connection.address)
+
+    def _notify(self, address: str) -> None:
+        in_flight = self._in_flight.get(address)
+        if in_flight is not None:
+            in_flight.notify()
 
 
 def resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits
