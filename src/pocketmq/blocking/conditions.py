@@ -24,12 +24,15 @@ class SteadyCondition(_Lock):  # type: ignore[misc] # mypy takes it for a functi
         sleeper = threading.Lock()
         sleeper.acquire()
         self._sleepers.append(sleeper)
-        held = (1, threading.get_ident())
+        held: list[object] = []
         try:
-            self.release()
+            # However often this thread has acquired it: a signal handler that waits for the same
+            # future may have come in between. In one step: interrupted, what is held would be lost.
+            held.extend(map(_Lock._release_save, (self,)))  # noqa: SLF001 - the parent's
             return sleeper.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
         finally:
-            self._acquire_restore(held)  # not interrupted while it waits, as `acquire` would be
+            if held:  # not interrupted while it waits, as `acquire` would be
+                self._acquire_restore(held[0])
             if sleeper in self._sleepers:
                 self._sleepers.remove(sleeper)
 
