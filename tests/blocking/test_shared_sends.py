@@ -133,6 +133,7 @@ def test_a_cancelled_future_takes_no_receipt() -> None:
     batch, futures, window = batch_of(3)
     assert futures[0].cancel()
     assert futures[0].done()
+    assert wait(futures[:1], 30).done == {futures[0]}
     batch.settle(BatchReceipts(WHOLE, WHOLE.message_id, 3))
     with pytest.raises(CancelledError):
         futures[0].result(0)

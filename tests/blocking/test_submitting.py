@@ -2,7 +2,7 @@
 
 import threading
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 
 import pytest
 
@@ -168,6 +168,23 @@ def test_a_cancelled_future_takes_no_receipt_and_leaves_the_window_once(
     assert try_enter(window, 1)
     assert not try_enter(window, 1)
     other.set_result(RECEIPT)
+
+
+def test_a_wait_for_several_futures_ends_for_those_that_are_cancelled() -> None:
+    window = SubmitWindow(4, ByteBudget(1000, 3.0))
+    futures: list[Future[SendReceipt]] = [handed(window) for _ in range(4)]
+    assert futures[0].cancel()
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(wait, futures[:1], 30)
+        all_of_them = threads.submit(wait, futures[:2], 30)
+        in_turn = threads.submit(lambda: set(as_completed(futures[:3], 30)))
+        assert first.result(30).done == {futures[0]}
+        assert futures[1].cancel()
+        futures[2].set_result(RECEIPT)
+        assert all_of_them.result(30).done == {*futures[:2]}
+        assert in_turn.result(30) == {*futures[:3]}
+    futures[3].set_result(RECEIPT)
+    assert is_empty(window)
 
 
 def test_no_wait_is_lost_however_threads_meet() -> None:

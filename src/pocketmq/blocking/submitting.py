@@ -24,7 +24,7 @@ from pocketmq.errors import ClientClosed, MQError, SendFailed
 from pocketmq.model import SendReceipt
 from pocketmq.net.reasons import untraced
 
-_PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
+_PENDING, _FINISHED, _CANCELLED = "PENDING", "FINISHED", "CANCELLED"  # the parent's states
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
 _CHECK_INTERVAL = 1.0
@@ -226,6 +226,14 @@ class CallbackFuture(Future[SendReceipt]):
     """A future whose callbacks run in threads of their own, where they may block."""
 
     _done_callbacks: list[object]
+
+    def cancel(self) -> bool:
+        """Discard the result; `concurrent.futures.wait` and `as_completed` take it for done."""
+        cancelled = super().cancel()
+        with self._condition:
+            if self._state == _CANCELLED:  # else it was cancelled before
+                self.set_running_or_notify_cancel()
+        return cancelled
 
     def _invoke_callbacks(self) -> None:
         if not self._done_callbacks:
