@@ -5,7 +5,9 @@ keeps: connections, capacity, locks, wake-ups. The next call must work as if not
 """
 
 import gc
+import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,13 +17,17 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster, Message, native
 from pocketmq.blocking.conditions import SteadyCondition
-from pocketmq.blocking.connection_pool import ConnectionPool
+from pocketmq.blocking.connection import READ, BlockingConnection
+from pocketmq.blocking.connection_pool import ConnectionPool, connect
 from pocketmq.blocking.loop_thread import CLEAN_UP, LoopThread
 from pocketmq.blocking.record_reader import Bounds, RecordReader
 from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.window import ByteBudget
+from pocketmq.net import Limits, parse_address
+from pocketmq.protocol import Command
 from tests.blocking.interrupting import interrupts, was_interrupted
+from tests.blocking.peers import peer, requests
 from tests.own_time import own_time
 from tests.server_process import wait_for
 
@@ -144,6 +150,39 @@ def test_a_condition_is_free_whenever_a_thread_that_waits_for_it_is_interrupted(
         for step in interrupts(wait):
             assert other.submit(condition.acquire, timeout=5).result(), step
             other.submit(condition.release).result()
+
+
+@pytest.mark.parametrize("size", [10, 3 * READ], ids=["small", "large"])
+def test_an_interrupted_wait_for_a_response_is_resumed_only_if_nothing_is_lost(size: int) -> None:
+    def answer(caller: socket.socket) -> None:
+        for asked in requests(caller):
+            caller.sendall(asked.reply(0, body=bytes(size)).encode())
+
+    def begin(connection: BlockingConnection) -> int:
+        number = connection.next_opaque()
+        connection.begin(Command.request(10, number).encode(), 10, 30.0)
+        return number
+
+    def finish(connection: BlockingConnection, number: int) -> Command | None:
+        return connection.finish(number, 10, 30.0, lambda *_: None)
+
+    resumed = 0
+    with peer(answer) as address:
+        step, was = 1, True
+        while was:
+            deadline = time.monotonic() + 30
+            connection = connect(address, [parse_address(address)], Limits(), deadline)
+            finish(connection, begin(connection))  # it remembers what was large
+            number = begin(connection)
+            was = was_interrupted(lambda c=connection, n=number: finish(c, n), step)  # type: ignore[misc]
+            if was and connection.is_resumable:
+                answered = finish(connection, number)
+                assert answered is not None, step
+                assert len(answered.body) == size, step
+                resumed += 1
+            connection.close()
+            step += 1
+    assert resumed
 
 
 def test_a_pop_consumer_receives_on_whenever_it_is_interrupted(

@@ -35,7 +35,7 @@ READ = 64 * 1024
 """Bytes that are read at a time."""
 _ID = 33  # bytes of a message's id in a response, with a comma
 _SMALL = 4096  # bytes for a response without a body: taking more would cost more
-_ONE_READ = (READ,)
+_ONE_READ, _ONE_PREFIX = (READ,), (PREFIX_SIZE,)
 _PRECISION = 0.01
 """Seconds the kernel's timer may be off before it is set again; setting it costs a call."""
 _OFTEN = 1.0
@@ -128,22 +128,23 @@ class BlockingConnection:
         """
         try:
             deadline = time.monotonic() + timeout
-            if read is None or self._reader.buffered or self._large:
+            if read is None:
                 self._allow(timeout)
                 return self._answer(opaque, deadline)
-            came = self._came
+            came, buffered, large = self._came, self._reader.buffered, self._large
             assert came is not None
             if not came:
                 if not _OFTEN <= self._patience <= timeout:
                     self._allow(timeout)
                 # Received and kept in one step: an interrupt between the two would lose it.
                 receive = self._socket.recv
+                size = _ONE_PREFIX if large and not buffered else _ONE_READ  # as in `_receive`
                 try:
-                    came.extend(map(receive, _ONE_READ))
+                    came.extend(map(receive, size))
                 except (BlockingIOError, TimeoutError):
                     self._allow(max(0.0, deadline - time.monotonic()))
-                    came.extend(map(receive, _ONE_READ))
-            found = read(came[0], opaque)
+                    came.extend(map(receive, size))
+            found = None if buffered or large else read(came[0], opaque)
             if found is None:
                 self._came = None
                 return self._answer(opaque, deadline, came[0])
