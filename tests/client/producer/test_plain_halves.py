@@ -17,6 +17,7 @@ from pocketmq.protocol.property_text import decode_properties
 from tests.client.producer.stage import Stage, stage
 from tests.client.producer.test_plain_sends import (
     MESSAGE,
+    PATIENCE,
     SAYS,
     clients_loop,
     limit_in_threads,
@@ -54,7 +55,7 @@ async def test_a_half_message_is_sent_as_on_the_ordinary_path(says: str, brokers
                 ) as producer:
                     assert producer._parts is not None
                     for _ in range(4):
-                        producer.send(MESSAGE)
+                        producer.send(MESSAGE, timeout=PATIENCE)
                     publication = producer._parts.sending._on_loop.publishing.ready("orders")
                     assert publication is not None
                     publication.robin.index = -1 & 0x7FFF_FFFF

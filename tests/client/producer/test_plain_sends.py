@@ -137,7 +137,7 @@ async def test_so_does_one_of_a_blocking_producer(says: str, brokers: str) -> No
             with await asyncio.to_thread(blocking, address, limit) as producer:
                 await on.begin_with(0)
                 for _ in range(4):
-                    await asyncio.to_thread(producer.send, MESSAGE)
+                    await asyncio.to_thread(producer.send, MESSAGE, timeout=PATIENCE)
                 find = producer._parts.sending._on_loop.publishing.ready  # type: ignore[union-attr]
                 publication = find("orders")
                 assert publication is not None
