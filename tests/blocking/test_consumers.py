@@ -126,7 +126,9 @@ def test_poll_gives_messages_and_commit_stores_how_far(
     receipt = producer.send(Message(topic, b"one"))
     queue = receipt.queue
     producer.send(Message(topic, b"two"), queue=queue)
-    with mq.PullConsumer(cluster.address, group="audit", auto_commit=False) as consumer:
+    with mq.PullConsumer(
+        cluster.address, request_timeout=30.0, group="audit", auto_commit=False
+    ) as consumer:
         consumer.assign([queue])
         consumer.seek_to_begin(queue)
         bodies: list[bytes] = []
@@ -150,7 +152,7 @@ def test_iterating_starts_the_consumer_and_ends_when_it_is_closed(
     for number in range(5):
         producer.send(Message(topic, b"%d" % number))
     consumer = mq.PullConsumer(
-        cluster.address, group=f"i-{topic}", consume_from=FIRST, profile=BRISK
+        cluster.address, request_timeout=30.0, group=f"i-{topic}", consume_from=FIRST, profile=BRISK
     )
     seen = []
     for message in consumer.subscribe(topic):
@@ -169,7 +171,11 @@ def test_iteration_that_is_left_counts_only_what_it_gave(
     seen: list[bytes] = []
     for stop in (2, 6):
         with mq.PullConsumer(
-            cluster.address, group=f"c-{topic}", consume_from=FIRST, profile=BRISK
+            cluster.address,
+            request_timeout=30.0,
+            group=f"c-{topic}",
+            consume_from=FIRST,
+            profile=BRISK,
         ) as consumer:
             consumer.subscribe(topic)
             while len(seen) < stop:
@@ -185,7 +191,7 @@ def test_an_error_in_the_block_lets_what_was_polled_come_again(
 
     def fail() -> None:
         with mq.PullConsumer(
-            cluster.address, group=group, consume_from=FIRST, profile=BRISK
+            cluster.address, request_timeout=30.0, group=group, consume_from=FIRST, profile=BRISK
         ) as consumer:
             consumer.subscribe(topic)
             assert next(consumer).body == b"x"
@@ -193,13 +199,17 @@ def test_an_error_in_the_block_lets_what_was_polled_come_again(
 
     with pytest.raises(LookupError):
         fail()
-    with mq.PullConsumer(cluster.address, group=group, consume_from=FIRST, profile=BRISK) as again:
+    with mq.PullConsumer(
+        cluster.address, request_timeout=30.0, group=group, consume_from=FIRST, profile=BRISK
+    ) as again:
         again.subscribe(topic)
         assert next(again).body == b"x"
 
 
 def test_close_ends_a_poll_that_waits(cluster: Cluster, topic: str) -> None:
-    consumer = mq.PullConsumer(cluster.address, group="audit").subscribe(topic)
+    consumer = mq.PullConsumer(cluster.address, request_timeout=30.0, group="audit").subscribe(
+        topic
+    )
     consumer.start()
     polled: list[list[ReceivedMessage]] = []
 

@@ -162,7 +162,7 @@ def test_consume_hooks_are_told_before_and_after_the_start(cluster: Cluster, top
         got.append(message.body)
         arrived.set()
 
-    with mq.Producer(cluster.address, group="hooks") as producer:
+    with mq.Producer(cluster.address, group="hooks", send_timeout=30.0) as producer:
         producer.send(mq.Message(topic, b"one"))
     consumer = mq.PushConsumer(cluster.address, group="hooks", consume_from="first")
     consumer.add_consume_hook(early)

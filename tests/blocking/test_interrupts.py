@@ -39,6 +39,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning"),
     pytest.mark.timeout(300),
 ]
+PATIENCE = 30.0
+"""Seconds for each request, whose broker may be without a processor for a few of them."""
 
 
 def nothing_is_taken(pool: ConnectionPool) -> bool:
@@ -97,7 +99,7 @@ def test_a_producer_sends_on_whenever_a_send_is_interrupted(
 ) -> None:
     send = SENDS[name]
     check: Any = lambda _: mq.TransactionState.COMMIT  # noqa: E731
-    with mq.Producer(cluster.address, group="shop", check=check) as producer:
+    with mq.Producer(cluster.address, group="shop", check=check, send_timeout=PATIENCE) as producer:
         send(producer, topic)
         for step in interrupts(lambda: send(producer, topic)):
             began = own_time()
@@ -114,7 +116,7 @@ def test_a_producer_can_be_closed_whenever_a_send_is_interrupted(
 
     step = 1
     while step:
-        producer = mq.Producer(cluster.address, group="shop").start()
+        producer = mq.Producer(cluster.address, group="shop", send_timeout=PATIENCE).start()
         send()
         step = step + 1 if was_interrupted(send, step) else 0
         closer = threading.Thread(target=producer.close)
@@ -195,8 +197,10 @@ def test_a_pop_consumer_receives_on_whenever_it_is_interrupted(
         return len(messages)
 
     with (
-        mq.Producer(cluster.address, group="shop") as producer,
-        mq.PopConsumer(cluster.address, group=topic, invisible=5) as consumer,
+        mq.Producer(cluster.address, group="shop", send_timeout=PATIENCE) as producer,
+        mq.PopConsumer(
+            cluster.address, group=topic, invisible=5, request_timeout=PATIENCE
+        ) as consumer,
     ):
         consumer.subscribe(topic)
         for _ in range(2):  # the second one is the short way
@@ -221,8 +225,8 @@ def test_a_pull_consumer_polls_on_whenever_it_is_interrupted(cluster: Cluster, t
         return len(messages)
 
     with (
-        mq.Producer(cluster.address, group="shop") as producer,
-        mq.PullConsumer(cluster.address, group=topic) as consumer,
+        mq.Producer(cluster.address, group="shop", send_timeout=PATIENCE) as producer,
+        mq.PullConsumer(cluster.address, group=topic, request_timeout=PATIENCE) as consumer,
     ):
         consumer.subscribe(topic)
         producer.send(Message(topic, b"x"))
@@ -236,7 +240,8 @@ def test_a_pull_consumer_polls_on_whenever_it_is_interrupted(cluster: Cluster, t
 
 
 def test_a_reader_asks_on_whenever_it_is_interrupted(cluster: Cluster, topic: str) -> None:
-    with RecordReader(ClientOptions(name_servers=cluster.address)) as reader:
+    options = ClientOptions(name_servers=cluster.address, request_timeout=PATIENCE)
+    with RecordReader(options) as reader:
         (queue, *_) = reader.queues(topic)
         for step in interrupts(lambda: reader.bounds(queue)):
             assert nothing_is_taken(reader._questions._connections), step

@@ -37,7 +37,9 @@ def is_short(producer: mq.Producer, messages: list[Message]) -> bool:
 
 def batches(cluster: Cluster, topic: str) -> list[ReceivedMessage]:
     found: list[ReceivedMessage] = []
-    with mq.PullConsumer(cluster.address, group="reader", auto_commit=False) as consumer:
+    with mq.PullConsumer(
+        cluster.address, request_timeout=30.0, group="reader", auto_commit=False
+    ) as consumer:
         consumer.assign(consumer.queues(topic))
         for queue in consumer.queues(topic):
             consumer.seek_to_begin(queue)

@@ -26,7 +26,10 @@ def drained(cluster: Cluster, group: str, topic: str, expected: int) -> list[byt
     """What a group has not got yet, once that is so many messages."""
     bodies: list[bytes] = []
     with mq.PullConsumer(
-        cluster.address, group=group, consume_from=mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        cluster.address,
+        request_timeout=30.0,
+        group=group,
+        consume_from=mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     ) as consumer:
         consumer.subscribe(topic)
         while len(bodies) < expected:
@@ -150,7 +153,7 @@ def test_an_exception_in_the_main_thread_ends_the_program_with_its_traceback_alo
     text = """
         import sys
         import pocketmq as mq
-        producer = mq.Producer(sys.argv[1], group="shop").start()
+        producer = mq.Producer(sys.argv[1], group="shop", send_timeout=30.0).start()
         producer.submit(mq.Message(sys.argv[2], b"x"))
         raise LookupError("mine")
     """
@@ -194,7 +197,7 @@ def test_a_signal_ends_run_in_order_handlers_finish_and_offsets_are_stored(
     running.stdin.write("go\n")
     running.stdin.flush()
     assert finish(running) == (0, "handled one\nleft False\n", "")
-    with mq.PullConsumer(cluster.address, group="billing") as consumer:
+    with mq.PullConsumer(cluster.address, request_timeout=30.0, group="billing") as consumer:
         committed = [consumer.committed(queue) for queue in consumer.queues(topic)]
     assert committed.count(1) == 1
 

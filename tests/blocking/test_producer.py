@@ -33,7 +33,9 @@ from tests.server_process import wait_for
 def stored(cluster: Cluster, topic: str) -> list[bytes]:
     """All bodies of a topic, sorted."""
     bodies: list[bytes] = []
-    with mq.PullConsumer(cluster.address, group="reader", auto_commit=False) as consumer:
+    with mq.PullConsumer(
+        cluster.address, request_timeout=30.0, group="reader", auto_commit=False
+    ) as consumer:
         queues = consumer.queues(topic)
         consumer.assign(queues)
         ends = sum(_end(consumer, queue) for queue in queues)
@@ -54,7 +56,7 @@ def test_a_message_is_stored_and_its_receipt_says_where(cluster: Cluster, topic:
     assert receipt.ok
     assert receipt.queue.topic == topic
     assert receipt.queue_offset == 0
-    with mq.PullConsumer(cluster.address, group="audit") as consumer:
+    with mq.PullConsumer(cluster.address, request_timeout=30.0, group="audit") as consumer:
         consumer.assign([receipt.queue])
         consumer.seek_to_begin(receipt.queue)
         (message,) = consumer.poll(10)
@@ -397,7 +399,7 @@ def test_a_kept_future_that_failed_does_not_keep_its_message_either(
 ) -> None:
     body = os.urandom(100_000)
     alone = sys.getrefcount(body)
-    with mq.Producer(cluster.address, group="kept", retries=0) as producer:
+    with mq.Producer(cluster.address, group="kept", retries=0, send_timeout=30.0) as producer:
         producer.send(Message(topic, b"x"))
         missing = MessageQueue(topic, "broker-0", 4711)
         future = producer.submit(Message(topic, body), queue=missing)

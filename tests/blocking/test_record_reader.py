@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,11 @@ from pocketmq.embedded.settings import Setting
 from pocketmq.protocol import DeliveryContext
 from pocketmq.protocol.pulled import decode_pulled
 from tests.net.certificates import make_certificates
+
+
+def options_for(cluster: Cluster, **more: Any) -> ClientOptions:
+    """Return options with time for servers that are without a processor for a few seconds."""
+    return ClientOptions(name_servers=cluster.address, request_timeout=30.0, **more)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +35,7 @@ def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def reader(cluster: Cluster) -> Iterator[RecordReader]:
-    with RecordReader(ClientOptions(name_servers=cluster.address), patience=0.0) as made:
+    with RecordReader(options_for(cluster), patience=0.0) as made:
         yield made
 
 
@@ -129,7 +135,8 @@ def test_what_nobody_knows_is_said(cluster: Cluster, reader: RecordReader, topic
 
 def test_the_next_name_server_is_asked_if_one_does_not_answer(cluster: Cluster, topic: str) -> None:
     servers = f"127.0.0.1:1;{cluster.address}"
-    with RecordReader(ClientOptions(name_servers=servers), patience=0.0) as reader:
+    options = ClientOptions(name_servers=servers, request_timeout=30.0)
+    with RecordReader(options, patience=0.0) as reader:
         for _ in range(3):
             assert len(reader.queues(topic)) == 2
 
@@ -138,7 +145,7 @@ def test_a_broker_that_restarts_is_waited_for() -> None:
     with Cluster() as cluster:
         cluster.create_topic("orders", 1)
         queue = MessageQueue("orders", "broker-0", 0)
-        options = ClientOptions(name_servers=cluster.address, request_timeout=1.0)
+        options = options_for(cluster)
         with (
             RecordReader(options, patience=0.0) as hasty,
             RecordReader(options, patience=30.0) as patient,
@@ -153,7 +160,7 @@ def test_a_broker_that_restarts_is_waited_for() -> None:
 
 
 def test_after_close_nothing_is_asked(cluster: Cluster, topic: str) -> None:
-    reader = RecordReader(ClientOptions(name_servers=cluster.address))
+    reader = RecordReader(options_for(cluster))
     queue = reader.queues(topic)[0]
     reader.close()
     with pytest.raises(errors.ClientClosed):
@@ -169,12 +176,12 @@ def test_requests_are_signed(tmp_path: Path) -> None:
     with Cluster(config=config) as cluster:
         cluster.create_topic("orders", 1)
         known = Credentials(access_key="root", secret_key="secret")
-        options = ClientOptions(name_servers=cluster.address, credentials=known)
+        options = options_for(cluster, credentials=known)
         with RecordReader(options, patience=0.0) as reader:
             assert reader.bounds(queue) == Bounds(0, 0)
             reader.introduce("g", ["orders"])
         with (
-            RecordReader(ClientOptions(name_servers=cluster.address), patience=0.0) as nobody,
+            RecordReader(options_for(cluster), patience=0.0) as nobody,
             pytest.raises(errors.ServerError, match="username"),
         ):
             nobody.bounds(queue)
@@ -189,13 +196,13 @@ def test_tls_is_spoken_to_name_servers_and_brokers(tmp_path: Path) -> None:
     }
     with Cluster(config=config) as cluster:
         cluster.create_topic("orders", 1)
-        options = ClientOptions(name_servers=cluster.address, tls=made.asking())
+        options = options_for(cluster, tls=made.asking())
         with RecordReader(options, patience=0.0) as reader:
             (queue,) = reader.queues("orders")
             assert reader.pull(queue, 0).status is PullStatus.NO_NEW_MSG
             assert [reader.end(queue) for _ in range(3)] == [0, 0, 0]
         other = make_certificates(tmp_path / "other")
-        strange = ClientOptions(name_servers=cluster.address, tls=other.asking())
+        strange = options_for(cluster, tls=other.asking())
         with (
             RecordReader(strange, patience=0.0) as reader,
             pytest.raises(errors.NameServersUnreachable),
@@ -205,7 +212,7 @@ def test_tls_is_spoken_to_name_servers_and_brokers(tmp_path: Path) -> None:
 
 def test_names_are_those_inside_the_namespace(cluster: Cluster) -> None:
     cluster.create_topic("shop%orders", 1)
-    inside = ClientOptions(name_servers=cluster.address, namespace="shop")
+    inside = options_for(cluster, namespace="shop")
     with RecordReader(inside, patience=0.0) as reader:
         assert reader.queues("orders") == [MessageQueue("orders", "broker-0", 0)]
         assert reader.end(MessageQueue("orders", "broker-0", 0)) == 0

@@ -192,7 +192,9 @@ def places(
 ) -> dict[Place, bytes]:
     """Read a topic until there are that many and all wanted ones; return bodies by place."""
     found: dict[Place, bytes] = {}
-    with mq.PullConsumer(cluster.address, group=f"read-{topic}", consume_from="first") as consumer:
+    with mq.PullConsumer(
+        cluster.address, request_timeout=30.0, group=f"read-{topic}", consume_from="first"
+    ) as consumer:
         consumer.subscribe(topic)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (len(found) >= count and wanted <= found.keys()):

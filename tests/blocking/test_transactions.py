@@ -31,7 +31,10 @@ def consumed(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     """The first bodies that consumers see."""
     bodies: list[bytes] = []
     with mq.PullConsumer(
-        cluster.address, group="audit", consume_from=mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        cluster.address,
+        request_timeout=30.0,
+        group="audit",
+        consume_from=mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     ).subscribe(topic) as consumer:
         deadline = time.monotonic() + 30
         while len(bodies) < count and time.monotonic() < deadline:

@@ -16,6 +16,7 @@ from tests.wire_client import WireClient
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 PATIENCE = 60.0
+"""Seconds for what brokers do, which may be without a processor for a few of them."""
 TOPICS = {"popped": 2, "returned": 1, "awaited": 1, "in-order": 1, "crowded": 2, "pushed": 2}
 
 
@@ -29,7 +30,7 @@ def cluster() -> Iterator[Cluster]:
 
 async def send(cluster: Cluster, topic: str, count: int, key: str | None = None) -> list[bytes]:
     bodies = [b"%s %02d" % (topic.encode(), n) for n in range(count)]
-    async with Producer(cluster.address, group="senders") as producer:
+    async with Producer(cluster.address, group="senders", send_timeout=PATIENCE) as producer:
         for n, body in enumerate(bodies):
             tag = "even" if n % 2 == 0 else "odd"
             await producer.send(Message(topic, body, tag=tag), ordering_key=key)
@@ -52,7 +53,13 @@ def bodies(messages: list[ReceivedMessage]) -> list[bytes]:
 async def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(cluster: Cluster) -> None:
     sent = await send(cluster, "popped", 20)
     hidden = 5.0  # longer than it takes to receive and acknowledge them, also on a busy machine
-    consumer = PopConsumer(cluster.address, group="poppers", consume_from=FIRST, invisible=hidden)
+    consumer = PopConsumer(
+        cluster.address,
+        request_timeout=PATIENCE,
+        group="poppers",
+        consume_from=FIRST,
+        invisible=hidden,
+    )
     async with consumer.subscribe("popped"):
         got = await receive(consumer, 20)
         assert bodies(got) == sent
@@ -70,7 +77,13 @@ async def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(cluster
 
 async def test_a_message_can_be_given_back_at_once(cluster: Cluster) -> None:
     await send(cluster, "returned", 1)
-    consumer = PopConsumer(cluster.address, group="returners", consume_from=FIRST, invisible=300)
+    consumer = PopConsumer(
+        cluster.address,
+        request_timeout=PATIENCE,
+        group="returners",
+        consume_from=FIRST,
+        invisible=300,
+    )
     async with consumer.subscribe("returned"):
         (message,) = await receive(consumer, 1)
         await consumer.change_invisible(message, 0.1)
@@ -80,7 +93,8 @@ async def test_a_message_can_be_given_back_at_once(cluster: Cluster) -> None:
 
 
 async def test_a_waiting_receiver_gets_what_comes_on_any_broker(cluster: Cluster) -> None:
-    async with PopConsumer(cluster.address, group="waiters").subscribe("awaited") as consumer:
+    consumer = PopConsumer(cluster.address, request_timeout=PATIENCE, group="waiters")
+    async with consumer.subscribe("awaited"):
         assert await consumer.receive(timeout=0.1) == []
         for _ in range(4):
             waiting = asyncio.ensure_future(consumer.receive(timeout=PATIENCE))
@@ -95,7 +109,12 @@ async def test_ordered_messages_wait_for_those_before_them(cluster: Cluster) -> 
     """A queue gives nothing more before what it gave is acknowledged; then it goes on in order."""
     sent = await send(cluster, "in-order", 6, key="one")
     consumer = PopConsumer(
-        cluster.address, group="orderers", consume_from=FIRST, ordered=True, invisible=300.0
+        cluster.address,
+        request_timeout=PATIENCE,
+        group="orderers",
+        consume_from=FIRST,
+        ordered=True,
+        invisible=300.0,
     )
     async with consumer.subscribe("in-order"):
         first = await consumer.receive(2, invisible=1.0)
@@ -114,7 +133,13 @@ async def test_ordered_messages_wait_for_those_before_them(cluster: Cluster) -> 
 async def test_many_receivers_share_a_few_queues(cluster: Cluster) -> None:
     """Hundreds of members, each with a connection of its own: everything once, nobody starves."""
     consumers = [
-        PopConsumer(cluster.address, group="crowd", consume_from=FIRST, instance_name=f"m{n}")
+        PopConsumer(
+            cluster.address,
+            request_timeout=PATIENCE,
+            group="crowd",
+            consume_from=FIRST,
+            instance_name=f"m{n}",
+        )
         for n in range(100)
     ]
     got: list[bytes] = []
@@ -159,7 +184,11 @@ async def test_a_push_consumer_pops_where_the_broker_says_so(cluster: Cluster) -
             all_done.set()
 
     consumer = PushConsumer(
-        cluster.address, group="pushers", consume_from=FIRST, client_rebalance=False
+        cluster.address,
+        request_timeout=PATIENCE,
+        group="pushers",
+        consume_from=FIRST,
+        client_rebalance=False,
     )
     consumer.subscribe("pushed", "*", handle)
     async with consumer:
@@ -172,5 +201,6 @@ async def test_a_push_consumer_pops_where_the_broker_says_so(cluster: Cluster) -
             ("broker-0", -1),
             ("broker-1", -1),
         }
-    async with PopConsumer(cluster.address, group="pushers").subscribe("pushed") as other:
+    other = PopConsumer(cluster.address, request_timeout=PATIENCE, group="pushers")
+    async with other.subscribe("pushed"):
         assert await other.receive(timeout=0.5) == []

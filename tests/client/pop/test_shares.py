@@ -23,6 +23,8 @@ TURNS = 24
 """Messages sent to each broker."""
 PATIENCE = 40.0
 """Seconds in all that sending waits for members that do not hold pops."""
+ANSWER = 30.0
+"""Seconds for a request, whose broker may be without a processor for a few of them."""
 TOPICS = ["shared-1", "shared-2", "left", "threads"]
 
 
@@ -58,6 +60,7 @@ class Group(Turns):
 
         consumer = PushConsumer(
             self.cluster.address,
+            request_timeout=ANSWER,
             group=self.name,
             instance_name=member,
             consume_from=FIRST,
@@ -73,7 +76,11 @@ class Group(Turns):
     async def pop(self, member: str) -> AsyncIterator[None]:
         """A POP consumer whose receives are short."""
         consumer = PopConsumer(
-            self.cluster.address, group=self.name, instance_name=member, consume_from=FIRST
+            self.cluster.address,
+            request_timeout=ANSWER,
+            group=self.name,
+            instance_name=member,
+            consume_from=FIRST,
         )
 
         async def work() -> None:
@@ -110,7 +117,9 @@ async def test_pop_consumers_of_several_brokers_get_their_share_beside_a_push_co
 
 def test_a_blocking_pop_consumer_gets_its_share_as_well(cluster: Cluster) -> None:
     group = Group(cluster, "threads")
-    consumer = BlockingPopConsumer(cluster.address, group=group.name, consume_from="first")
+    consumer = BlockingPopConsumer(
+        cluster.address, request_timeout=ANSWER, group=group.name, consume_from="first"
+    )
     stop = Event()
 
     def work() -> None:
@@ -142,11 +151,16 @@ async def test_nothing_waits_for_a_consumer_that_was_closed(cluster: Cluster) ->
 
     def member(name: str) -> PopConsumer:
         consumer = PopConsumer(
-            cluster.address, group=topic, instance_name=name, consume_from=FIRST, invisible=300.0
+            cluster.address,
+            request_timeout=ANSWER,
+            group=topic,
+            instance_name=name,
+            consume_from=FIRST,
+            invisible=300.0,
         )
         return consumer.subscribe(topic)
 
-    async with Producer(cluster.address, group="senders") as producer:
+    async with Producer(cluster.address, group="senders", send_timeout=ANSWER) as producer:
 
         async def send(count: int, first: int) -> None:
             for number in range(first, first + count):

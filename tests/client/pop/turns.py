@@ -50,7 +50,7 @@ class Turns:
     async def send(self, name_server: str, turns: int, taken: Callable[[], int]) -> int:
         """Send so many messages to each broker; return how many in all."""
         sent = 0
-        async with Producer(name_server, group="senders") as producer:
+        async with Producer(name_server, group="senders", send_timeout=30.0) as producer:
             for _ in range(turns):
                 for broker in self.brokers:
                     await self._all_hold()

@@ -41,6 +41,7 @@ def consumer(cluster: Cluster, user: mq.Credentials, *seen: threading.Event) -> 
         strategy="STICKY",
         settle=0.01,
         consume_from="first",
+        request_timeout=30.0,
     )
 
     def handle(_: mq.ReceivedMessage) -> None:
@@ -57,7 +58,7 @@ def test_a_topic_that_cannot_be_made_is_told_once_and_the_consumer_works_as_in_j
     with (
         caplog.at_level(logging.WARNING, "pocketmq.client"),
         consumer(cluster, SHOP, seen) as one,
-        mq.Producer(cluster.address, group="shop", credentials=SHOP) as producer,
+        mq.Producer(cluster.address, group="shop", credentials=SHOP, send_timeout=30.0) as producer,
     ):
         assert producer.send(mq.Message("orders", b"x")).ok
         assert seen.wait(20)
@@ -83,7 +84,7 @@ def test_a_missing_right_is_named_and_once_it_is_granted_the_consumer_hands_over
     seen = threading.Event()
     with (
         consumer(cluster, SHOP, seen) as one,
-        mq.Producer(cluster.address, group="shop", credentials=SHOP) as producer,
+        mq.Producer(cluster.address, group="shop", credentials=SHOP, send_timeout=30.0) as producer,
     ):
         assert one.balance.mode is BalanceMode.STICKY
         assert producer.send(mq.Message("orders", b"x")).ok

@@ -8,6 +8,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.model.group_balance import BalanceMode
+from tests.server_process import wait_for
 
 
 class Shop:
@@ -27,6 +28,7 @@ class Shop:
             strategy="STICKY",
             settle=0.01,
             consume_from="first",
+            request_timeout=30.0,
             threads=8,
             **self._settings,  # type: ignore[arg-type]
         )
@@ -38,21 +40,16 @@ class Shop:
             self.seen[message.body] += 1
 
 
-def wait_for(reached: object, what: str) -> None:
-    assert callable(reached)
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
-
-
 @pytest.mark.parametrize("orderly", [False, True])
 def test_nothing_is_handled_twice_while_queues_move_under_load(orderly: bool) -> None:
     with mq.Cluster(brokers=1) as cluster:
         cluster.create_topic("orders", 4)
         shop = Shop(cluster.address, orderly=orderly)
         bodies = [b"%d" % number for number in range(3000)]
-        with mq.Producer(cluster.address, group="shop") as producer, shop.member("a") as a:
+        with (
+            mq.Producer(cluster.address, group="shop", send_timeout=30.0) as producer,
+            shop.member("a") as a,
+        ):
             assert a.balance.mode is BalanceMode.STICKY
             producer.send_batch([mq.Message("orders", body) for body in bodies[:1000]])
             for name in ("b", "c"):
