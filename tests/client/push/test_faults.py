@@ -16,6 +16,7 @@ from pocketmq.protocol import ReceivedMessage, RequestCode
 from tests.client.group.groups import BRISK, Member, cluster, member, queues_of, send, shared
 from tests.client.push.test_steering import member_of
 from tests.loops import leap, leaping, until
+from tests.ports import free_port
 
 AVG = Average()
 
@@ -140,11 +141,12 @@ async def test_a_consumer_without_name_server_does_not_start_and_leaves_nothing(
 
 
 async def test_a_consumer_may_start_before_its_name_server() -> None:
-    async with cluster(1, 2) as running:
-        port = running.address
-    one = Member(port, "a", start_wait=None, route_interval=0.05, heartbeat_interval=0.05)
+    port = free_port()
+    one = Member(
+        f"127.0.0.1:{port}", "a", start_wait=None, route_interval=0.05, heartbeat_interval=0.05
+    )
     one.consumer.subscribe("orders", "*", one.handle)
-    async with one.consumer, cluster(1, 2, port=int(port.rpartition(":")[2])) as running:
+    async with one.consumer, cluster(1, 2, port=port) as running:
         await shared([one], queues_of(1, 2), AVG)
         await send(running.address, 2)
         await until(lambda: len(one.got) == 2, "messages")
