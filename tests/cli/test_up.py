@@ -218,10 +218,10 @@ def test_a_stop_during_the_start_is_clean_too() -> None:
         text=True,
     ) as process:
         wait_for(lambda: children_of(process.pid), "the first child")
-        (child,) = children_of(process.pid)
+        children = children_of(process.pid)  # whoever looks late finds that of gRPC clients, too
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert not is_alive(child)
+        assert not any(map(is_alive, children))
 
 
 def test_brokers_keep_their_ports_from_one_start_to_the_next(tmp_path: Path) -> None:
