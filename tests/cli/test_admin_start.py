@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,16 @@ def test_without_sources_the_commands_are_there_too(tmp_path: Path) -> None:
     assert int(done.stdout) == len(listed_commands())
 
 
+def interrupted(process: "subprocess.Popen[bytes]", terminal: int) -> int:
+    """Send Ctrl-C and return the exit code; a full terminal would keep the process from its end."""
+    process.send_signal(signal.SIGINT)
+    with suppress(OSError):  # the terminal is gone
+        while os.read(terminal, 4096):
+            pass
+    os.close(terminal)
+    return process.wait(60)
+
+
 def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "pocketmq", "admin", "top", "-n", cluster.address]
@@ -107,9 +118,7 @@ def test_top_redraws_itself_on_a_terminal(cluster: Cluster) -> None:
     shown = b""
     while shown.count(b"GROUP ") < 3:  # the last table of a picture: three whole pictures
         shown += os.read(ours, 4096)  # fails when the command ends
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
-    os.close(ours)
+    assert interrupted(process, ours) == 130
     assert shown.count(b"broker-0") >= 3
     assert b"\x1b[" in shown, "it moves the cursor back instead of printing on"
 
@@ -126,7 +135,5 @@ def test_a_watched_stream_is_printed_as_it_comes_on_a_terminal(cluster: Cluster)
     shown = b""
     while shown.count(b"hello") < 3:
         shown += os.read(ours, 4096)  # fails when the command ends
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
-    os.close(ours)
+    assert interrupted(process, ours) == 130
     assert b"\x1b[" not in shown, "a stream may be longer than the screen: nothing is redrawn"
