@@ -201,7 +201,6 @@ def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> No
     assert "give another file with --state" in other.run("copy", code=1)
 
 
-@pytest.mark.timeout(60)
 def test_a_guarded_target_says_who_may_not(
     tmp_path: Path, clusters: tuple[Cluster, Cluster]
 ) -> None:
