@@ -387,13 +387,13 @@ def test_what_cannot_happen_is_refused() -> None:
 # Size
 
 
-def large(members: int) -> GroupFacts:
-    """Give a group of ten thousand queues."""
+def large(members: int, each: int = 1000) -> GroupFacts:
+    """Give a group of ten topics, with so many queues each."""
     names = [f"10.0.0.1@c{number:03}" for number in range(members)]
     held: dict[str, list[MessageQueue]] = {name: [] for name in names}
     queues = {}
     for topic in (f"t{number}" for number in range(10)):
-        ordered = sort_queues([MessageQueue(topic, f"b{n % 4}", n // 4) for n in range(1000)])
+        ordered = sort_queues([MessageQueue(topic, f"b{n % 4}", n // 4) for n in range(each)])
         queues[topic] = tuple(ordered)
         for queue, owner in zip(ordered, Average().allocate_all(ordered, names), strict=True):
             assert owner is not None
@@ -408,8 +408,9 @@ def large(members: int) -> GroupFacts:
     )
 
 
-def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly() -> None:
-    first, second = large(100), large(101)
+def digested(each: int) -> tuple[float, GroupSnapshot, dict[str, Any]]:
+    """Look at a group that a member has joined; return the processor time, what is seen and sent."""
+    first, second = large(100, each), large(101, each)
     looking = SnapshotTaker(Admin(), "g")
     looking._digest(first, 1000.0)
     gc.disable()  # a collection would look at all that tests before this one have left
@@ -417,10 +418,19 @@ def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly(
         began = time.thread_time()
         look = looking._digest(second, 1001.0)
         changes = queue_map.patch(picture_of(first), look.queue_map)
-        took = time.thread_time() - began
+        return time.thread_time() - began, look, changes
     finally:
         gc.enable()
-    assert took < 1.5, took  # four tenths of a second on a small machine
+
+
+def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly() -> None:
+    """In the time of ten looks at a tenth of them, and not of a hundred."""
+    tenth = min(digested(100)[0] for _ in range(3))
+    for _ in range(3):
+        took, look, changes = digested(1000)
+        if took < 30 * tenth:
+            break
+    assert took < 30 * tenth, (took, tenth)
     [entry] = look.rebalances
     assert entry.why == "10.0.0.1@c100 joined"
     assert entry.moved == len(entry.moves) > entry.minimum == 90
