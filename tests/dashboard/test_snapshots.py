@@ -37,7 +37,7 @@ def divide(group: SpokenGroup, queues: list[MessageQueue], *members: str) -> Non
 
 def with_admin(cluster: mq.Cluster, story: Callable[[aio.Admin], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with aio.Admin(cluster.address, timeout=2.0) as admin:
+        async with aio.Admin(cluster.address, timeout=30.0) as admin:
             return await story(admin)
 
     return asyncio.run(run())
