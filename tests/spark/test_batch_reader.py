@@ -17,6 +17,7 @@ from pocketmq.errors import DataLost, InvalidInput, MQError, OptionInvalid
 from pocketmq.spark.batch_reader import Task, batch_reader
 from pocketmq.spark.planning import Range
 from pocketmq.spark.schema import full_schema
+from tests.server_process import wait_for
 from tests.spark.topics import bodies, rows, send
 
 
@@ -295,10 +296,10 @@ def test_a_reader_that_is_left_in_the_middle_leaves_no_thread(cluster: Cluster, 
     batches = reader.read(reader.partitions()[0])
     next(batches)
     batches.close()  # type: ignore[union-attr]
-    deadline = time.monotonic() + 10
-    while any(thread.name == "pocketmq-prefetch" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(
+        lambda: all(thread.name != "pocketmq-prefetch" for thread in threading.enumerate()),
+        "the end of the thread",
+    )
 
 
 def test_errors_of_the_prefetching_thread_reach_the_task(cluster: Cluster, topic: str) -> None:
