@@ -202,7 +202,7 @@ def test_hand_overs_are_counters_and_a_histogram() -> None:
 async def _totals(cluster: Cluster, publish: list[Message]) -> list[HandoverTotals]:
     async with (
         aio.Admin(cluster.address) as admin,
-        aio.Producer(cluster.address, group="p") as producer,
+        aio.Producer(cluster.address, group="p", send_timeout=30.0) as producer,
     ):
         reader = EventReader(admin, "rebalances")
         before = await reader.read()

@@ -31,7 +31,7 @@ class Shop:
         self.app.post("/orders/{number}")(self._order)
 
     def _producer(self) -> aio.Producer:
-        self.producers.append(aio.Producer(self._address, group="shop"))
+        self.producers.append(aio.Producer(self._address, group="shop", send_timeout=30.0))
         return self.producers[-1]
 
     def _consumer(self) -> aio.PushConsumer:

@@ -17,11 +17,14 @@ from taskiq.api import run_receiver_task
 from taskiq.exceptions import SendTaskError
 
 from pocketmq import Cluster
+from pocketmq.client.producer_options import ProducerSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.integrations.taskiq import TaskiqBroker
 from tests.loops import until
 
 ROOT = Path(__file__).parents[2]
+PATIENT: ProducerSettings = {"send_timeout": 30.0}
+"""The cluster is not on a test's loop: it may get no processor while that waits for it."""
 
 
 @contextmanager
@@ -47,7 +50,9 @@ def _path() -> str:
 
 @pytest.fixture
 def broker(rocketmq: Cluster, rocketmq_topic: str) -> TaskiqBroker:
-    return TaskiqBroker(rocketmq.address, topic=rocketmq_topic, group=f"g-{rocketmq_topic}")
+    return TaskiqBroker(
+        rocketmq.address, topic=rocketmq_topic, group=f"g-{rocketmq_topic}", producer=PATIENT
+    )
 
 
 async def test_tasks_run_and_return_what_they_should(broker: TaskiqBroker) -> None:
@@ -112,7 +117,7 @@ def test_tasks_of_a_killed_worker_run_in_another_one(tmp_path: Path) -> None:
 
 
 async def _send_all(address: str) -> None:
-    broker = TaskiqBroker(address, topic="tasks", group="workers")
+    broker = TaskiqBroker(address, topic="tasks", group="workers", producer=PATIENT)
     note = broker.register_task(_nothing, task_name="tests.integrations.tasks:note")
     end = broker.register_task(_nothing, task_name="tests.integrations.tasks:end_the_worker")
     await broker.startup()

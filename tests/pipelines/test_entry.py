@@ -47,7 +47,7 @@ def guarded(made: Certificates) -> Iterator[mq.Cluster]:
             credentials=mq.Credentials(access_key="root", secret_key=SECRET),
             tls=mq.Tls(ca=made.root),
         )
-        with mq.Producer(group="shop", options=options) as producer:
+        with mq.Producer(group="shop", options=options, send_timeout=30.0) as producer:
             for body in BODIES:
                 producer.send(mq.Message("orders", body))
         yield cluster

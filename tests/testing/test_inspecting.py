@@ -68,11 +68,11 @@ def test_messages_are_waited_for(
     sending = threading.Thread(target=send)
     sending.start()
     try:
-        assert [message.body for message in cluster.wait_for(topic, 1)] == [b"1"]
+        assert [message.body for message in cluster.wait_for(topic, 1, 60.0)] == [b"1"]
         with pytest.raises(TimeoutError, match=r"has 1 of 2 messages after 0\.05 s"):
             cluster.wait_for(topic, 2, timeout=0.05)
         go_on.set()
-        assert len(cluster.wait_for(topic, 2)) == 2
+        assert len(cluster.wait_for(topic, 2, 60.0)) == 2
     finally:
         go_on.set()
         sending.join()
@@ -97,7 +97,7 @@ def test_a_reset_leaves_nothing_of_applications() -> None:
                 producer.send(mq.Message("orders", b"1"))
                 with mq.PushConsumer(cluster.address, group="bill", consume_from="first") as member:
                     member.subscribe("orders", "*", partial(finish, handled))
-                    assert handled.wait(20), "the group starts at its first message again"
+                    assert handled.wait(60), "the group starts at its first message again"
             cluster.reset()
             assert set(topics(cluster.address)) == before
             with mq.Admin(cluster.address) as admin:

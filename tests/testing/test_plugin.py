@@ -68,7 +68,8 @@ def test_coroutines_await_what_the_shared_cluster_does(run: Run) -> None:
 
         async def test_an_order_is_sent(rocketmq_aio, rocketmq_group):
             topic = await rocketmq_aio.create_topic("orders", queues=2)
-            async with aio.Producer(rocketmq_aio.address, group=rocketmq_group) as producer:
+            where = {"group": rocketmq_group, "send_timeout": 30.0}
+            async with aio.Producer(rocketmq_aio.address, **where) as producer:
                 receipt = await producer.send(Message(topic, b"42 EUR"))
             assert receipt.queue.queue_id in (0, 1)
             [message] = await rocketmq_aio.wait_for(topic, 1)
@@ -204,7 +205,8 @@ def test_tests_can_run_on_a_cluster_that_is_there(
 
             def test_it(rocketmq, rocketmq_topic, rocketmq_group):
                 assert rocketmq.address == {there.address!r}
-                with mq.Producer(rocketmq.address, group=rocketmq_group) as producer:
+                where = {{"group": rocketmq_group, "send_timeout": 30.0}}
+                with mq.Producer(rocketmq.address, **where) as producer:
                     producer.send(mq.Message(rocketmq_topic, b"1"))
                 assert [one.body for one in rocketmq.wait_for(rocketmq_topic, 1)] == [b"1"]
             """,
