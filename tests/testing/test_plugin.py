@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pocketmq.broker.broker  # noqa: F401 - pytester forgets what its first test has imported
 from pocketmq import Admin, Cluster
 
 pytest_plugins = ["pytester"]
