@@ -62,7 +62,7 @@ def test_messages_are_waited_for(
     def send() -> None:
         with mq.Producer(cluster.address, group=rocketmq_group, send_timeout=30.0) as producer:
             producer.send(mq.Message(topic, b"1"))
-            go_on.wait(30)
+            go_on.wait()
             producer.send(mq.Message(topic, b"2"))
 
     sending = threading.Thread(target=send)
