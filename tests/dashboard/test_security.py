@@ -4,9 +4,11 @@ Requests are written by hand, so that nothing a browser would add or refuse stan
 """
 
 import re
+import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,8 +62,8 @@ def evil() -> Iterator[str]:
             # A broker that is not there, registered as any program can.
             fields = broker_fields(f"broker{EVIL_NAME}", 0, "127.0.0.1:1")
             fields["clusterName"] = EVIL_NAME
-            answer = broker.ask(103, fields, topics(f"topic{EVIL_NAME}", f"{EVIL_NAME}"))
-            assert answer.code == 0
+            registration = (103, fields, topics(f"topic{EVIL_NAME}", f"{EVIL_NAME}"))
+            assert broker.ask(*registration).code == 0
             message = mq.Message(
                 "news", EVIL.encode(), tag=EVIL, keys=["harm"], properties={EVIL: EVIL}
             )
@@ -70,7 +72,26 @@ def evil() -> Iterator[str]:
                 wait_for(
                     lambda: dead_letter_topic("victims") in admin.topics.names(), "the dead letter"
                 )
-            yield cluster.address
+            with repeated(lambda: broker.ask(*registration)):
+                yield cluster.address
+
+
+@contextmanager
+def repeated(heartbeat: Callable[[], object]) -> Iterator[None]:
+    """Send it every few seconds: a name server removes a broker that is silent for two minutes."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(10.0):
+            heartbeat()
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    try:
+        yield
+    finally:
+        over.set()
+        beating.join()
 
 
 def _refuse(_message: object) -> None:
