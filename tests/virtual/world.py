@@ -30,6 +30,7 @@ from pocketmq.model import ConsumeFromWhere, Message, MessageQueue
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Connection
 from pocketmq.protocol import ReceivedMessage
+from tests.ports import free_port
 from tests.virtual.device import VirtualFlusher
 from tests.virtual.loop import VirtualClock, VirtualLoop
 
@@ -48,7 +49,7 @@ class House:
         self.broker: Broker | None = None
         self._world = world
         self._directory = directory
-        self._port = 0
+        self._port = free_port()  # nobody else takes it while the broker is dead
 
     async def open(self) -> None:
         """Start the broker, on the port it had before."""
@@ -71,7 +72,6 @@ class House:
         )
         await broker.start()
         assert broker.bound is not None
-        self._port = broker.bound.port
         self.proxy.target = str(broker.bound)
         self.broker = broker
         self._watch_offsets(broker.state.offsets)
@@ -201,7 +201,7 @@ class World:
         self._directory = directory
         self._joined = 0
         self._number = 0
-        self._name_server_port = 0
+        self._name_server_port = free_port()
         self.producer: Producer | None = None
 
     # Life
@@ -239,7 +239,6 @@ class World:
         """Start a name server that knows nothing, on the port of the one before."""
         self.name_server = NameServer()
         address = await self.name_server.start("127.0.0.1", self._name_server_port)
-        self._name_server_port = address.port
         self.name_server_address = str(address)
 
     # What members do
