@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
 
+from pocketmq.net import parse_address
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.loops import until
 from tests.net.peers import Raw
@@ -214,6 +216,15 @@ async def test_a_refusing_proxy_keeps_its_connections_and_its_port() -> None:
         async with Raw(address) as client:
             await client.send(b"ping")
             assert await client.read() == b"pong"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let nobody listen there then")
+async def test_the_port_of_a_refusing_proxy_is_given_to_nobody() -> None:
+    async with FaultProxy(f"127.0.0.1:{free_port()}") as proxy:
+        address = parse_address(proxy.address)
+        await proxy.refuse()
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(address)
 
 
 async def test_a_target_that_is_not_there_resets_the_client() -> None:
