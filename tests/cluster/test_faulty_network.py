@@ -9,6 +9,7 @@ from pocketmq.model import MessageQueue
 from pocketmq.protocol import RequestCode
 from pocketmq.testing.proxy import FaultProxy, Way
 from tests.cluster.raw import RawClient, everything_in, send_header
+from tests.loops import until
 
 QUEUE = MessageQueue("orders", "broker-0", 0)
 
@@ -23,7 +24,7 @@ async def broken_and_sound_way() -> AsyncIterator[tuple[FaultProxy, str]]:
             yield proxy, address
 
 
-async def send(address: str, key: str, patience: float = 10.0) -> int | None:
+async def send(address: str, key: str, patience: float = 60.0) -> int | None:
     """Send one message in a thread; give the answer's code, or None if none came."""
 
     def work() -> int | None:
@@ -45,10 +46,12 @@ async def stored(address: str) -> list[str]:
 
 async def test_a_request_that_trickles_in_byte_by_byte_is_served_and_delays_nobody() -> None:
     async with broken_and_sound_way() as (proxy, address):
-        proxy.trickle(1, pause=0.005, way=Way.TO_SERVER)
+        proxy.trickle(1, pause=0.05, way=Way.TO_SERVER)
         slow = asyncio.create_task(send(str(proxy.address), "slow"))
+        await until(lambda: proxy.links, "its connection")
         assert [await send(address, f"quick-{n}") for n in range(5)] == [0] * 5
         assert not slow.done()
+        proxy.trickle(1, way=Way.TO_SERVER)  # the rest need not take as long
         assert await slow == 0
         assert (await stored(address))[-1] == "slow"
 
