@@ -18,6 +18,8 @@ from pocketmq.protocol.requests import reading, sending
 from tests.cluster.raw import RawClient, send_header
 
 MIB = 1024 * 1024
+PATIENT = {"brokerFastFailureEnable": False}
+"""Nothing is refused for having waited: a broker may get no processor while requests lie in it."""
 QUEUE = MessageQueue("load", "broker-0", 0)
 
 
@@ -49,7 +51,7 @@ def test_ten_thousand_pipelined_requests_do_not_make_another_client_wait() -> No
     stored among the first of theirs, behind as many as a few turns hold.
     """
     flood = frames(10_000, b"flood", "flood")
-    with Cluster(in_process=False) as cluster:
+    with Cluster(in_process=False, config=PATIENT) as cluster:
         cluster.create_topic(QUEUE.topic, 1)
         process = cluster.brokers["broker-0"]
         address, pid = process.address, process.pid
@@ -166,7 +168,7 @@ def test_memory_is_bounded_when_senders_are_faster_than_the_disk(
     What may wait for a sync is limited, and more is refused with code 2; a disk that is slow to
     take bytes holds the senders back.
     """
-    settings = [f"flushDiskType={flush}", "maxUnsyncedBytes=8388608"]
+    settings = [f"flushDiskType={flush}", "maxUnsyncedBytes=8388608", "syncFlushTimeout=60000"]
     answers: list[list[int]] = [[] for _ in range(4)]
 
     def send(address: str, codes: list[int]) -> None:

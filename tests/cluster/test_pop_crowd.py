@@ -12,6 +12,7 @@ from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.requests.pop import AckRequest, PopRequest
 from tests.cluster.raw import RawClient, send_header
+from tests.cluster.test_overload import PATIENT
 
 TOPIC, GROUP = "crowded", "crowd"
 MEMBERS, QUEUES, MESSAGES, MORTAL = 400, 4, 2000, 40
@@ -61,7 +62,7 @@ def acknowledge(member: RawClient, answer: Command, message: RecordView) -> None
 
 
 def test_four_hundred_share_four_queues_and_what_the_dead_had_comes_back() -> None:
-    with Cluster(in_process=False) as cluster:
+    with Cluster(in_process=False, config=PATIENT) as cluster:
         cluster.create_topic(TOPIC, QUEUES)
         address = cluster.brokers["broker-0"].address
         chooser = selectors.DefaultSelector()
