@@ -43,7 +43,7 @@ SETTINGS = {
     "transactionCheckInterval": 1000,
 }
 RANDOM = random.Random(3).randbytes(256 * 1024)  # what could be compressed would fill nothing
-BEATS = ClientOptions(heartbeat_interval=1.0, request_timeout=2.0)
+BEATS = ClientOptions(heartbeat_interval=1.0, request_timeout=2.0, start_wait=60.0)
 
 
 class Ledger:
@@ -144,7 +144,7 @@ class Works:
 
     def fill(self) -> None:
         """Bring both logs to the size at which their oldest files go."""
-        queues = self._noise.queues(NOISE)
+        queues = self._noise.queues(NOISE, timeout=60.0)
         for number in range(2 * (KEPT + 4 * MIB) // (256 * 1024)):
             queue = queues[number % len(queues)]
             for _ in range(10):  # a disk that has much to write may need longer than a request has
