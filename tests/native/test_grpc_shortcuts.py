@@ -226,22 +226,30 @@ def test_what_the_core_sends_is_what_python_sends() -> None:
     assert taken > made / 20
 
 
-def test_a_message_with_many_properties_is_left_to_python_at_once() -> None:
-    """Names are compared with each other, which takes long for as many as one read can bring."""
-    entries = [d.Message.UserPropertiesEntry(key=f"{each:05}") for each in range(25_000)]
+def seconds_to_read(properties: int) -> float:
+    """Return the processor time that a message takes with so many properties, at the least."""
+    entries = [d.Message.UserPropertiesEntry(key=f"{each:05}") for each in range(properties)]
     many = b"".join(b"\x12\x07" + each.SerializeToString() for each in entries)
     plain = bytes(plain_send(Random(0)).SerializeToString()) + many
     raw = b"\x0a" + varint(len(plain)) + plain
-    assert len(s.SendMessageRequest.FromString(raw).messages[0].user_properties) > 25_000
-    client = Client(largest=1 << 20)
-    client.own.feed(frame(SETTINGS, ACKNOWLEDGED))
+    assert len(s.SendMessageRequest.FromString(raw).messages[0].user_properties) > properties
     framed = message(raw)
     parts = [framed[at : at + 16384] for at in range(0, len(framed), 16384)]
     data = headers(1, **{":path": SEND}) + b"".join(frame(DATA, 0, 1, each) for each in parts)
-    begun = time.thread_time()
-    _, ((kind, *_, found, _),), _, taken = client.own.feed(data + frame(DATA, END_STREAM, 1))
-    assert time.thread_time() - begun < 0.1
-    assert (kind, found, taken) == (CALLED, raw, [])
+    reads = []
+    for _ in range(3):
+        client = Client(largest=1 << 20)
+        client.own.feed(frame(SETTINGS, ACKNOWLEDGED))
+        begun = time.thread_time()
+        _, ((kind, *_, found, _),), _, taken = client.own.feed(data + frame(DATA, END_STREAM, 1))
+        reads.append(time.thread_time() - begun)
+        assert (kind, found, taken) == (CALLED, raw, [])
+    return min(reads)
+
+
+def test_a_message_with_many_properties_is_left_to_python_at_once() -> None:
+    """Names are compared with each other, which takes long for as many as one read can bring."""
+    assert seconds_to_read(25_000) < 40 * seconds_to_read(2500)
 
 
 def varint(value: int) -> bytes:
