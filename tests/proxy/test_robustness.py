@@ -16,6 +16,7 @@ from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.net import parse_address
 from pocketmq.proxy.native_inlet import NativeInlet
 from tests.loops import until
+from tests.ports import free_port
 from tests.proxy.peers import PATIENCE, Peer, code, receive_request, serving
 from tests.server_process import POCKETMQ
 
@@ -101,12 +102,12 @@ async def proxy_process(namesrv: str, port: int = 0) -> AsyncIterator[ProxyProce
 async def test_a_proxy_that_is_killed_under_load_loses_nothing() -> None:
     async with serving() as served:
         namesrv, accepted, handled = served.cluster.address, set[bytes](), set[bytes]()
+        port = free_port()  # nobody else takes it between the two
         async with (
-            proxy_process(namesrv) as proxy,
+            proxy_process(namesrv, port) as proxy,
             grpc.aio.insecure_channel(proxy.address) as channel,
         ):
             await load(Peer(channel, proxy.address), proxy, accepted, handled)
-        port = parse_address(proxy.address).port
         async with (
             proxy_process(namesrv, port) as proxy,
             grpc.aio.insecure_channel(proxy.address) as channel,
