@@ -82,11 +82,12 @@ def test_a_slow_reader_delays_only_the_unmapping(tmp_path: Path) -> None:
     while store.drop_first_segment():
         pass
     maps = Path("/proc/self/maps")
-    assert maps.read_text().count("commitlog/00000000000000000000 (deleted)") == 1
+    gone = f"{tmp_path}/s/commitlog/00000000000000000000 (deleted)"  # others may have such, too
+    assert maps.read_text().count(gone) == 1
     assert bytes(slow.pieces[0]).count(b"0" * 1500) == 1
     del slow
     gc.collect()
-    assert maps.read_text().count("commitlog/00000000000000000000 (deleted)") == 0
+    assert maps.read_text().count(gone) == 0
     assert bodies(store, "T")[-1] == b"9" * 1500
     store.close()
 
