@@ -67,7 +67,10 @@ def test_what_is_sent_is_consumed_and_retried(cluster: Cluster) -> None:
         cluster.address, group="billing-push", credentials=SHOP, consume_from="first"
     )
     consumer.subscribe("pushed", handler=handle)
-    with consumer, mq.Producer(cluster.address, group="shop", credentials=SHOP) as producer:
+    with (
+        consumer,
+        mq.Producer(cluster.address, group="shop", credentials=SHOP, send_timeout=30.0) as producer,
+    ):
         assert producer.send(mq.Message("pushed", b"x")).ok
         assert producer.send_batch([mq.Message("pushed", b"y")]).ok
         assert done.wait(60), seen
@@ -85,7 +88,9 @@ def test_transactions_end_and_are_asked_about(cluster: Cluster) -> None:
         cluster.address, group="billing-pull", credentials=SHOP, consume_from="first"
     )
     with (
-        mq.Producer(cluster.address, group="pay", credentials=SHOP, check=check) as producer,
+        mq.Producer(
+            cluster.address, group="pay", credentials=SHOP, send_timeout=30.0, check=check
+        ) as producer,
         consumer.subscribe("paid"),
     ):
         message = mq.Message("paid", b"a")
@@ -98,7 +103,9 @@ def test_transactions_end_and_are_asked_about(cluster: Cluster) -> None:
 
 
 def test_messages_are_popped_and_acknowledged(cluster: Cluster) -> None:
-    with mq.Producer(cluster.address, group="shop", credentials=SHOP) as producer:
+    with mq.Producer(
+        cluster.address, group="shop", credentials=SHOP, send_timeout=30.0
+    ) as producer:
         assert producer.send(mq.Message("popped", b"p")).ok
     consumer = mq.PopConsumer(
         cluster.address, group="billing-pop", credentials=SHOP, consume_from="first"
@@ -112,7 +119,9 @@ def test_messages_are_popped_and_acknowledged(cluster: Cluster) -> None:
 
 
 def test_requests_are_answered(cluster: Cluster) -> None:
-    with mq.Producer(cluster.address, group="desk", credentials=SHOP) as producer:
+    with mq.Producer(
+        cluster.address, group="desk", credentials=SHOP, send_timeout=30.0
+    ) as producer:
         consumer = mq.PushConsumer(
             cluster.address, group="billing-price", credentials=SHOP, consume_from="first"
         )
