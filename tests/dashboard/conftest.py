@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -145,10 +145,17 @@ class Viewer:
         return self.page.get_by_role("region", name=name, exact=True)
 
     def wait_for_rows(self, table: str, wanted: Callable[[list[list[str]]], bool]) -> None:
-        """Wait until a table shows what is wanted, without loading the page again."""
+        """Wait until a table shows what is wanted, without loading the page again.
+
+        What is wanted of a row or a cell that is not there, yet, is not shown.
+        """
         deadline = time.monotonic() + PATIENCE / 1000
-        while not wanted(self.rows(table)):
-            assert time.monotonic() < deadline, self.rows(table)
+        while True:
+            rows = self.rows(table)
+            with suppress(IndexError):
+                if wanted(rows):
+                    return
+            assert time.monotonic() < deadline, rows
             self.page.wait_for_timeout(50)
 
     def keep(self, name: str) -> None:

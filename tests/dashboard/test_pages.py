@@ -113,8 +113,13 @@ def test_a_group_shows_who_holds_what_and_why(viewer: Viewer) -> None:
 
 def test_clients_show_consumers_and_producers(viewer: Viewer) -> None:
     viewer.open("/clients")
-    viewer.wait_for_rows("Consumers", lambda rows: [row[0] for row in rows].count("billing") == 2)
-    assert {row[3] for row in viewer.rows("Consumers")} == {"python"}
+    viewer.wait_for_rows(
+        "Consumers",
+        lambda rows: (
+            [row[0] for row in rows].count("billing") == 2
+            and {row[3] for row in rows} == {"python"}
+        ),
+    )
     viewer.wait_for_rows("Producers", lambda rows: "shop" in [row[0] for row in rows])
     viewer.keep("clients")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import pocketmq as mq
 from tests.dashboard.conftest import DashboardProcess, Viewer, chromium, screenshots, viewing
@@ -67,13 +67,12 @@ def test_every_page_shows_a_java_cluster(window: Viewer) -> None:
     window.wait_for_rows("Groups", lambda rows: [row[0] for row in rows] == ["billing"])
     window.open("/groups/billing")
     window.wait_for_rows("Members", lambda rows: [row[1:2] for row in rows] == [["4"]])
-    assert (
-        "every queue is assigned as the strategy says" in window.page.locator("main").inner_text()
-    )
+    main = window.page.locator("main")
+    expect(main).to_contain_text("every queue is assigned as the strategy says")
     window.open("/clients")
     window.wait_for_rows("Consumers", lambda rows: "billing" in [row[0] for row in rows])
     window.open("/messages?topic=orders&by=key&value=k5")
-    assert [row[4] for row in window.rows("Messages of orders")] == ["5 EUR"]
+    window.wait_for_rows("Messages of orders", lambda rows: [row[4] for row in rows] == ["5 EUR"])
     window.table("Messages of orders").get_by_role("link").click()
     window.wait_for_rows("Consumed by", lambda rows: rows[0][:2] == ["billing", "consumed"])
     window.open("/dead-letters")
