@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Self
 
-from pocketmq.embedded.listening import held_port
+from pocketmq.embedded.listening import HeldPort
 from pocketmq.net.address import Address, parse_address, socket_name
 
 _CHUNK = 64 * 1024
@@ -81,7 +81,7 @@ class FaultProxy:
         self._host = host
         self._port = 0
         self._listener: socket.socket | None = None
-        self._held: socket.socket | None = None  # its port, while it refuses
+        self._held = HeldPort()  # its port, while it refuses
         self._accepting = False
         self._links: dict[asyncio.Task[None], _Link] = {}
         self._manners = {Way.TO_SERVER: _Manners(), Way.TO_CLIENT: _Manners()}
@@ -150,7 +150,7 @@ class FaultProxy:
             family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
             self._listener = socket.create_server((self._host, self._port), family=family)
             self._listener.setblocking(False)
-            self._let_port_go()
+            self._held.let_go()
             self._port = self._listener.getsockname()[1]
             self.address = socket_name(self._listener.getsockname())
         if not self._accepting:
@@ -170,20 +170,15 @@ class FaultProxy:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            self._held = held_port(self._host, self._port)
+            self._held.hold(self._host, self._port)
 
     async def close(self) -> None:
         """End everything."""
         await self.refuse()
-        self._let_port_go()
+        self._held.let_go()
         self.cut(reset=True)
         if self._links:
             await asyncio.wait(self._links)
-
-    def _let_port_go(self) -> None:
-        if self._held is not None:
-            self._held.close()
-            self._held = None
 
     def _on(self, way: Way) -> list[_Manners]:
         return [manners for each, manners in self._manners.items() if each & way]

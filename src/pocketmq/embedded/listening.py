@@ -74,27 +74,40 @@ def default_port(first: int, number: int) -> int:
 
 def is_free(host: str, port: int) -> bool:
     """Return whether a server could listen there now."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as asyncio's servers do
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True
+    probe = _bound(host, port)
+    if probe is None:
+        return False
+    probe.close()
+    return True
 
 
-def held_port(host: str, port: int) -> socket.socket | None:
-    """Take a port without listening there: clients are refused, and no other process is given it.
+class HeldPort:
+    """A port that is kept while nothing listens there: no other process is given it.
 
-    A broker that is told the port can listen there meanwhile. Returns None if it is in use, or
-    where the system does not allow that.
+    Clients are refused. A server that is told the port can listen there meanwhile. Held on Linux
+    only, as other systems do not allow that; and not if another process has the port.
     """
-    if sys.platform != "linux":
-        return None
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+
+    def hold(self, host: str, port: int) -> None:
+        """Keep the port, until `let_go`."""
+        if self._socket is None and sys.platform == "linux":
+            self._socket = _bound(host, port)
+
+    def let_go(self) -> None:
+        """Give up the port; a server that listens there keeps it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _bound(host: str, port: int) -> socket.socket | None:
+    """Return a socket that has the port and does not listen; None if the port is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     place = socket.socket(family, socket.SOCK_STREAM)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as asyncio's servers do
     try:
         place.bind((host, port))
     except OSError:

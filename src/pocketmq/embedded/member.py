@@ -4,14 +4,12 @@ With `faults` all connections of the broker pass through two proxies that can fa
 the broker, whose address clients get, and one in front of the name server, for this broker alone.
 """
 
-import socket
-
 import msgspec
 
-from pocketmq.embedded import listening
 from pocketmq.embedded.broker_runner import BrokerOrder, Ended, InProcessBroker, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
+from pocketmq.embedded.listening import HeldPort
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.net import Address, parse_address
@@ -113,7 +111,7 @@ class BrokerMember:
         self.runner: Runner | None = None
         self._settings = settings
         self._host = ""
-        self._held: socket.socket | None = None  # its port, while it is down
+        self._held = HeldPort()  # its port, while it is down
 
     def prepare(self, ended: Ended, process: Process | None = None) -> None:
         """Make the runner of its next start; a new process begins to load, unless given one."""
@@ -141,14 +139,12 @@ class BrokerMember:
 
     def hold_port(self) -> None:
         """Let no other process be given its port while it is down."""
-        if self.network is None and self._held is None:
-            self._held = listening.held_port(self._host, self.port)
+        if self.network is None:
+            self._held.hold(self._host, self.port)
 
     def let_port_go(self) -> None:
         """Give up the port; a broker that listens there keeps it."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        self._held.let_go()
 
     async def stop(self) -> None:
         """Stop it gracefully, if it runs."""
