@@ -39,7 +39,7 @@ def silence(caller: socket.socket) -> None:
 
 
 def sleepers(questions: Questions, address: str) -> int:
-    return len(questions._in_flight.get(address, CallsInFlight())._sleepers)
+    return len(questions._in_flight.get(address, CallsInFlight()).sleepers)
 
 
 def take(questions: Questions, address: str) -> BlockingConnection:
@@ -120,12 +120,12 @@ def test_several_threads_can_wait_for_the_same() -> None:
     calls, over = CallsInFlight(), threading.Event()
     with ThreadPoolExecutor(LATE) as threads:
         waits = [threads.submit(calls.wait, over.is_set) for _ in range(LATE)]
-        wait_for(lambda: len(calls._sleepers) == LATE, "threads to wait")
+        wait_for(lambda: len(calls.sleepers) == LATE, "threads to wait")
         over.set()
         calls.notify()
         for each in waits:
             each.result(30)
-    assert not calls._sleepers
+    assert not calls.sleepers
 
 
 def test_a_thread_that_finds_what_it_waits_for_by_itself_passes_a_wake_up_on() -> None:
@@ -134,15 +134,15 @@ def test_a_thread_that_finds_what_it_waits_for_by_itself_passes_a_wake_up_on() -
 
         def find() -> bool:
             # Another thread waits longer; both calls end while this one looks.
-            wait_for(lambda: len(calls._sleepers) == 2, "both to wait")
+            wait_for(lambda: len(calls.sleepers) == 2, "both to wait")
             calls.notify()
             return True
 
         other = threads.submit(calls.wait_for, lambda: found.is_set() or None)
-        wait_for(lambda: len(calls._sleepers) == 1, "the other thread to wait")
+        wait_for(lambda: len(calls.sleepers) == 1, "the other thread to wait")
         assert calls.wait_for(find)
         found.set()
         calls.notify()
         assert other.result(30)
     assert calls.wait_for(lambda: None, 0.0) is None
-    assert not calls._sleepers
+    assert not calls.sleepers

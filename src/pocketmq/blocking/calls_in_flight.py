@@ -24,16 +24,17 @@ class CallsInFlight:
     def __init__(self) -> None:
         # Adding and removing is one step for all threads. Each sleeper has a lock of its own, which
         # is woken once: so no two calls that end wake the same one.
-        self._sleepers: deque[threading.Lock] = deque()
+        self.sleepers: deque[threading.Lock] = deque()
+        """The threads that wait, longest first."""
 
     def notify(self) -> None:
         """Wake the thread that has waited longest: a call has ended."""
         with suppress(IndexError):  # none waits
-            self._sleepers.popleft().release()
+            self.sleepers.popleft().release()
 
     def notify_all(self) -> None:
         """Wake all threads that wait."""
-        for _ in range(len(self._sleepers)):
+        for _ in range(len(self.sleepers)):
             self.notify()
 
     def wait(self, have_ended: Callable[[], bool], timeout: float = math.inf) -> None:
@@ -49,10 +50,10 @@ class CallsInFlight:
         deadline, woken = time.monotonic() + timeout, None
         try:
             while True:
-                if woken is None or woken not in self._sleepers:
+                if woken is None or woken not in self.sleepers:
                     woken = threading.Lock()
                     woken.acquire()
-                    self._sleepers.append(woken)  # before it looks, so that it misses no call
+                    self.sleepers.append(woken)  # before it looks, so that it misses no call
                 found = find()
                 if found is not None:
                     return found
@@ -63,6 +64,6 @@ class CallsInFlight:
         finally:
             try:
                 if woken is not None:
-                    self._sleepers.remove(woken)
+                    self.sleepers.remove(woken)
             except ValueError:  # a call that ended has just woken this thread, for nothing
                 self.notify()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 from pocketmq.balance.producer.plan import SendMode
+from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.conditions import SteadyCondition
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
@@ -27,8 +28,6 @@ from pocketmq.net.reasons import untraced
 _PENDING, _FINISHED, _CANCELLED = "PENDING", "FINISHED", "CANCELLED"  # the parent's states
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
-_CHECK_INTERVAL = 1.0
-"""Seconds between checks for capacity, for a thread that was interrupted before it woke others."""
 _Send: TypeAlias = tuple[Outgoing, Choice | None, float, SendMode]
 E = TypeVar("E")
 
@@ -49,7 +48,7 @@ class SubmitWindow:
         """Whether threads had to wait since nothing was in flight the last time."""
         self.on_full: Callable[[], None] = lambda: None
         """Called before a thread waits."""
-        self._waiting: set[threading.Lock] = set()  # each is released to wake its thread
+        self._in_flight = CallsInFlight()
         self._lock = lock or threading.Lock()
 
     def try_enter(
@@ -75,22 +74,13 @@ class SubmitWindow:
         Another thread may be the first to enter.
         """
         self.on_full()
-        deadline = time.monotonic() + timeout
-        woken = threading.Lock()
-        woken.acquire()
-        try:
-            while True:
-                with self._lock:
-                    self.pressed = True
-                    if self._fits(size):
-                        return True
-                    self._waiting.add(woken)
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                woken.acquire(timeout=min(left, _CHECK_INTERVAL))
-        finally:
-            self._waiting.discard(woken)
+
+        def fits() -> bool | None:
+            with self._lock:
+                self.pressed = True
+                return self._fits(size) or None
+
+        return self._in_flight.wait_for(fits, timeout) is not None
 
     def wait_for_room(self) -> None:
         """Wait until a small send could enter at once."""
@@ -119,11 +109,8 @@ class SubmitWindow:
         self.count -= amount
         self.bytes -= size
         unused.pop()
-        if self._waiting and self.count <= self.most // 2:
-            waiting, self._waiting = self._waiting, set()
-            for woken in waiting:
-                with suppress(RuntimeError):  # it was woken before
-                    woken.release()
+        if self._in_flight.sleepers and self.count <= self.most // 2:
+            self._in_flight.notify_all()
 
     def grant(self, size: int, amount: int, share: int) -> tuple[int, int]:
         """Reserve capacity in advance, of what is free one `share`; return sends and bytes.
