@@ -37,9 +37,8 @@ class LoopThread:
 
         If the caller is interrupted (KeyboardInterrupt, or whatever a signal handler raises), it
         cancels the coroutine and waits until that has cleaned up; interrupted once more, it returns
-        at once. Raises `WouldBlockLoop` on
-        the loop's own thread, `ClientForked` in a fork of the process and `ClientClosed` after
-        `close`; the coroutine does not start then.
+        at once. Raises `WouldBlockLoop` on the loop's own thread, `ClientForked` in a fork of the
+        process and `ClientClosed` after `close`; the coroutine does not start then.
         """
         try:
             self.check()

@@ -58,10 +58,9 @@ class BlockingSending:
             assert receipt is not None  # only messages sent one way have none
             return receipt
         finally:
-            if began:
-                self._busy.discard(began)
-                if self._closing:
-                    self._idle.notify()
+            self._busy.discard(began)
+            if self._closing:
+                self._idle.notify()
 
     def send_plain(self, message: Message, delay_level: int | None = None) -> SendReceipt | None:
         """Send a message if it is plain (see `client.producer.plain_sends`), delayed or not.
@@ -104,10 +103,9 @@ class BlockingSending:
             del ended
             return self._make(tries, self.exchange.ask, outgoing)
         finally:
-            if began:
-                self._busy.discard(began)
-                if self._closing:
-                    self._idle.notify()
+            self._busy.discard(began)
+            if self._closing:
+                self._idle.notify()
 
     def send_plain_batch(self, messages: Sequence[Message]) -> SendReceipt | None:
         """Send messages as one batch the short way (see `client.producer.plain_batches`).
@@ -135,10 +133,9 @@ class BlockingSending:
             del ended
             return self._make(tries, self.exchange.ask, outgoing)
         finally:
-            if began:
-                self._busy.discard(began)
-                if self._closing:
-                    self._idle.notify()
+            self._busy.discard(began)
+            if self._closing:
+                self._idle.notify()
 
     def deliver_oneway(
         self, outgoing: Outgoing, choice: Choice | None = None, timeout: float | None = None
@@ -151,10 +148,9 @@ class BlockingSending:
             else:
                 self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
         finally:
-            if began:
-                self._busy.discard(began)
-                if self._closing:
-                    self._idle.notify()
+            self._busy.discard(began)
+            if self._closing:
+                self._idle.notify()
 
     @property
     def watched(self) -> bool:
@@ -171,10 +167,9 @@ class BlockingSending:
         try:
             yield
         finally:
-            if began:
-                self._busy.discard(began)
-                if self._closing:
-                    self._idle.notify()
+            self._busy.discard(began)
+            if self._closing:
+                self._idle.notify()
 
     def _begin(self) -> int:
         """Count this thread's send as in flight, and return its id; 0 if it is already counted.
