@@ -13,7 +13,6 @@ from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.handover import events
 from pocketmq.balance.handover import instructions as do
 from pocketmq.balance.handover.events import LockPart
-from pocketmq.balance.handover.instructions import Lock, Renew, Unlock
 from pocketmq.balance.handover.messages import BusMessage, Notice
 from pocketmq.balance.handover.settings import HandoverSettings
 from pocketmq.client.group.confirmed_offsets import ConfirmedOffsets
@@ -47,7 +46,7 @@ class LockRequest:
         self.broker = broker
         self.owner = owner
         """None: ask for the locks, in the member's own name."""
-        self.steps: list[Lock | Unlock] = []
+        self.steps: list[do.Lock | do.Unlock] = []
 
     @property
     def locks(self) -> list[Named]:
@@ -55,13 +54,13 @@ class LockRequest:
         return [(step.queue, part) for step in self.steps for part in step.parts]
 
 
-def lock_requests(steps: Iterable[Lock | Unlock]) -> list[LockRequest]:
+def lock_requests(steps: Iterable[do.Lock | do.Unlock]) -> list[LockRequest]:
     """Gather instructions into requests, in an order in which each queue's own is kept."""
     requests: list[LockRequest] = []
     last: dict[MessageQueue, int] = {}  # the request with a queue's last instruction
     for step in steps:
         broker = step.queue.broker_name
-        owner = step.owner if isinstance(step, Unlock) else None
+        owner = step.owner if isinstance(step, do.Unlock) else None
         at = last.get(step.queue, -1) + 1
         while at < len(requests) and (requests[at].broker, requests[at].owner) != (broker, owner):
             at += 1
@@ -110,7 +109,7 @@ class HandoverLocks:
             return None
         return frozenset(asked[queue] for queue in granted if queue in asked)
 
-    async def renew(self, step: Renew) -> frozenset[Named] | None:
+    async def renew(self, step: do.Renew) -> frozenset[Named] | None:
         """Ask for all locks at a broker again; return as `lock` does."""
         return await self.lock(step.broker, step.locks)
 
