@@ -1,4 +1,4 @@
-"""The broker's modules build on each other: none imports another in a circle."""
+"""The broker's modules and features build on each other: none imports another in a circle."""
 
 import ast
 from graphlib import CycleError, TopologicalSorter
@@ -14,6 +14,8 @@ MODULES = {
     for path in ROOT.rglob("*.py")
     if path.stem != "__init__"
 }
+EVERY_FEATURES = {"saving", "state"}
+"""What holds the tables of all features, and what saves them: their requests use both."""
 ABOVE_THE_STATE = {"assembly", "broker", "by_code", "saving", "serving", "settings", "state"}
 """What knows the state, or what does."""
 
@@ -32,6 +34,20 @@ def test_no_module_imports_another_in_a_circle() -> None:
         TopologicalSorter({name: imported(path) for name, path in MODULES.items()}).prepare()
     except CycleError as error:
         pytest.fail(f"circle of imports: {error.args[1]}")
+
+
+def test_no_feature_uses_another_in_a_circle() -> None:
+    features: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        own = name.split(".")[2]
+        others = {each.split(".")[2] for each in imported(path)} - {own}
+        features.setdefault(own, set()).update(others - EVERY_FEATURES)
+    for each in EVERY_FEATURES:
+        features.pop(each)
+    try:
+        TopologicalSorter(features).prepare()
+    except CycleError as error:
+        pytest.fail(f"circle of features: {error.args[1]}")
 
 
 def test_what_the_state_holds_does_not_know_the_state() -> None:

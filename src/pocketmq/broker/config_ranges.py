@@ -6,7 +6,7 @@ are not listed have `USUAL`.
 
 from collections.abc import Callable
 
-from pocketmq.broker.topics.rules import topic_fault
+from pocketmq.broker.core.names import topic_fault
 from pocketmq.errors import InvalidInput
 from pocketmq.model.route import MAX_ROUTE_QUEUES
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from pocketmq.broker.core.late_saving import Outcome, save_synced, write_log
 from pocketmq.broker.offsets.table import Unsaved
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.topics.rules import lacking
+from pocketmq.broker.topics.attributes import lacking
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")

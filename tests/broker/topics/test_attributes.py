@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.topics import rules
+from pocketmq.broker.topics import attributes
 from pocketmq.errors import AttributeRefused, AttributeUnsupported
 
 Changes = dict[str, str]
@@ -22,7 +22,7 @@ Changes = dict[str, str]
     ],
 )
 def test_changes_are_read(text: str, changes: Changes) -> None:
-    assert rules.parse_changes(text) == changes
+    assert attributes.parse_changes(text) == changes
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_changes_are_read(text: str, changes: Changes) -> None:
 )
 def test_changes_that_cannot_be_read_are_refused(text: str, reason: str) -> None:
     with pytest.raises(AttributeRefused) as refused:
-        rules.parse_changes(text)
+        attributes.parse_changes(text)
     assert refused.value.reason == reason
 
 
@@ -66,7 +66,7 @@ def test_changes_that_cannot_be_read_are_refused(text: str, reason: str) -> None
     ],
 )
 def test_changes_are_applied(current: Changes | None, changes: Changes, result: Changes) -> None:
-    assert rules.apply_changes(rules.TOPIC_ATTRIBUTES, current, changes) == result
+    assert attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, current, changes) == result
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_changes_that_make_no_sense_are_refused(
     current: Changes | None, changes: Changes, reason: str
 ) -> None:
     with pytest.raises(AttributeRefused) as refused:
-        rules.apply_changes(rules.TOPIC_ATTRIBUTES, current, changes)
+        attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, current, changes)
     assert refused.value.reason == reason
 
 
@@ -106,7 +106,7 @@ def test_changes_that_make_no_sense_are_refused(
 )
 def test_what_the_broker_lacks_is_refused_and_not_ignored(changes: Changes, words: str) -> None:
     with pytest.raises(AttributeUnsupported) as refused:
-        rules.apply_changes(rules.TOPIC_ATTRIBUTES, None, changes)
+        attributes.apply_changes(attributes.TOPIC_ATTRIBUTES, None, changes)
     assert refused.value.reason.startswith(words)
 
 
@@ -122,7 +122,7 @@ def test_what_the_broker_lacks_is_refused_and_not_ignored(changes: Changes, word
     ],
 )
 def test_what_was_stored_before_it_was_refused_is_found(stored: Changes, found: list[str]) -> None:
-    assert rules.lacking(stored) == found
+    assert attributes.lacking(stored) == found
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_what_was_stored_before_it_was_refused_is_found(stored: Changes, found: 
 def test_attributes_of_groups_are_checked(key: str, value: str, good: bool) -> None:
     changes = {f"+{key}": value}
     if good:
-        assert rules.apply_changes(rules.GROUP_ATTRIBUTES, {}, changes) == {key: value}
+        assert attributes.apply_changes(attributes.GROUP_ATTRIBUTES, {}, changes) == {key: value}
     else:
         with pytest.raises(AttributeRefused):
-            rules.apply_changes(rules.GROUP_ATTRIBUTES, {}, changes)
+            attributes.apply_changes(attributes.GROUP_ATTRIBUTES, {}, changes)
 
 
 @given(st.text("+-=,ab.", max_size=12))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     try:
-        changes = rules.parse_changes(text)
+        changes = attributes.parse_changes(text)
     except AttributeRefused:
         return
     assert all("+" in key or "-" in key for key in changes)

@@ -3,11 +3,11 @@
 Also finds the group of a pull or pop: created with its first request, where that is allowed.
 """
 
+from pocketmq.broker.core.names import group_fault
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.requests import PAGE, known_version
-from pocketmq.broker.topics.rules import group_fault
 from pocketmq.errors import AttributeRefused, ResponseCode, server_error
 from pocketmq.model import GroupConfig
 from pocketmq.net import Connection

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from pocketmq.broker.core.config_table import ConfigTable
-from pocketmq.broker.topics.rules import GROUP_ATTRIBUTES, apply_changes, group_fault
+from pocketmq.broker.core.names import group_fault
+from pocketmq.broker.topics.attributes import GROUP_ATTRIBUTES, apply_changes
 from pocketmq.model import GroupConfig, Permission
 from pocketmq.model.names import is_system_group
 from pocketmq.protocol import decode_body, encode_body

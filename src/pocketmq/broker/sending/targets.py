@@ -8,10 +8,10 @@ here: gRPC proxies check it before they send.
 
 import random
 
+from pocketmq.broker.core.names import topic_fault
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.topics.rules import topic_fault
 from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import Permission, SysFlag, TopicConfig, TopicFilterType, property_names

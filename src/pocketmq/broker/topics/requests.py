@@ -3,9 +3,10 @@
 import msgspec
 
 from pocketmq import errors
+from pocketmq.broker.core.names import topic_fault
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import AnyHandler, BrokerState
-from pocketmq.broker.topics.rules import parse_changes, topic_fault
+from pocketmq.broker.topics.attributes import parse_changes
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode
 from pocketmq.model import DataVersion, MappedTopicConfig, TopicConfig, TopicFilterType

@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.config_table import ConfigTable
-from pocketmq.broker.topics.rules import TOPIC_ATTRIBUTES, apply_changes
+from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
 from pocketmq.model import GroupConfig, Permission, TopicConfig
 from pocketmq.model import names as topic_names
 

@@ -10,6 +10,7 @@ import msgspec
 
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.balancing.assignment import RequestModeTable
+from pocketmq.broker.core.names import topic_fault
 from pocketmq.broker.delay.delays import delay_tag_rules
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.delay.rules import real_place
@@ -21,7 +22,6 @@ from pocketmq.broker.static_topics.table import MappingTable
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers
 from pocketmq.broker.timers.timers import timer_tag_rules
-from pocketmq.broker.topics.rules import topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS

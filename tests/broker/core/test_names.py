@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.topics.rules import group_fault, topic_fault
+from pocketmq.broker.core.names import group_fault, topic_fault
 from pocketmq.errors import NameInvalid
 from pocketmq.model.names import check_group, check_topic
 

@@ -1,11 +1,9 @@
-"""The rules for names and attributes (5.x) of topics and groups, in the words of Java's broker.
+"""The rules for attributes (5.x) of topics and groups, in the words of Java's broker.
 
-Tools show these words. `pocketmq.model.names` has the same rules of names for clients. A change
-of attributes is `+key=value` or `-key`; what is kept has no sign. Values that ask for what this
-broker lacks are refused in our words, never stored and ignored.
+Tools show these words. A change of attributes is `+key=value` or `-key`; what is kept has no sign.
+Values that ask for what this broker lacks are refused in our words, never stored and ignored.
 """
 
-import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -13,43 +11,7 @@ import msgspec
 from pocketmq.broker.core.refusals import NO_LITE_TOPICS
 from pocketmq.errors import AttributeRefused, AttributeUnsupported
 from pocketmq.model.java_strings import java_split
-from pocketmq.model.names import DLQ_PREFIX, RETRY_PREFIX
 from pocketmq.protocol.header import read_int64
-
-_ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
-_ALLOWED_TEXT = "allowing only ^[%|a-zA-Z0-9_-]+$"
-_TOPIC_LIMIT = 127
-_DERIVED_TOPIC_LIMIT = 255
-_GROUP_LIMIT = 120
-
-
-def topic_fault(topic: str) -> str | None:
-    """Return why a topic cannot have this name; None if it can."""
-    if not topic.strip():
-        return "The specified topic is blank."
-    if not _ALLOWED.fullmatch(topic):
-        return f"The specified topic: {topic}, contains illegal characters, {_ALLOWED_TEXT}"
-    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-        if len(topic) > _DERIVED_TOPIC_LIMIT:
-            return (
-                f"The specified topic is DLQ or Retry topic: {topic}, "
-                f"and it's longer than topic max length: {_DERIVED_TOPIC_LIMIT}"
-            )
-    elif len(topic) > _TOPIC_LIMIT:
-        return f"The specified topic: {topic}, is longer than topic max length: {_TOPIC_LIMIT}"
-    return None
-
-
-def group_fault(group: str) -> str | None:
-    """Return why a group cannot have this name; None if it can."""
-    if not group.strip():
-        return "The specified group is blank."
-    if not _ALLOWED.fullmatch(group):
-        return f"The specified group: {group}, contains illegal characters, {_ALLOWED_TEXT}"
-    if len(group) > _GROUP_LIMIT:
-        return f"The specified group: {group}, is longer than group max length: {_GROUP_LIMIT}"
-    return None
-
 
 Check = Callable[[str], str | None]
 """Says why a value is refused; None if it is not."""
