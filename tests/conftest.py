@@ -33,6 +33,8 @@ LONGEST = [
     | {"test_schedules.py", "test_sticky_schedules.py"},
 ]
 """Files and folders that a run begins with: in a parallel one they would be alone at the end."""
+RARELY = 50_000, 20, 20
+"""Thresholds of the garbage collector; with its own it costs much and finds what could wait."""
 
 __all__ = [  # fixtures of all tests, and hooks by which tests may be coroutines
     "early_works",
@@ -93,6 +95,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        gc.set_threshold(*RARELY)
         gc.enable()
         gc.collect()
         gc.freeze()
