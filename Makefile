@@ -29,7 +29,7 @@ test: $(READY) $(CORE) ## run all tests
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 test-pure: $(READY) ## run the tests of what the native core replaces, in pure Python
-	@POCKETMQ_PURE=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(or $(ARGS),$(PURE_TESTS))
+	@POCKETMQ_PURE=1 $(BIN)/python -m pytest -n 4 --dist loadgroup $(or $(ARGS),$(PURE_TESTS))
 
 fuzz: $(READY) $(CORE) ## send random and damaged bytes through the native core for minutes
 	@native/fuzz $(ARGS)
