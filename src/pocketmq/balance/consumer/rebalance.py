@@ -3,7 +3,8 @@
 Every member of a group decides alone from the same view (the topic's queues, the group's members)
 with the same strategy; that they agree is what balances the load. Where a broker makes the
 assignment (QUERY_ASSIGNMENT, 5.x), `decide_assigned` takes its answer in place of a strategy's.
-Nothing here asks a broker.
+Nothing here asks a broker. In which order queues are revoked and taken is decided in `round`, how a
+revoked one is released in `release`.
 """
 
 from collections.abc import Sequence

@@ -19,9 +19,14 @@ import msgspec
 
 from pocketmq.balance.consumer import instructions
 from pocketmq.balance.consumer.facts import OwnedQueue, QueueChange, RebalanceFacts, follow_change
-from pocketmq.balance.consumer.locks import ReleaseFacts, ReleaseStep, begin_release, finish_release
 from pocketmq.balance.consumer.offsets import StartStep, after_answer, read_step, start_step
 from pocketmq.balance.consumer.rebalance import RebalanceDecision
+from pocketmq.balance.consumer.release import (
+    ReleaseFacts,
+    ReleaseStep,
+    begin_release,
+    finish_release,
+)
 from pocketmq.model import ConsumeFromWhere, ConsumeType, MessageQueue, MessageRequestMode
 
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping
 
 from pocketmq.balance.consumer import instructions as do
-from pocketmq.balance.consumer.locks import ReleaseFacts, begin_release, finish_release
 from pocketmq.balance.consumer.offsets import (
     SETTLE_TIME,
     PauseConsumer,
@@ -20,6 +19,7 @@ from pocketmq.balance.consumer.offsets import (
     finish_reset,
 )
 from pocketmq.balance.consumer.pulling import offset_correction
+from pocketmq.balance.consumer.release import ReleaseFacts, begin_release, finish_release
 from pocketmq.balance.consumer.round import LockAnswered, QueueIdled
 from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.holdings import Holdings, Pauses
