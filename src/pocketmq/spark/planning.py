@@ -1,7 +1,8 @@
 """Planning: ranges of queues packed into tasks, and the limits of the next micro-batch.
 
 Each Python task costs Spark about 20 ms, so many small queues go into one task; a long range is
-split: numbers in, numbers out. Where a range starts and ends is decided in `cluster_view`.
+split: numbers in, numbers out. Where a range starts and ends is decided in `cluster_view`, for a
+micro-batch in `stream_reader` (`latestOffset`).
 
 Messages that are gone end the query, or are skipped and logged (`failOnDataLoss`). It is
 noticed in three places: an offset that an option names and its queue does not hold

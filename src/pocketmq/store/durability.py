@@ -13,9 +13,10 @@ The flush policy (`flushDiskType`) decides when a sender gets its answer:
   (half a second), so a power cut costs about as much.
 - SYNC_FLUSH (`sync` on): once synced. `LogSync` is the group commit: one sync at a time, and all
   that ask while it runs share the next one. Which answers wait for it is decided in
-  `broker.writing.log_writer` (not those to messages with the property WAIT=false); meanwhile
-  `broker.writing.synced_answers` holds them. For a request that comes alone the writer's thread
-  syncs by itself, as long as the device takes less time for it than a thread does to wake up.
+  `broker.writing.log_writer`; meanwhile `broker.writing.synced_answers` holds them. A message with
+  the property WAIT=false does not wait (`broker.sending.requests`). For a request that comes alone
+  the writer's thread syncs by itself, as long as the device takes less time for it than a thread
+  does to wake up.
 
 A *checkpoint* records in SQLite how far the queues' indexes are, so that recovery reads the log
 from there and not from its start. It syncs log and index files first: a checkpoint must never

@@ -1,7 +1,8 @@
 """The rules of 5.x: which policy decides about an action on a resource. Pure.
 
 A subject's `Custom` rules take precedence over its `Default` ones; of those that match, the one
-for the most precise resource decides, and of two for the same resource the one that denies.
+for the most precise resource decides, and of two for the same resource the one that denies. That a
+request without a stated right is refused is decided in `gate`.
 """
 
 import ipaddress
