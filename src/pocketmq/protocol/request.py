@@ -98,7 +98,8 @@ class RequestQueue(Enum):
 class RequestRight(Struct, frozen=True):
     """What access control asks of a client: an action on every topic and group that fields name.
 
-    Java marks the same on its headers (`@RocketMQAction`, `@RocketMQResource`).
+    Java marks the same on its headers (`@RocketMQAction`, `@RocketMQResource`). Without fields the
+    action is one on the whole cluster, which Java does not ask for.
     """
 
     action: ActionName
@@ -113,6 +114,11 @@ class RequestRight(Struct, frozen=True):
     ) -> "RequestRight":
         """Return the right to act on what fields name, as in `to("Get", topic="Topic")`."""
         return cls(action, tuple(fields.items()), optional)
+
+    @classmethod
+    def on_cluster(cls, action: ActionName) -> "RequestRight":
+        """Return the right to act on the cluster as a whole; to list is enough for "Get"."""
+        return cls(action, ())
 
 
 class NoHeader(Header, frozen=True, kw_only=True):
@@ -138,10 +144,10 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     announced: bool = False
     """Answered only once name servers have it: clients fetch a new topic's route at once."""
     right: RequestRight | None = None
-    """What a client needs under access control, where fields alone decide it.
+    """What a client needs under access control, where fields alone decide it, or nothing does.
 
-    `broker.access` has a table of the requests that are decided in another way, by their bodies or
-    for a whole cluster. A request in neither is for super users alone."""
+    `broker.access` has a table of the requests that are decided in another way: by their bodies, or
+    as Java does for a whole cluster. A request in neither is for super users alone."""
     foreign: bool = False
     """Known by its code alone: PocketMQ does not read or write what it carries."""
 

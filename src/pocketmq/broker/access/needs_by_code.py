@@ -1,10 +1,10 @@
 """What each request needs under access control: one entry for every request a broker serves.
 
-Java: DefaultAuthorizationContextBuilder and the annotations of its headers. Where header fields
-alone decide, the request's row in `protocol.requests` has the right; the tables here have all
-others. A request with neither is refused to all but super users. Where Java requires nothing though
-messages, settings or names of other users are at stake, an entry says what similar requests need;
-`Needs.java` keeps Java's way.
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. The request's row in
+`protocol.requests` states the right if header fields alone decide it, or if it is one on the
+cluster that Java does not ask for; the tables here have all others. A request with neither is
+refused to all but super users. Where Java requires nothing though messages, settings or names of
+other users are at stake, an entry says what similar requests need; `Needs.java` keeps Java's way.
 
 For a request that names a record by its position in the commit log the record's own topic decides:
 whatever topic such a request names, the position may be that of any other record.
@@ -24,6 +24,7 @@ from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import find_property
+from pocketmq.protocol.request import RequestRight
 from pocketmq.store import QueueIndex
 
 
@@ -130,6 +131,15 @@ def _listed(codes: tuple[Code, ...], rule: read.Needs) -> dict[int, read.Needs]:
     return dict.fromkeys(codes, rule)
 
 
+def _stated(right: RequestRight) -> read.Needs:
+    """Return what a row states."""
+    action = Action(right.action)
+    if not right.fields:
+        return read.on_cluster(_SHOWN if action is Action.GET else (action,))
+    kinds = {field: ResourceKind(kind) for field, kind in right.fields}
+    return read.fields((action,), right.optional, **kinds)
+
+
 _LOCKING = read.Needs(read.locking, None, read.locking)
 _ACK = read.Needs(read.ack, read.TOPIC_AND_GROUP, read.ack)
 _MESSAGES: dict[int, read.Needs] = {
@@ -179,13 +189,7 @@ _MEMBERS: dict[int, read.Needs] = {
     Code.UNLOCK_BATCH_MQ: _LOCKING,
 }
 _TOOLS: dict[int, read.Needs] = {
-    code: read.fields(
-        (Action(row.right.action),),
-        row.right.optional,
-        **{field: ResourceKind(kind) for field, kind in row.right.fields},
-    )
-    for code, row in REQUESTS.items()
-    if row.right is not None
+    code: _stated(row.right) for code, row in REQUESTS.items() if row.right is not None
 } | {
     Code.CLONE_GROUP_OFFSET: read.Needs(
         read.cloning,
@@ -218,35 +222,23 @@ _CLUSTER: dict[int, read.Needs] = {
         ),
         read.on_cluster(read.UPDATE, in_java=True),
     ),
-    # Java asks for nothing from here on.
+    # Java requires nothing from here on, and PocketMQ does not serve them: a user with the right is
+    # told so.
     **_listed(
         (
-            Code.GET_ALL_TOPIC_CONFIG, Code.GET_BROKER_CONFIG, Code.GET_BROKER_RUNTIME_INFO,
-            Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
-            Code.GET_BROKER_CLUSTER_ACL_INFO, Code.GET_TIMER_CHECK_POINT, Code.GET_TIMER_METRICS,
-            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
-            Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, Code.GET_ALL_MESSAGE_REQUEST_MODE,
-            Code.GET_BROKER_HA_STATUS, Code.GET_BROKER_EPOCH_CACHE,
-            Code.CONTROLLER_GET_METADATA_INFO, Code.CONTROLLER_GET_SYNC_STATE_DATA,
-            Code.GET_CONTROLLER_CONFIG, Code.GET_COLD_DATA_FLOW_CTR_INFO,
-            Code.GET_BROKER_LITE_INFO, Code.GET_PARENT_TOPIC_INFO, Code.GET_LITE_TOPIC_INFO,
-            Code.GET_LITE_CLIENT_INFO, Code.GET_LITE_GROUP_INFO,
+            Code.GET_BROKER_EPOCH_CACHE, Code.CONTROLLER_GET_METADATA_INFO,
+            Code.CONTROLLER_GET_SYNC_STATE_DATA, Code.GET_CONTROLLER_CONFIG,
+            Code.GET_COLD_DATA_FLOW_CTR_INFO, Code.GET_BROKER_LITE_INFO,
+            Code.GET_PARENT_TOPIC_INFO, Code.GET_LITE_TOPIC_INFO, Code.GET_LITE_CLIENT_INFO,
+            Code.GET_LITE_GROUP_INFO,
         ),
         _GET_OURS,
     ),
     **_listed(
         (
-            Code.UPDATE_BROKER_CONFIG, Code.UPDATE_AND_CREATE_TOPIC_LIST,
-            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Code.SET_MESSAGE_REQUEST_MODE,
-            Code.CLEAN_EXPIRED_CONSUMEQUEUE, Code.CLEAN_UNUSED_TOPIC,
-            Code.DELETE_EXPIRED_COMMITLOG, Code.UPDATE_AND_CREATE_ACL_CONFIG,
-            Code.DELETE_ACL_CONFIG, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-            Code.GET_BROKER_CLUSTER_ACL_CONFIG,  # holds secrets
-            Code.UPDATE_AND_CREATE_STATIC_TOPIC, Code.UPDATE_CONTROLLER_CONFIG,
-            Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
-            Code.SET_COMMITLOG_READ_MODE, Code.SWITCH_TIMER_ENGINE, Code.POP_ROLLBACK,
-            Code.LITE_SUBSCRIPTION_CTL, Code.TRIGGER_LITE_DISPATCH,
+            Code.UPDATE_CONTROLLER_CONFIG, Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+            Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, Code.SET_COMMITLOG_READ_MODE,
+            Code.SWITCH_TIMER_ENGINE, Code.LITE_SUBSCRIPTION_CTL, Code.TRIGGER_LITE_DISPATCH,
         ),
         read.on_cluster(read.UPDATE),
     ),

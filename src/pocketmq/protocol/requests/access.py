@@ -6,7 +6,7 @@ from pocketmq.model import WireValue
 from pocketmq.model.secrets import Guarded
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.request import NoHeader, json_of, request
+from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request
 
 
 class Account(Guarded, frozen=True, kw_only=True):
@@ -179,15 +179,33 @@ class UpdateGlobalWhiteAddrsRequest(Header, frozen=True, kw_only=True):
 
 
 UPDATE_AND_CREATE_ACL_CONFIG = request(
-    Code.UPDATE_AND_CREATE_ACL_CONFIG, CreateAccessConfigRequest, NoHeader
+    Code.UPDATE_AND_CREATE_ACL_CONFIG,
+    CreateAccessConfigRequest,
+    NoHeader,
+    right=RequestRight.on_cluster("Update"),
 )
-DELETE_ACL_CONFIG = request(Code.DELETE_ACL_CONFIG, DeleteAccessConfigRequest, NoHeader)
+DELETE_ACL_CONFIG = request(
+    Code.DELETE_ACL_CONFIG,
+    DeleteAccessConfigRequest,
+    NoHeader,
+    right=RequestRight.on_cluster("Update"),
+)
 GET_BROKER_CLUSTER_ACL_INFO = request(
-    Code.GET_BROKER_CLUSTER_ACL_INFO, NoHeader, GetBrokerAclVersionResponse
+    Code.GET_BROKER_CLUSTER_ACL_INFO,
+    NoHeader,
+    GetBrokerAclVersionResponse,
+    right=RequestRight.on_cluster("Get"),
 )
 UPDATE_GLOBAL_WHITE_ADDRS_CONFIG = request(
-    Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, UpdateGlobalWhiteAddrsRequest, NoHeader
+    Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+    UpdateGlobalWhiteAddrsRequest,
+    NoHeader,
+    right=RequestRight.on_cluster("Update"),
 )
 GET_BROKER_CLUSTER_ACL_CONFIG = request(
-    Code.GET_BROKER_CLUSTER_ACL_CONFIG, NoHeader, NoHeader, result=json_of(AccountTable)
+    Code.GET_BROKER_CLUSTER_ACL_CONFIG,
+    NoHeader,
+    NoHeader,
+    result=json_of(AccountTable),
+    right=RequestRight.on_cluster("Update"),  # it holds secrets
 )

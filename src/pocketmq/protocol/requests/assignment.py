@@ -5,7 +5,7 @@ import msgspec
 from pocketmq.model import MessageModel, MessageQueue, MessageRequestMode, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import RpcHeader
-from pocketmq.protocol.request import NoHeader, RequestQueue, json_of, request
+from pocketmq.protocol.request import NoHeader, RequestQueue, RequestRight, json_of, request
 
 
 class AssignmentQuery(WireValue, frozen=True, kw_only=True):
@@ -103,7 +103,12 @@ SET_MESSAGE_REQUEST_MODE = request(
     NoHeader,
     body=json_of(RequestMode),
     queue=RequestQueue.UNLIMITED,
+    right=RequestRight.on_cluster("Update"),
 )
 GET_ALL_MESSAGE_REQUEST_MODE = request(
-    Code.GET_ALL_MESSAGE_REQUEST_MODE, NoHeader, NoHeader, result=json_of(RequestModes)
+    Code.GET_ALL_MESSAGE_REQUEST_MODE,
+    NoHeader,
+    NoHeader,
+    result=json_of(RequestModes),
+    right=RequestRight.on_cluster("Get"),
 )

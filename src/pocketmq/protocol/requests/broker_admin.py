@@ -10,7 +10,7 @@ from pocketmq.model import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.config_text import PROPERTIES_TEXT
 from pocketmq.protocol.header import Header, Int64
-from pocketmq.protocol.request import Form, NoHeader, json_of, request
+from pocketmq.protocol.request import Form, NoHeader, RequestRight, json_of, request
 from pocketmq.protocol.requests.key_values import KVTable
 
 
@@ -131,27 +131,56 @@ class CheckRocksdbCqWriteProgressRequest(Header, frozen=True, kw_only=True):
     check_store_time: Int64 = 0
 
 
-UPDATE_BROKER_CONFIG = request(Code.UPDATE_BROKER_CONFIG, NoHeader, NoHeader, body=PROPERTIES_TEXT)
+UPDATE_BROKER_CONFIG = request(
+    Code.UPDATE_BROKER_CONFIG,
+    NoHeader,
+    NoHeader,
+    body=PROPERTIES_TEXT,
+    right=RequestRight.on_cluster("Update"),
+)
 GET_BROKER_CONFIG = request(
-    Code.GET_BROKER_CONFIG, NoHeader, GetBrokerConfigResponse, result=PROPERTIES_TEXT
+    Code.GET_BROKER_CONFIG,
+    NoHeader,
+    GetBrokerConfigResponse,
+    result=PROPERTIES_TEXT,
+    right=RequestRight.on_cluster("Get"),
 )
 GET_BROKER_RUNTIME_INFO = request(
-    Code.GET_BROKER_RUNTIME_INFO, NoHeader, NoHeader, result=json_of(KVTable)
+    Code.GET_BROKER_RUNTIME_INFO,
+    NoHeader,
+    NoHeader,
+    result=json_of(KVTable),
+    right=RequestRight.on_cluster("Get"),
 )
 GET_TIMER_CHECK_POINT = request(
-    Code.GET_TIMER_CHECK_POINT, NoHeader, NoHeader, result=TIMER_CHECKPOINT
+    Code.GET_TIMER_CHECK_POINT,
+    NoHeader,
+    NoHeader,
+    result=TIMER_CHECKPOINT,
+    right=RequestRight.on_cluster("Get"),
 )
 GET_TIMER_METRICS = request(
-    Code.GET_TIMER_METRICS, NoHeader, NoHeader, result=json_of(TimerMetrics)
+    Code.GET_TIMER_METRICS,
+    NoHeader,
+    NoHeader,
+    result=json_of(TimerMetrics),
+    right=RequestRight.on_cluster("Get"),
 )
-CLEAN_EXPIRED_CONSUMEQUEUE = request(Code.CLEAN_EXPIRED_CONSUMEQUEUE, NoHeader, NoHeader)
-CLEAN_UNUSED_TOPIC = request(Code.CLEAN_UNUSED_TOPIC, NoHeader, NoHeader)
-DELETE_EXPIRED_COMMITLOG = request(Code.DELETE_EXPIRED_COMMITLOG, NoHeader, NoHeader)
+CLEAN_EXPIRED_CONSUMEQUEUE = request(
+    Code.CLEAN_EXPIRED_CONSUMEQUEUE, NoHeader, NoHeader, right=RequestRight.on_cluster("Update")
+)
+CLEAN_UNUSED_TOPIC = request(
+    Code.CLEAN_UNUSED_TOPIC, NoHeader, NoHeader, right=RequestRight.on_cluster("Update")
+)
+DELETE_EXPIRED_COMMITLOG = request(
+    Code.DELETE_EXPIRED_COMMITLOG, NoHeader, NoHeader, right=RequestRight.on_cluster("Update")
+)
 CHECK_ROCKSDB_CQ_WRITE_PROGRESS = request(
     Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS,
     CheckRocksdbCqWriteProgressRequest,
     NoHeader,
     result=json_of(StoreCheck),
+    right=RequestRight.on_cluster("Get"),
 )
 
 
@@ -169,5 +198,9 @@ NOTIFY_MIN_BROKER_ID_CHANGE = request(
     Code.NOTIFY_MIN_BROKER_ID_CHANGE, NotifyMinBrokerIdChangeRequest, NoHeader
 )
 GET_BROKER_HA_STATUS = request(
-    Code.GET_BROKER_HA_STATUS, NoHeader, NoHeader, result=json_of(HAStatus)
+    Code.GET_BROKER_HA_STATUS,
+    NoHeader,
+    NoHeader,
+    result=json_of(HAStatus),
+    right=RequestRight.on_cluster("Get"),
 )

@@ -167,13 +167,18 @@ class GetAllProducersRequest(Header, frozen=True, kw_only=True):
 
 
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = request(
-    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NoHeader, NoHeader, body=json_of(GroupConfig)
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+    NoHeader,
+    NoHeader,
+    body=json_of(GroupConfig),
+    right=RequestRight.on_cluster("Update"),
 )
 GET_ALL_SUBSCRIPTIONGROUP_CONFIG = request(
     Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     GetAllSubscriptionGroupRequest,
     GetAllSubscriptionGroupResponse,
     result=json_of(GroupTableBody),
+    right=RequestRight.on_cluster("Get"),
 )
 GET_CONSUMER_CONNECTION_LIST = request(
     Code.GET_CONSUMER_CONNECTION_LIST,
@@ -195,7 +200,11 @@ DELETE_SUBSCRIPTIONGROUP = request(
     right=RequestRight.to("Delete", groupName="Group"),
 )
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = request(
-    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NoHeader, NoHeader, body=json_of(GroupConfigs)
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+    NoHeader,
+    NoHeader,
+    body=json_of(GroupConfigs),
+    right=RequestRight.on_cluster("Update"),
 )
 GET_ALL_PRODUCER_INFO = request(
     Code.GET_ALL_PRODUCER_INFO, GetAllProducersRequest, NoHeader, result=json_of(ProducerTableBody)

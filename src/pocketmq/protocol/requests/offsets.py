@@ -235,10 +235,18 @@ GET_EARLIEST_MSG_STORETIME = request(
     right=RequestRight.to("Get", topic="Topic"),
 )
 GET_ALL_CONSUMER_OFFSET = request(
-    Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
+    Code.GET_ALL_CONSUMER_OFFSET,
+    NoHeader,
+    NoHeader,
+    result=json_of(ConsumerOffsets),
+    right=RequestRight.on_cluster("Get"),
 )
 GET_ALL_DELAY_OFFSET = request(
-    Code.GET_ALL_DELAY_OFFSET, NoHeader, NoHeader, result=json_of(DelayOffsets)
+    Code.GET_ALL_DELAY_OFFSET,
+    NoHeader,
+    NoHeader,
+    result=json_of(DelayOffsets),
+    right=RequestRight.on_cluster("Get"),
 )
 RESET_CONSUMER_CLIENT_OFFSET = request(
     Code.RESET_CONSUMER_CLIENT_OFFSET,

@@ -10,7 +10,14 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import STORED_MESSAGES, NoHeader, RequestQueue, json_of, request
+from pocketmq.protocol.request import (
+    STORED_MESSAGES,
+    NoHeader,
+    RequestQueue,
+    RequestRight,
+    json_of,
+    request,
+)
 
 _LARGEST_BITS = 8192  # base64 characters: far more than one pop hands out
 
@@ -197,7 +204,9 @@ NOTIFICATION = request(
 POLLING_INFO = request(
     Code.POLLING_INFO, PollingInfoRequest, PollingInfoResponse, queue=RequestQueue.PULL
 )
-POP_ROLLBACK = request(Code.POP_ROLLBACK, NoHeader, NoHeader)
+POP_ROLLBACK = request(
+    Code.POP_ROLLBACK, NoHeader, NoHeader, right=RequestRight.on_cluster("Update")
+)
 BATCH_ACK_MESSAGE = request(
     Code.BATCH_ACK_MESSAGE,
     NoHeader,

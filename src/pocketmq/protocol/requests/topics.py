@@ -110,6 +110,7 @@ UPDATE_AND_CREATE_STATIC_TOPIC = request(
     NoHeader,
     body=json_of(TopicMappingDetail),
     announced=True,
+    right=RequestRight.on_cluster("Update"),
 )
 UPDATE_AND_CREATE_TOPIC_LIST = request(
     Code.UPDATE_AND_CREATE_TOPIC_LIST,
@@ -117,12 +118,14 @@ UPDATE_AND_CREATE_TOPIC_LIST = request(
     NoHeader,
     body=json_of(TopicConfigs),
     announced=True,
+    right=RequestRight.on_cluster("Update"),
 )
 GET_ALL_TOPIC_CONFIG = request(
     Code.GET_ALL_TOPIC_CONFIG,
     GetAllTopicConfigRequest,
     GetAllTopicConfigResponse,
     result=json_of(TopicTableBody),
+    right=RequestRight.on_cluster("Get"),
 )
 GET_TOPIC_STATS_INFO = request(
     Code.GET_TOPIC_STATS_INFO,
@@ -145,7 +148,11 @@ QUERY_TOPIC_CONSUME_BY_WHO = request(
     right=RequestRight.to("Get", topic="Topic"),
 )
 GET_SYSTEM_TOPIC_LIST_FROM_BROKER = request(
-    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, NoHeader, NoHeader, result=json_of(TopicNames)
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    NoHeader,
+    NoHeader,
+    result=json_of(TopicNames),
+    right=RequestRight.on_cluster("Get"),
 )
 GET_TOPIC_CONFIG = request(
     Code.GET_TOPIC_CONFIG,
