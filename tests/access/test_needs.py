@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.broker.access.needs import popped_from
+from pocketmq.broker.access.needs import ANYBODY, popped_from
 from pocketmq.broker.access.needs_by_code import needs_of
 from pocketmq.protocol import Command
 from pocketmq.protocol import RequestCode as Code
@@ -50,6 +50,25 @@ def test_requests_need_what_javas_headers_say(line: list[str], *, java: bool) ->
     assert {str(need.resource) for need in found} == expected
     wanted = set(actions.strip("[]").split(","))
     assert all({action.name for action in need.actions} == wanted for need in found)
+
+
+@pytest.mark.parametrize(
+    ("code", "actions"),
+    [
+        (Code.GET_BROKER_CONFIG, {"GET", "LIST"}),
+        (Code.GET_BROKER_EPOCH_CACHE, {"GET", "LIST"}),  # not served
+        (Code.UPDATE_BROKER_CONFIG, {"UPDATE"}),
+        (Code.GET_BROKER_CLUSTER_ACL_CONFIG, {"UPDATE"}),  # holds secrets
+    ],
+)
+def test_a_row_states_a_right_on_the_cluster_that_java_does_not_ask_for(
+    code: Code, actions: set[str]
+) -> None:
+    request = Command.request(code, 0, {})
+    (need,) = needs_of(request, "C1") or ()
+    assert str(need.resource) == "Cluster:C1"
+    assert {action.name for action in need.actions} == actions
+    assert needs_of(request, "C1", java=True) == [ANYBODY]
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,9 @@ def request(
     return Request(code, header, body, answer, result, **(defaults | treatment))
 
 
-def foreign(code: RequestCode, *served_by: PeerKind) -> Request[NoHeader, None, NoHeader, None]:
+def foreign(
+    code: RequestCode, *served_by: PeerKind, right: RequestRight | None = None
+) -> Request[NoHeader, None, NoHeader, None]:
     """Return the row of a request that PocketMQ neither sends nor serves."""
     peers = frozenset(served_by)
-    return Request(code, NoHeader, NOTHING, NoHeader, NOTHING, peers, foreign=True)
+    return Request(code, NoHeader, NOTHING, NoHeader, NOTHING, peers, right=right, foreign=True)

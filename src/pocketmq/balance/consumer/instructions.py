@@ -93,7 +93,7 @@ class ClearQueue(Instruction, frozen=True):
 
 
 class ReleaseQueue(Instruction, frozen=True):
-    """Carry out the steps of `locks.begin_release` for this queue."""
+    """Carry out the steps of `release.begin_release` for this queue."""
 
     queue: MessageQueue
 

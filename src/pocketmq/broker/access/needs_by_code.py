@@ -198,8 +198,8 @@ _TOOLS: dict[int, read.Needs] = {
     ),
 }
 """Requests whose rows say what they need, and one that two groups decide."""
-_GET_AS_JAVA, _GET_OURS = read.on_cluster(read.GET, in_java=True), read.on_cluster(_SHOWN)
-_CLUSTER: dict[int, read.Needs] = {
+_GET = read.on_cluster(read.GET, in_java=True)
+_CLUSTER: dict[int, read.Needs] = {  # as Java asks for it
     **_listed(
         (
             Code.GET_PRODUCER_CONNECTION_LIST, Code.GET_ALL_PRODUCER_INFO,
@@ -208,7 +208,7 @@ _CLUSTER: dict[int, read.Needs] = {
             Code.EXPORT_ROCKSDB_CONFIG_TO_JSON, Code.CONTROLLER_GET_REPLICA_INFO,
             Code.CONTROLLER_GET_NEXT_BROKER_ID, Code.QUERY_DATA_VERSION,
         ),
-        _GET_AS_JAVA,
+        _GET,
     ),
     **_listed(
         (
@@ -222,26 +222,6 @@ _CLUSTER: dict[int, read.Needs] = {
         ),
         read.on_cluster(read.UPDATE, in_java=True),
     ),
-    # Java requires nothing from here on, and PocketMQ does not serve them: a user with the right is
-    # told so.
-    **_listed(
-        (
-            Code.GET_BROKER_EPOCH_CACHE, Code.CONTROLLER_GET_METADATA_INFO,
-            Code.CONTROLLER_GET_SYNC_STATE_DATA, Code.GET_CONTROLLER_CONFIG,
-            Code.GET_COLD_DATA_FLOW_CTR_INFO, Code.GET_BROKER_LITE_INFO,
-            Code.GET_PARENT_TOPIC_INFO, Code.GET_LITE_TOPIC_INFO, Code.GET_LITE_CLIENT_INFO,
-            Code.GET_LITE_GROUP_INFO,
-        ),
-        _GET_OURS,
-    ),
-    **_listed(
-        (
-            Code.UPDATE_CONTROLLER_CONFIG, Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
-            Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, Code.SET_COMMITLOG_READ_MODE,
-            Code.SWITCH_TIMER_ENGINE, Code.LITE_SUBSCRIPTION_CTL, Code.TRIGGER_LITE_DISPATCH,
-        ),
-        read.on_cluster(read.UPDATE),
-    ),
 }  # fmt: skip
 NEEDS: dict[int, read.Needs] = _MESSAGES | _MEMBERS | _TOOLS | _CLUSTER
 
@@ -252,10 +232,6 @@ READING = frozenset[int](
         Code.QUERY_CONSUMER_OFFSET,
     }
     | {code for code, row in REQUESTS.items() if row.right and row.right.action == "Get"}
-    | {
-        code
-        for code, rule in _CLUSTER.items()
-        if rule in (_GET_AS_JAVA, _GET_OURS)
-    }
+    | {code for code, rule in _CLUSTER.items() if rule is _GET}
 )  # fmt: skip
 """Requests that change nothing: the only ones `requireSignedCode` takes unbound."""
