@@ -65,7 +65,7 @@ def test_a_row_states_a_right_on_the_cluster_that_java_does_not_ask_for(
     code: Code, actions: set[str]
 ) -> None:
     request = Command.request(code, 0, {})
-    (need,) = needs_of(request, "C1") or ()
+    [need] = needs_of(request, "C1") or []
     assert str(need.resource) == "Cluster:C1"
     assert {action.name for action in need.actions} == actions
     assert needs_of(request, "C1", java=True) == [ANYBODY]
