@@ -144,20 +144,21 @@ def _loops_of(file: Path) -> list[str]:
 
 
 def set_aside(item: pytest.Item) -> None:
-    """Take what is there before a coroutine test out of the garbage collector's sight.
+    """Take what is there before a coroutine test, or a file, out of the garbage collector's sight.
 
     The collection at the end of the test then looks at what the test has made, not at all that
-    tests before it have imported and shared, which costs more than most tests do. To be called
-    before fixtures are made. What became garbage meanwhile goes every `_FILES` files.
+    tests before it have imported and shared, which costs more than most tests do; so do those that
+    other tests ask for. To be called before fixtures are made. What became garbage meanwhile goes
+    every `_FILES` files.
     """
-    if not inspect.iscoroutinefunction(getattr(item, "obj", None)):
-        return
-    if item.path not in _seen:
+    is_first = item.path not in _seen
+    if is_first:
         _seen.add(item.path)
         if len(_seen) % _FILES == 0:
             gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+    if is_first or inspect.iscoroutinefunction(getattr(item, "obj", None)):
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
