@@ -128,7 +128,7 @@ def build_image(place: Path) -> Path:
                 copy(ROOT / name, place / target / name if target == "./" else place / target)
     build = next(rest for word, rest in instructions() if word == "RUN" and "venv" in rest)
     build = build.replace(" ./native", "").replace("/opt/pocketmq", str(place / "opt"))
-    build = build.replace("python -m venv", f"{sys.executable} -m venv")
+    build = re.sub(r"\bpython -m", f"{sys.executable} -m", build)
     subprocess.run(["sh", "-ec", build], cwd=place, check=True, capture_output=True, timeout=300)
     return place / "opt"
 
