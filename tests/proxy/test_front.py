@@ -49,8 +49,9 @@ class Inside:
 
     async def hang_up(self) -> None:
         for each in self._clients:
-            each.transport.abort()
-            with suppress(OSError):
+            # Before Python 3.11.4 a transport of TLS that was closed twice cannot be aborted.
+            with suppress(OSError, AttributeError):
+                each.transport.abort()
                 await each.wait_closed()
 
     @property
