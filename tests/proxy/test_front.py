@@ -49,9 +49,9 @@ class Inside:
 
     async def hang_up(self) -> None:
         for each in self._clients:
-            # Before Python 3.11.4 a transport of TLS that was closed twice cannot be aborted.
-            with suppress(OSError, AttributeError):
+            with suppress(AttributeError):  # closed by TLS before, until Python 3.11.4
                 each.transport.abort()
+            with suppress(OSError):
                 await each.wait_closed()
 
     @property
