@@ -50,7 +50,7 @@ class _Start(msgspec.Struct, frozen=True):
     in_flight: PopInFlight
 
 
-class _Plan(msgspec.Struct, frozen=True):
+class _ReceivePlan(msgspec.Struct, frozen=True):
     """How receives with the same arguments start, while subscriptions and routes stay the same."""
 
     generation: int  # of the subscriptions
@@ -77,7 +77,7 @@ class BlockingPops:
         self._route = session.routes.cached
         self._address = session.addresses.master
         self._request = session.calls.request
-        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._plans: dict[tuple[object, ...], _ReceivePlan] = {}
         self._turn = 0
         self._acks = (
             None if session.calls.hooks else UsualAcks(member.group, member.subscriptions.wire)
@@ -179,7 +179,7 @@ class BlockingPops:
 
     # Plans
 
-    def _plan(self, *given: object) -> _Plan | None:
+    def _plan(self, *given: object) -> _ReceivePlan | None:
         """Return how receives with these arguments start; None if a route is not known yet."""
         try:
             plan = self._plans.get(given)
@@ -204,7 +204,7 @@ class BlockingPops:
         topic: str | None,
         invisible: float | None,
         timeout: float | None,
-    ) -> _Plan | None:
+    ) -> _ReceivePlan | None:
         member, generation = self._member, self._subscriptions.generation
         wanted, patience = member.checked(max_messages, invisible, timeout)
         routes: list[tuple[str, KnownRoute]] = []
@@ -218,7 +218,7 @@ class BlockingPops:
             sources += some
         wait = min(HOLD, patience) if len(sources) == 1 else 0.0
         starts = [self._start(source, wanted, wait) for source in sources]
-        return _Plan(generation, tuple(routes), patience, starts)
+        return _ReceivePlan(generation, tuple(routes), patience, starts)
 
     def _start(self, source: Source, wanted: ReceiveSpec, wait: float) -> _Start:
         make = partial(self._asking.popping, source, wanted, wait, time.monotonic, self._ack_others)

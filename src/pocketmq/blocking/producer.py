@@ -34,7 +34,7 @@ from pocketmq.model import Message, MessageQueue, SendReceipt
 from pocketmq.protocol import ReceivedMessage
 
 
-class _Parts:
+class _SendingParts:
     """What a running blocking producer sends with. Made on the loop."""
 
     def __init__(self, client: AsyncProducer, thread: LoopThread) -> None:
@@ -83,7 +83,7 @@ class Producer(Facade[AsyncProducer]):
     ) -> None:
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
-        self._parts: _Parts | None = None
+        self._parts: _SendingParts | None = None
         self._sharing: ThreadSharing | None = None  # while it runs
         self._loop_thread = 0
         self._closing = False
@@ -111,7 +111,7 @@ class Producer(Facade[AsyncProducer]):
 
     async def _begin(self) -> None:
         assert self._thread is not None
-        self._parts = parts = _Parts(self._client, self._thread)
+        self._parts = parts = _SendingParts(self._client, self._thread)
         self._loop_thread = get_ident()
         self._sharing = parts.sharing
 
@@ -133,7 +133,7 @@ class Producer(Facade[AsyncProducer]):
         if self._parts is not None:
             self._parts.sending.exchange.connections.close()
 
-    def _running(self) -> _Parts:
+    def _running(self) -> _SendingParts:
         """Return what it sends with; raises `ClientClosed`, and `WouldBlockLoop` on the loop."""
         parts, thread = self._parts, self._thread
         if parts is None or thread is None or self._closing:

@@ -54,10 +54,10 @@ class ClusterFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def metrics_text(known: ClusterFigures) -> bytes:
     """Write all figures in Prometheus' text format; pure, so it may run in a thread."""
-    return generate_latest(_Collected(known))
+    return generate_latest(_FigureFamilies(known))
 
 
-class _Collected(Collector):
+class _FigureFamilies(Collector):
     """The figures as families of `prometheus-client`, without those that have no value."""
 
     def __init__(self, known: ClusterFigures) -> None:

@@ -83,7 +83,7 @@ class FaultProxy:
         self._listener: socket.socket | None = None
         self._held = HeldPort()  # its port, while it refuses
         self._accepting = False
-        self._links: dict[asyncio.Task[None], _Link] = {}
+        self._links: dict[asyncio.Task[None], _ProxiedConnection] = {}
         self._manners = {Way.TO_SERVER: _Manners(), Way.TO_CLIENT: _Manners()}
         self.pass_through()
 
@@ -189,7 +189,7 @@ class FaultProxy:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         self.accepted += 1
-        link = _Link(client, parse_address(self.target), self._manners)
+        link = _ProxiedConnection(client, parse_address(self.target), self._manners)
         task = asyncio.create_task(link.run())
         link.task = task
         self._links[task] = link
@@ -199,7 +199,7 @@ class FaultProxy:
         self._links.pop(task).close()
 
 
-class _Link:
+class _ProxiedConnection:
     """One client's connection and ours to the server on its behalf."""
 
     def __init__(

@@ -43,7 +43,7 @@ def decode_registration(
         return Registration(topics=decode_body(data, TopicTableBody))
     if not compressed:
         return decode_body(data, Registration)
-    parts = _Parts(_inflate(data))
+    parts = _InflatedParts(_inflate(data))
     data_version = decode_body(parts.counted(), DataVersion)
     configs = [_read_line(parts.counted_text()) for _ in range(parts.count())]
     filter_servers = decode_body(parts.counted(), list[str])
@@ -97,7 +97,7 @@ def _inflate(data: bytes) -> bytes:
     return inflated
 
 
-class _Parts:
+class _InflatedParts:
     """The inflated bytes, taken part by part."""
 
     def __init__(self, data: bytes) -> None:

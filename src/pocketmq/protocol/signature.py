@@ -133,7 +133,7 @@ def check_signature(secret: bytes, code: int, fields: Mapping[str, str], body: b
     return Signed.BOUND if expected == fields.get(BINDING, "") else Signed.NOT
 
 
-def _content(plan: "_Plan", fields: Mapping[str, str]) -> bytes:
+def _content(plan: "_SigningPlan", fields: Mapping[str, str]) -> bytes:
     return "".join(plan.values(fields)).encode("utf-8", "replace")
 
 
@@ -149,7 +149,7 @@ def _digest(secret: bytes, content: bytes, body: bytes) -> bytes:
 _Picking: TypeAlias = Callable[[Mapping[str, str]], tuple[str, ...]]
 
 
-class _Plan(NamedTuple):
+class _SigningPlan(NamedTuple):
     """How requests of one code with the same keys are signed; a client has few such kinds."""
 
     values: _Picking
@@ -158,7 +158,7 @@ class _Plan(NamedTuple):
     """What the binding of a request has to be; None if it would be ambiguous."""
 
 
-def _plan_of(code: int, fields: Mapping[str, str]) -> _Plan:
+def _plan_of(code: int, fields: Mapping[str, str]) -> _SigningPlan:
     """Return how a request is signed, remembered unless its keys are longer than any client's.
 
     Any client can send any keys: the cache must stay small.
@@ -169,9 +169,11 @@ def _plan_of(code: int, fields: Mapping[str, str]) -> _Plan:
 
 
 @lru_cache(maxsize=1024)
-def _plan(code: int, keys: tuple[str, ...]) -> _Plan:
+def _plan(code: int, keys: tuple[str, ...]) -> _SigningPlan:
     ordered = java_sorted([key for key in keys if key != SIGNATURE])
-    return _Plan(_picking(ordered), _layout(code, [key for key in ordered if key != BINDING]))
+    return _SigningPlan(
+        _picking(ordered), _layout(code, [key for key in ordered if key != BINDING])
+    )
 
 
 def _layout(code: int, keys: list[str]) -> Callable[[Mapping[str, str]], str] | str | None:

@@ -86,7 +86,7 @@ def read_repair_note(document: bytes) -> RepairNote:
     return msgspec.json.decode(document, type=RepairNote)
 
 
-class _Place(msgspec.Struct, gc=False):
+class _QueueFacts(msgspec.Struct, gc=False):
     """What all records of one queue have in common, cached for the scan."""
 
     topic: str
@@ -123,7 +123,7 @@ class _Recovery:
         self._deleted = deleted
         self._rules = rules
         self._state = Recovered(start=start, tail=start)
-        self._places: dict[tuple[bytes, int], _Place | None] = {}
+        self._places: dict[tuple[bytes, int], _QueueFacts | None] = {}
         self._lost_bytes = 0
 
     def run(self, segments: Segments) -> Recovered:
@@ -170,7 +170,7 @@ class _Recovery:
             state.tail = segment.end
 
     def _place(  # noqa: PLR0917 - an entry's fields
-        self, place: _Place, offset: int, position: int, size: int, tag: int, count: int
+        self, place: _QueueFacts, offset: int, position: int, size: int, tag: int, count: int
     ) -> bool:
         """Index a batch, or a record that is its queue's first or does not follow the last one.
 
@@ -187,7 +187,7 @@ class _Recovery:
             return place_batch_entries(place.queue, offset, count, entry, losses=losses)
         return place.queue.place(offset, position, size, tag, losses=losses)
 
-    def _find_place(self, topic: bytes, queue_id: int) -> _Place | None:
+    def _find_place(self, topic: bytes, queue_id: int) -> _QueueFacts | None:
         try:
             name = topic.decode()
         except UnicodeDecodeError:
@@ -197,7 +197,7 @@ class _Recovery:
             queue = self._queues.get(name, queue_id)
             if queue is not None:
                 self._queues.index.dirty.add(queue)
-            place = _Place(name, queue_id, deleted, rule, queue)
+            place = _QueueFacts(name, queue_id, deleted, rule, queue)
         self._places[topic, queue_id] = place
         return place
 

@@ -79,7 +79,7 @@ def minimum_moves(
     return moves
 
 
-class _Topic(msgspec.Struct, frozen=True):
+class _TopicTargets(msgspec.Struct, frozen=True):
     """A topic, who owns its queues, and who shall have how many of them."""
 
     name: str
@@ -97,7 +97,7 @@ def _planned(
     queues: Iterable[MessageQueue],
     keys: Mapping[str, int],
     previous: Mapping[MessageQueue, str | None],
-) -> Iterator[_Topic]:
+) -> Iterator[_TopicTargets]:
     """Yield all topics with the members' numbers."""
     if not keys:
         return
@@ -116,10 +116,12 @@ def _planned(
     extras = extras_of(counts, keys)
     for count in counts:
         floor, name = count.queues // len(keys), count.name
-        yield _Topic(name, owned.get(name, {}), free.get(name, []), floor, extras[name])
+        yield _TopicTargets(name, owned.get(name, {}), free.get(name, []), floor, extras[name])
 
 
-def _keep_and_deal(topic: _Topic, keys: Mapping[str, int], owners: dict[MessageQueue, str]) -> None:
+def _keep_and_deal(
+    topic: _TopicTargets, keys: Mapping[str, int], owners: dict[MessageQueue, str]
+) -> None:
     """Let every member of a topic keep its number of queues, and deal out the others."""
     free = topic.free.copy()
     for member, owned in topic.owned.items():

@@ -39,10 +39,10 @@ def expose(families: Iterable[Metric]) -> bytes:
 
     Touches nothing but its argument, so that it may run beside the loop.
     """
-    return generate_latest(_Collected([each for each in families if each.samples]))
+    return generate_latest(_GivenFamilies([each for each in families if each.samples]))
 
 
-class _Collected(Collector):
+class _GivenFamilies(Collector):
     """Families that have been collected already, in the form `generate_latest` asks for."""
 
     def __init__(self, families: list[Metric]) -> None:

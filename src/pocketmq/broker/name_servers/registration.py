@@ -42,7 +42,7 @@ class Registrar:
     ) -> None:
         self._state = state
         self._calls = calls
-        self._links = [_Link(self, address) for address in dict.fromkeys(name_servers)]
+        self._links = [_NameServerLink(self, address) for address in dict.fromkeys(name_servers)]
         # Attached before the first registration: a topic that is made meanwhile must not get lost.
         for link in self._links:
             state.announcements.attach(link)
@@ -187,7 +187,7 @@ class Registrar:
         return Command.request(RequestCode.UNREGISTER_BROKER, 0, header)
 
 
-class _Link:
+class _NameServerLink:
     """One name server."""
 
     def __init__(self, registrar: Registrar, address: str) -> None:

@@ -36,7 +36,7 @@ def release(answers: Answers) -> None:
         connection.flush()
 
 
-class _Group:
+class _SyncGroup:
     """Answers that one sync releases."""
 
     __slots__ = ("answers", "messages", "size", "timer")
@@ -54,8 +54,8 @@ class SyncedAnswers:
     def __init__(self, store: MessageStore, send: Send) -> None:
         self._store = store
         self._send = send
-        self._next: _Group | None = None
-        self._syncing: _Group | None = None
+        self._next: _SyncGroup | None = None
+        self._syncing: _SyncGroup | None = None
         self._idle: asyncio.Future[None] | None = None
         self.messages = 0
         """Messages whose answers wait."""
@@ -68,7 +68,7 @@ class SyncedAnswers:
         """Send answers after a sync that begins now or later, at the latest after `timeout`."""
         group = self._next
         if group is None:
-            group = self._next = _Group()
+            group = self._next = _SyncGroup()
             group.timer = asyncio.get_running_loop().call_later(timeout, self._late, group)
         group.answers.append((answers, began))
         group.messages += messages
@@ -105,14 +105,14 @@ class SyncedAnswers:
         if group is not None:
             self._let_go(group, failed=error is not None)
 
-    def _late(self, group: _Group) -> None:
+    def _late(self, group: _SyncGroup) -> None:
         logger.warning(
             "sync of the commit log is slow: messages=%d; answering FLUSH_DISK_TIMEOUT",
             group.messages,
         )
         self._let_go(group, failed=True)
 
-    def _let_go(self, group: _Group, *, failed: bool) -> None:
+    def _let_go(self, group: _SyncGroup, *, failed: bool) -> None:
         """Answer once; a sync that ends after the timeout finds no answers left."""
         if group.timer is not None:
             group.timer.cancel()

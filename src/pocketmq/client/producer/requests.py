@@ -237,14 +237,14 @@ class RequestWriter:
         return msgspec.structs.replace(command, opaque=opaque, flag=flag).encode()
 
 
-class _Stored(ReceiptFields, frozen=True, gc=False, kw_only=True):
+class _StoredFields(ReceiptFields, frozen=True, gc=False, kw_only=True):
     """The fields of a response that a receipt needs, with numbers of any size."""
 
     queueId: int  # noqa: N815 - Java's keys
     queueOffset: int  # noqa: N815
 
 
-read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
+read_stored = msgspec.json.Decoder(_StoredFields, strict=False).decode
 """Reads the fields of a response that says "stored"; raises what msgspec does."""
 
 
@@ -290,11 +290,11 @@ def refusal(answer: Command, code: int, address: str) -> ServerError:
     return server_error(answer.code, answer.remark, request=request_name(code), address=address)
 
 
-def _read_by_field(answer: Command) -> _Stored:
+def _read_by_field(answer: Command) -> _StoredFields:
     """Read what the fast decoder does not, such as a binary header; raises `HeaderMalformed`."""
     header = answer.header(SendResponse)
     fields = answer.ext
-    return _Stored(
+    return _StoredFields(
         header.msg_id,
         queueId=header.queue_id,
         queueOffset=header.queue_offset,

@@ -36,11 +36,11 @@ def add_pages(desks: Desks) -> None:
         await prepare(poller, desk.views.group_configs())
         with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):
             show_if_found(
-                poller, lambda: _Group(desk, request, group), back=("All groups", "/groups")
+                poller, lambda: _GroupPage(desk, request, group), back=("All groups", "/groups")
             )
 
 
-class _Group:
+class _GroupPage:
     """The open page."""
 
     def __init__(self, desk: Desk, request: Request, group: str) -> None:

@@ -32,11 +32,11 @@ def add_pages(desks: Desks) -> None:
         await prepare(poller, desk.views.topics())
         with frame(desk, request, topic, here="/topics", path=(("Topics", "/topics"),)):
             show_if_found(
-                poller, lambda: _Topic(desk, request, topic), back=("All topics", "/topics")
+                poller, lambda: _TopicPage(desk, request, topic), back=("All topics", "/topics")
             )
 
 
-class _Topic:
+class _TopicPage:
     """The open page."""
 
     def __init__(self, desk: Desk, request: Request, topic: str) -> None:

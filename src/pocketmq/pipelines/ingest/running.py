@@ -126,7 +126,9 @@ def ingest(
         options["maxOffsetsPerTrigger"] = str(settings.largest_batch)
 
     try:
-        query = _start(spark, options, _Place(root, schema, settings.day_from, counts), settings)
+        query = _start(
+            spark, options, _BatchTarget(root, schema, settings.day_from, counts), settings
+        )
 
         def tell() -> None:
             if progress is not None:
@@ -158,7 +160,7 @@ def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
         raise InvalidInput(f"format {settings.format!r} is unknown; use parquet")
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _BatchTarget(msgspec.Struct, frozen=True):
     """Where and how batches are written."""
 
     root: DataPlace
@@ -168,7 +170,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _start(
-    spark: "SparkSession", options: dict[str, str], place: _Place, settings: IngestSettings
+    spark: "SparkSession", options: dict[str, str], place: _BatchTarget, settings: IngestSettings
 ) -> "StreamingQuery":
     stream = spark.readStream.format("rocketmq").options(**options).load()
     checkpoint = f"{place.root}/checkpoint"
@@ -179,7 +181,7 @@ def _start(
     return begun(writer.trigger(processingTime=f"{settings.every} seconds").start, checkpoint)
 
 
-def _write(place: _Place, batch: "DataFrame", number: int) -> None:
+def _write(place: _BatchTarget, batch: "DataFrame", number: int) -> None:
     """Write one batch.
 
     Dynamic partition overwrite by batch number makes it idempotent: after a crash Spark repeats the

@@ -92,7 +92,7 @@ class PlainReceives:
                 found = self._checked(raw, call, caller)
             if found is None:
                 return False
-            pop = _Pop(self, call, found.broker, caller, found.wanted)
+            pop = _AwaitedPop(self, call, found.broker, caller, found.wanted)
             opaque = pop.expect()
         except (CallRefused, DecodeError, BrokerNotFound, ConnectionLost):
             return False
@@ -153,7 +153,7 @@ class PlainReceives:
         return popped_stream(answer, wanted_by, self.state.clock.now_ms())
 
 
-class _Pop(BrokerAnswer):
+class _AwaitedPop(BrokerAnswer):
     """Where the response to a pop goes."""
 
     __slots__ = ("_caller", "_receives", "_wanted")

@@ -65,7 +65,7 @@ class PlainSendCalls:
                 if not form.message_group:  # it is the turn of this queue, on the usual way
                     state.choice.take_back(form.topic, 1)
                 return False
-            opaque = _Stored(self, call, broker, form, queue).expect()
+            opaque = _AwaitedSend(self, call, broker, form, queue).expect()
         except (CallRefused, DecodeError, ConnectionLost):
             return False
         message = Outgoing(
@@ -90,7 +90,7 @@ class PlainSendCalls:
         messages = s.SendMessageRequest.FromString(raw).messages
         address = call.caller().address
         (form,) = stored_forms(messages, address, state.limits, state.clock.now_ms())
-        _Stored(self, call, place.broker, form, queue).take_over(outcome)
+        _AwaitedSend(self, call, place.broker, form, queue).take_over(outcome)
 
     def _at_hand(self, queue: MessageQueue) -> BrokerAtHand | None:
         try:
@@ -139,7 +139,7 @@ class PlainSendCalls:
         )
 
 
-class _Stored(BrokerAnswer):
+class _AwaitedSend(BrokerAnswer):
     """Where the response to a send goes."""
 
     __slots__ = ("_form", "_queue", "_sends")
