@@ -85,7 +85,7 @@ class PlainAccounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def is_white(self, source: str) -> bool:
         """Return whether an address needs no signature."""
-        return any(pattern(source) for pattern in self.white)
+        return bool(self.white) and any(pattern(source) for pattern in self.white)
 
 
 def read_accounts(white: list[str], accounts: list[Account]) -> PlainAccounts:
@@ -97,7 +97,7 @@ def read_accounts(white: list[str], accounts: list[Account]) -> PlainAccounts:
     return PlainAccounts(holders=holders, white=tuple(parse_pattern(each) for each in white))
 
 
-class CheckedRequest(NamedTuple):
+class CheckedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request under check."""
 
     request: Command
@@ -105,8 +105,8 @@ class CheckedRequest(NamedTuple):
     source: str
     deciding: tuple[str | None, ...] | None
     """The fields on which its needs depend; None if more counts."""
-    needs: Callable[[], list[Need] | None]
-    """Returns what it needs; None if unknown. Raises `ServerError` if it cannot be read."""
+    needs_of: Callable[[Command], list[Need] | None]
+    """Returns what a request needs; None if unknown. Raises `ServerError` if it cannot be read."""
 
 
 def check_account(
@@ -184,7 +184,7 @@ def _check_rights(holder: Holder, asked: CheckedRequest, *, java: bool) -> None:
     needs: list[Need] | None = [ANYBODY]
     if not java or code in _JAVA_GUARDED:
         try:
-            needs = asked.needs()
+            needs = asked.needs_of(asked.request)
         except ServerError as error:
             raise _refused(str(error.__cause__ or error.remark)) from error
     rights = [_wanted(need) for need in needs or () if need is not ANYBODY]

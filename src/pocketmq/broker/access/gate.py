@@ -6,7 +6,6 @@ fields are read once, for both. A broker without access control has no gate and 
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -86,7 +85,7 @@ class BrokerGate:
                 fields,
                 source,
                 needs_by_code.deciding_fields(code, fields),
-                partial(self._needs, request),
+                self._needs,
             )
             try:
                 java = not (self.strict and served)
