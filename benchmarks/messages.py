@@ -17,7 +17,7 @@ from pocketmq.protocol.message_ids import UniqueIds, encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.record_scan import scan_records
-from pocketmq.protocol.records import Record, pack_records
+from pocketmq.protocol.records import Record, pack_record
 
 MESSAGES = 256
 NOW_MS = 1_700_000_000_000
@@ -47,14 +47,13 @@ def make_records(body: bytes) -> list[Record]:
 
 
 def pack(records: list[Record]) -> bytes:
-    return pack_records(
-        records,
-        range(MESSAGES),
-        commit_log_offset=0,
-        space=1 << 30,
-        store_timestamp_ms=NOW_MS,
-        store_host=HOST,
-    ).data
+    """Pack records back to back, as the store does."""
+    pieces, position = [], 0
+    for queue_offset, record in enumerate(records):
+        piece = pack_record(record, queue_offset, position, NOW_MS, HOST)
+        pieces.append(piece)
+        position += len(piece)
+    return b"".join(pieces)
 
 
 _HEAD = struct.Struct(">iiiiiqqiq8sq8siqi")
@@ -174,7 +173,7 @@ def main() -> None:
         eager = microseconds(partial(decode_eagerly, raw))
         rows: list[tuple[str, Callable[[], object], float]] = [
             ("make a record", partial(make_records, body), plain),
-            ("pack a run", partial(pack, records), plain),
+            ("pack", partial(pack, records), plain),
             ("scan (as in recovery)", partial(scan, raw), eager),
             ("decode, nothing read", partial(decode_pulled, raw, BROKER), eager),
             ("decode, body and tag", partial(read_body_and_tag, raw), eager),

@@ -1,3 +1,5 @@
+from itertools import accumulate
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from pocketmq.protocol.records import (
     blank_record,
     decode_record,
     encode_record,
-    pack_records,
+    pack_record,
 )
 from tests.protocol.golden_messages import V1, V1_RECORD
 from tests.protocol.strategies import int64s, records
@@ -38,80 +40,31 @@ def test_host_bits_follow_the_hosts() -> None:
     assert decode_record(encode_record(record)).sys_flag == 0x17
 
 
-@settings(max_examples=50)
-@given(st.lists(records(), max_size=6), int64s)
-def test_a_run_is_packed_back_to_back_with_the_places_it_is_given(
-    many: list[Record], store_timestamp_ms: int
-) -> None:
-    queue_offsets = list(range(100, 100 + len(many)))
-    run = pack_records(
-        many,
-        queue_offsets,
+@given(records(), int64s)
+def test_a_record_is_packed_with_the_places_it_is_given(record: Record, now_ms: int) -> None:
+    placed = msgspec.structs.replace(
+        record,
+        queue_offset=100,
         commit_log_offset=5000,
-        space=1 << 20,
-        store_timestamp_ms=store_timestamp_ms,
+        store_timestamp_ms=now_ms,
         store_host=STORE_HOST,
+        sys_flag=record.sys_flag & ~0x20,
     )
-    assert run.end == 5000 + len(run.data)
-    placed = [
-        msgspec.structs.replace(
-            record,
-            queue_offset=queue_offset,
-            commit_log_offset=position,
-            store_timestamp_ms=store_timestamp_ms,
-            store_host=STORE_HOST,
-            sys_flag=record.sys_flag & ~0x20,
-        )
-        for record, queue_offset, position in zip(many, queue_offsets, run.positions, strict=True)
-    ]
-    assert run.data == b"".join(encode_record(record) for record in placed)
-    assert [5000 + found[0] for found in scan_records(run.data)] == run.positions
+    assert pack_record(record, 100, 5000, now_ms, STORE_HOST) == encode_record(placed)
 
 
-def run_in(room: int) -> tuple[int, int]:
-    run = pack_records(
-        [V1_RECORD] * 3,
-        [0, 1, 2],
-        commit_log_offset=1000,
-        space=room,
-        store_timestamp_ms=0,
-        store_host=STORE_HOST,
-    )
-    assert len(run.data) == run.end - 1000 == 120 * len(run.positions)
-    return len(run.positions), run.end
+@settings(max_examples=50)
+@given(st.lists(records(), max_size=6))
+def test_records_back_to_back_are_found_where_they_begin(many: list[Record]) -> None:
+    packed = [encode_record(record) for record in many]
+    starts = list(accumulate(map(len, packed), initial=0))[:-1]
+    assert [found[0] for found in scan_records(b"".join(packed))] == starts
 
 
-@pytest.mark.parametrize(
-    ("room", "taken"),
-    [(0, 0), (127, 0), (128, 1), (247, 1), (248, 2), (367, 2), (368, 3), (10_000, 3)],
-)
-def test_a_run_stops_where_a_blank_would_no_longer_fit(room: int, taken: int) -> None:
-    assert run_in(room) == (taken, 1000 + 120 * taken)
-
-
-@pytest.mark.parametrize("offsets", [[], [1], [1, 2, 3]])
-def test_every_record_of_a_run_needs_a_queue_offset(offsets: list[int]) -> None:
-    with pytest.raises(InvalidInput, match="2 records"):
-        pack_records(
-            [V1_RECORD] * 2,
-            offsets,
-            commit_log_offset=0,
-            space=1000,
-            store_timestamp_ms=0,
-            store_host=STORE_HOST,
-        )
-
-
-def test_a_place_past_64_bits_is_refused() -> None:
+@pytest.mark.parametrize("places", [(1 << 63, 0, 0), (0, 1 << 63, 0), (0, 0, 1 << 63)])
+def test_a_place_past_64_bits_is_refused(places: tuple[int, int, int]) -> None:
     with pytest.raises(InvalidInput):
-        pack_records(
-            [V1_RECORD],
-            [1 << 63],
-            commit_log_offset=0,
-            space=1000,
-            store_timestamp_ms=0,
-            store_host=STORE_HOST,
-        )
+        pack_record(V1_RECORD, *places, STORE_HOST)
 
 
 @pytest.mark.parametrize(

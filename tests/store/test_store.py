@@ -13,6 +13,7 @@ from pocketmq import errors
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.record_scan import tags_code
+from pocketmq.protocol.records import encode_record
 from pocketmq.store import Flusher, MessageStore, StoreOptions
 from tests.store.faults import FullDisk, abandon
 from tests.store.messages import NOW_MS, bodies, put, record
@@ -172,6 +173,17 @@ def test_a_malformed_batch_leaves_nothing_behind() -> None:
             with pytest.raises(errors.MessageMalformed):
                 store.append_batch(queue, body[:cut], record("T", b""), NOW_MS)
     assert (queue.next_offset, store.log.tail) == (0, 0)
+    store.close()
+
+
+@pytest.mark.parametrize(("more", "begins_at"), [(0, 2044), (1, 4096)])
+def test_a_message_stays_where_a_blank_fits_behind_it(more: int, begins_at: int) -> None:
+    """Both end at byte 4088 of a file of 4096, or one byte later; a blank has 8."""
+    store = MessageStore.open(None, SMALL)
+    body = bytes(2044 - len(encode_record(record("T", b""))))
+    assert put(store, "T", body).positions == [0]
+    assert put(store, "T", body + bytes(more)).positions == [begins_at]
+    assert len(bodies(store, "T")) == 2
     store.close()
 
 

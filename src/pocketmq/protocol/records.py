@@ -6,7 +6,7 @@ of one sender's odd message.
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -99,57 +99,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             raise InvalidInput(f"a body of {len(self.body)} bytes is too large for a record")
 
 
-class PackedRun(msgspec.Struct, frozen=True, gc=False):
-    """Records ready to be appended: their bytes, where each begins, and where the last ends."""
-
-    data: bytes
-    positions: list[int]
-    end: int
-
-
 def encode_record(record: Record) -> bytes:
     """Return a record's bytes, with the places and times it holds."""
-    run = pack_records(
-        (record,),
-        (record.queue_offset,),
-        commit_log_offset=record.commit_log_offset,
-        space=_SIZE_LIMIT,
-        store_timestamp_ms=record.store_timestamp_ms,
-        store_host=record.store_host,
+    return pack_record(
+        record,
+        record.queue_offset,
+        record.commit_log_offset,
+        record.store_timestamp_ms,
+        record.store_host,
     )
-    return run.data
-
-
-def pack_records(
-    records: Sequence[Record],
-    queue_offsets: Sequence[int],
-    *,
-    commit_log_offset: int,
-    space: int,
-    store_timestamp_ms: int,
-    store_host: bytes,
-) -> PackedRun:
-    """Pack records back to back, from `commit_log_offset` on, as long as `space` bytes allow.
-
-    Places, store time and store host are those given here, not the records' own. Packing stops
-    before the first record that would not leave 8 bytes for a blank at the file's end (Java's
-    rule); `len(run.positions)` is the number packed. Raises `InvalidInput` if a place or
-    time has more than 64 bits, or there is not one queue offset for each record.
-    """
-    if len(records) != len(queue_offsets):
-        raise InvalidInput(f"{len(records)} records with {len(queue_offsets)} queue offsets")
-    pieces: list[bytes] = []
-    positions: list[int] = []
-    position = commit_log_offset
-    last = commit_log_offset + space - BLANK_SIZE
-    for record, queue_offset in zip(records, queue_offsets, strict=True):
-        data = pack_record(record, queue_offset, position, store_timestamp_ms, store_host)
-        if position + len(data) > last:
-            break
-        pieces.append(data)
-        positions.append(position)
-        position += len(data)
-    return PackedRun(b"".join(pieces), positions, position)
 
 
 def pack_record(
