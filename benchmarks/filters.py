@@ -61,7 +61,10 @@ def by_lambda(wanted: By) -> Callable[[], list[int]]:
 
 
 def by_hand(values: list[T], wanted: frozenset[T]) -> Callable[[], list[int]]:
-    test: Callable[[T], bool] = lambda value: value in wanted  # noqa: E731 - what is compared with
+    return passing(values, lambda value: value in wanted)
+
+
+def passing(values: list[T], test: Callable[[T], bool]) -> Callable[[], list[int]]:
     return lambda: [place for place, value in enumerate(values) if test(value)]
 
 
@@ -72,8 +75,8 @@ def main() -> None:
     wanted = tag_filter(subscribe("orders", "paid || refunded"))
     names = frozenset(("paid", "refunded"))
     hashes = frozenset(map(java_hash, names))
-    line("tag by code, on the broker", lambda: wanted.select_codes(codes), by_hand(codes, hashes))
-    line("tag by name, on the client", lambda: wanted.select_tags(tags), by_hand(tags, names))
+    line("tag by code", passing(codes, wanted.matches_code), by_hand(codes, hashes))
+    line("tag by name", passing(tags, wanted.matches_tag), by_hand(tags, names))
     for expression, predicate in SQL:
         sql = compile_sql(expression)
         line(expression, partial(sql.select, MESSAGES), by_lambda(predicate))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.delay import DELAY_LEVELS, delay_of, parse_delay_levels, retry_level
+from pocketmq.model.delay import DELAY_LEVELS, parse_delay_levels, retry_level
 from pocketmq.model.kinds import Permission, PullFlag, SysFlag, TransactionState
-from pocketmq.model.message import Message, SendReceipt, SendStatus, region_and_trace, send_status
+from pocketmq.model.message import Message, SendReceipt, SendStatus, send_status
 from pocketmq.model.queue import MessageQueue
 
 
@@ -93,15 +93,6 @@ def test_what_cannot_travel_is_refused_at_once(arguments: dict[str, object], rea
 def test_delay_levels_are_rocketmqs() -> None:
     text = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     assert parse_delay_levels(text) == DELAY_LEVELS
-    assert [delay_of(level) for level in (-1, 0, 1, 3, 18, 19, 99)] == [
-        0,
-        0,
-        1,
-        10,
-        7200,
-        7200,
-        7200,
-    ]
     assert retry_level(0) == 3
 
 
@@ -144,19 +135,3 @@ def test_only_send_ok_is_as_safe_as_wanted(status: SendStatus) -> None:
         queue_offset=1,
     )
     assert receipt.ok == (status is SendStatus.SEND_OK)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, ("DefaultRegion", True)),
-        ({"MSG_REGION": "", "TRACE_ON": ""}, ("DefaultRegion", True)),
-        ({"MSG_REGION": "eu", "TRACE_ON": "true"}, ("eu", True)),
-        ({"MSG_REGION": "eu", "TRACE_ON": "false"}, ("eu", False)),
-        ({"TRACE_ON": "False"}, ("DefaultRegion", True)),
-    ],
-)
-def test_traces_are_wanted_unless_the_reply_says_false(
-    fields: dict[str, str], expected: tuple[str, bool]
-) -> None:
-    assert region_and_trace(fields) == expected

@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,13 +5,11 @@ from hypothesis import strategies as st
 from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import Message
 from pocketmq.protocol.batch import (
-    ENTRY_OVERHEAD,
     BatchEntry,
     batch_entry,
     check_batch,
     decode_batch,
     encode_batch,
-    split_batch,
 )
 from pocketmq.protocol.property_text import decode_properties
 from tests.protocol.golden_messages import BATCH
@@ -105,23 +101,3 @@ def test_messages_that_may_not_travel_together_are_refused(
 def test_a_batch_cannot_be_delayed() -> None:
     with pytest.raises(InvalidInput, match="delayed"):
         check_batch([Message("A", b"1")], delayed=True)
-
-
-@given(st.lists(entries, max_size=20), st.integers(300, 2000))
-def test_splitting_keeps_all_in_order_within_the_limit(many: list[BatchEntry], limit: int) -> None:
-    batches = split_batch(many, limit)
-    assert [entry for batch in batches for entry in batch] == many
-    assert all(batch for batch in batches)
-    for batch in batches:
-        assert len(encode_batch(batch)) <= limit
-    for batch, following in itertools.pairwise(batches):
-        assert len(encode_batch([*batch, following[0]])) > limit
-
-
-def test_splitting_is_exact_at_the_limit() -> None:
-    entry = BatchEntry(b"x" * (100 - ENTRY_OVERHEAD))
-    assert split_batch([entry] * 4, 200) == [[entry, entry], [entry, entry]]
-    assert split_batch([entry] * 4, 199) == [[entry]] * 4
-    assert split_batch([entry], 100) == [[entry]]
-    with pytest.raises(InvalidInput, match="100 bytes exceeds the limit of 99"):
-        split_batch([entry], 99)

@@ -132,15 +132,6 @@ def test_keys_that_mean_nothing_are_refused(text: str) -> None:
         handles.read_order_counts(text)
 
 
-def test_lite_counts_are_read_as_java_reads_them() -> None:
-    for case in cases("read lite"):
-        text, messages = case["parts"]
-        expected = case["result"]
-        counts = handles.read_lite_order_counts(text, messages)
-        assert counts == (None if expected is None else tuple(expected)), text
-    assert handles.read_lite_order_counts(None, 0) is None
-
-
 def test_a_count_for_the_place_beats_one_for_the_queue() -> None:
     counts = handles.read_order_counts("0 qo3%100 2;0 3 1")
     assert handles.order_count(counts, handles.PopPlace(handles.TopicMark.NORMAL, 3, 100)) == 2
@@ -167,17 +158,11 @@ PLACES = st.builds(handles.PopPlace, st.sampled_from(handles.TopicMark), INTS, L
     st.dictionaries(QUEUES, LONGS),
     st.dictionaries(QUEUES, st.lists(LONGS, min_size=1).map(tuple)),
     st.dictionaries(QUEUES | PLACES, INTS),
-    st.lists(INTS, min_size=1),
 )
-def test_infos_survive_being_written_and_read(
-    starts: Any, offsets: Any, counts: Any, lite: list[int]
-) -> None:
+def test_infos_survive_being_written_and_read(starts: Any, offsets: Any, counts: Any) -> None:
     assert handles.read_start_offsets(handles.write_start_offsets(starts)) == starts
     assert handles.read_message_offsets(handles.write_message_offsets(offsets)) == offsets
     assert handles.read_order_counts(handles.write_order_counts(counts)) == counts
-    assert handles.read_lite_order_counts(
-        handles.write_lite_order_counts(lite), len(lite)
-    ) == tuple(lite)
 
 
 @given(st.text(alphabet="0123 ;,%qo-+x", max_size=30))

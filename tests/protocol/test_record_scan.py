@@ -55,15 +55,6 @@ def test_each_field_can_be_read_in_place(record: Record) -> None:
     assert view.property_bytes == record.property_bytes
 
 
-def test_a_record_is_moved_in_place() -> None:
-    buffer = bytearray(b"!" + V1)
-    record_scan.move_record(buffer, 1, 7, 1 << 40)
-    view = record_scan.RecordView(buffer, 1)
-    assert (view.queue_offset, view.commit_log_offset) == (7, 1 << 40)
-    record_scan.move_record(memoryview(buffer), 1, 42, 4096)
-    assert buffer == b"!" + V1
-
-
 def test_a_blank_ends_the_file() -> None:
     """What stands behind a blank is what the file held before; nobody reads it."""
     file = V1 + V6_HOSTS + blank_record(100) + V1[:92]

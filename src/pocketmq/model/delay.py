@@ -45,13 +45,6 @@ def _seconds(part: str) -> float:
     return float(int(number) * unit)
 
 
-def delay_of(level: int, levels: tuple[float, ...] = DELAY_LEVELS) -> float:
-    """Return a level's delay in seconds. Levels past the last count as the last, none as 0."""
-    if level <= 0:
-        return 0.0
-    return levels[min(level, len(levels)) - 1]
-
-
 def retry_level(reconsume_times: int) -> int:
     """Return the default level of a failed message's redelivery."""
     return 3 + reconsume_times

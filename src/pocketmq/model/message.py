@@ -187,9 +187,3 @@ class SendReceipt(msgspec.Struct, frozen=True, gc=False):
     def ok(self) -> bool:
         """Whether the message is stored as safely as the broker is configured to."""
         return self.status is _STORED
-
-
-def region_and_trace(reply_fields: Mapping[str, str]) -> tuple[str, bool]:
-    """Return a send reply's region and whether tracing is on; only the word `false` is off."""
-    region = reply_fields.get(property_names.MSG_REGION) or DEFAULT_REGION
-    return region, reply_fields.get(property_names.TRACE_ON) != "false"

@@ -10,7 +10,6 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import Message, property_names
-from pocketmq.model.message import MAX_BODY_SIZE
 from pocketmq.model.names import is_retry_topic
 from pocketmq.native import in_core
 from pocketmq.protocol.message_ids import numbered_ids
@@ -134,27 +133,6 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
             raise InvalidInput(
                 f"all messages of a batch need the same topic, not {topic!r} and {other!r}"
             )
-
-
-def split_batch(
-    entries: Iterable[BatchEntry], limit: int = MAX_BODY_SIZE
-) -> list[list[BatchEntry]]:
-    """Cut entries into batches of at most `limit` encoded bytes, in order, as few as that allows.
-
-    Raises `InvalidInput` if one entry alone is larger.
-    """
-    batches: list[list[BatchEntry]] = []
-    space = 0
-    for entry in entries:
-        size = entry.encoded_size()
-        if size > limit:
-            raise InvalidInput(f"a message of {size} bytes exceeds the limit of {limit} bytes")
-        if not batches or size > space:
-            batches.append([])
-            space = limit
-        batches[-1].append(entry)
-        space -= size
-    return batches
 
 
 def encode_batch(entries: Iterable[BatchEntry]) -> bytes:

@@ -161,29 +161,6 @@ def order_count(counts: OrderCounts, place: PopPlace) -> int:
     return counts.get(PopQueue(*place[:2]), 0) if count is None else count
 
 
-def write_lite_order_counts(counts: Iterable[int]) -> str:
-    """Write `orderCountInfo` of a lite pop: a count for each message."""
-    return ";".join(map(str, counts))
-
-
-def read_lite_order_counts(text: str | None, messages: int) -> tuple[int, ...] | None:
-    """Read a lite pop's counts; None unless there is one for each message.
-
-    Like Java it takes an entry of the long form for its count, and what it cannot read for 0.
-    """
-    entries = java_split(text, ";") if text else []
-    if len(entries) != messages or not text:
-        return None
-    return tuple(_lite_count(entry) for entry in entries)
-
-
-def _lite_count(entry: str) -> int:
-    if "qo" in entry:
-        parts = java_split(entry, " ")
-        entry = parts[2] if len(parts) == 3 else ""
-    return read_int32(entry) or 0
-
-
 def _read(
     name: str, text: str | None, key: Callable[[str, str], K], value: Callable[[str], V]
 ) -> dict[K, V]:

@@ -37,7 +37,6 @@ _LONG: _Unpack = struct.Struct(">q").unpack_from
 _SHORT: _Unpack = struct.Struct(">h").unpack_from
 _SIZE_AND_MAGIC = struct.Struct(">ii").unpack_from
 _COMMON_HEAD = struct.Struct(">ii12xq8xi44xi").unpack_from
-_OFFSETS_INTO = struct.Struct(">qq").pack_into
 
 Found = tuple[int, int, int, int, int, int]
 """A record's position, size, queue offset, system flag, body size, and where its properties are."""
@@ -294,10 +293,3 @@ def looks_torn(property_bytes: bytes) -> bool:
     if not property_bytes:
         return False
     return not property_bytes[-1] or (len(property_bytes) > SECTOR and 0 in property_bytes)
-
-
-def move_record(
-    buffer: bytearray | memoryview, position: int, queue_offset: int, commit_log_offset: int
-) -> None:
-    """Write a record's place into it, in its queue and in the commit log."""
-    _OFFSETS_INTO(buffer, position + 20, queue_offset, commit_log_offset)

@@ -231,21 +231,3 @@ def test_a_pull_carries_the_offset_to_a_master(
     model: MessageModel, noted: int, to_slave: bool, commit: pulling.CommitWithPull
 ) -> None:
     assert pulling.commit_with_pull(model, noted, to_slave=to_slave) == commit
-
-
-@pytest.mark.parametrize(
-    ("addresses", "suggested", "only_this", "choice"),
-    [
-        ({0: "m", 1: "s"}, 0, False, pulling.BrokerChoice("m", False)),
-        ({0: "m", 1: "s"}, 1, False, pulling.BrokerChoice("s", True)),
-        ({0: "m", 2: "s"}, 1, False, pulling.BrokerChoice("s", True)),
-        ({0: "m", 3: "s"}, 1, False, pulling.BrokerChoice("m", False)),
-        ({1: "s"}, 0, False, pulling.BrokerChoice("s", True)),
-        ({1: "s"}, 0, True, None),
-        ({}, 0, False, None),
-    ],
-)
-def test_the_suggested_broker_is_taken_or_the_next_slave_or_any(
-    addresses: dict[int, str], suggested: int, only_this: bool, choice: pulling.BrokerChoice | None
-) -> None:
-    assert pulling.choose_broker(addresses, suggested, only_this=only_this) == choice

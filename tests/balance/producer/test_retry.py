@@ -333,18 +333,6 @@ def test_input_that_can_never_work_is_raised_as_it_is() -> None:
     assert after(plan(), wrong) == ((), GiveUp(wrong))
 
 
-def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
-    known = retry.no_queues("T", ("127.0.0.1:9876",)).error
-    assert isinstance(known, errors.RouteNotFound)
-    assert known.topic == "T"
-    alone = retry.no_queues("T", ()).error
-    assert isinstance(alone, errors.NameServersUnreachable)
-    assert str(alone) == (
-        "no name server address is configured; pass one, such as '127.0.0.1:9876', or set "
-        "NAMESRV_ADDR"
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

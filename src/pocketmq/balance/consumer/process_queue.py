@@ -173,10 +173,6 @@ class ProcessQueue(Generic[M]):
         """Return the lowest cached offset. Call it only if something is cached."""
         return self._cached.first
 
-    def last_offset(self) -> int:
-        """Return the highest cached offset. Call it only if something is cached."""
-        return self._cached.last
-
     @property
     def span(self) -> int:
         """The distance between the lowest and the highest cached offset.
@@ -208,10 +204,6 @@ class ProcessQueue(Generic[M]):
     def lock_expired(self, profile: Profile, now: float) -> bool:
         """Return whether the broker may have given the lock to another member meanwhile."""
         return now - self.last_lock > profile.lock_max_age
-
-    def pull_expired(self, profile: Profile, now: float) -> bool:
-        """Return whether the last pull is too long ago."""
-        return now - self.last_pull > profile.pull_max_idle
 
     def info(self) -> ProcessQueueState:
         """Describe the queue for operators."""

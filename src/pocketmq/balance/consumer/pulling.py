@@ -4,7 +4,6 @@ Each owned queue has one pull request that loops: pull, cache, pull again. These
 how long it waits and what happens to offsets on the way.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -196,33 +195,6 @@ def commit_with_pull(model: MessageModel, noted: int, *, to_slave: bool) -> Comm
     if model is not MessageModel.CLUSTERING:
         return CommitWithPull(False, 0)
     return CommitWithPull(noted > 0 and not to_slave, noted)
-
-
-class BrokerChoice(msgspec.Struct, frozen=True):
-    """The address to talk to, and whether it is a slave."""
-
-    address: str
-    slave: bool
-
-
-def choose_broker(
-    addresses: Mapping[int, str], suggested: int = 0, *, only_this: bool = False
-) -> BrokerChoice | None:
-    """Choose among a broker's addresses by id: the suggested one, for a slave also the next id.
-
-    Unless `only_this` is set, any address will do then. The suggestion comes with the last
-    pull's answer; at first it is the master, 0. None: fetch the route and try once more.
-    """
-    slave = suggested != 0
-    address = addresses.get(suggested)
-    if address is None and slave:
-        address = addresses.get(suggested + 1)
-    if address is not None:
-        return BrokerChoice(address, slave)
-    if only_this or not addresses:
-        return None
-    broker_id, address = next(iter(addresses.items()))
-    return BrokerChoice(address, broker_id != 0)
 
 
 def after_pull(profile: Profile, answer: PullAnswer) -> tuple[instructions.Instruction, ...]:

@@ -67,13 +67,6 @@ _LEAST = 0.0009
 too, so that a try that had all the time there was may end a little before it is over."""
 
 
-def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
-    """Return the error of a topic without queues: no name server to ask, or no route."""
-    return GiveUp(
-        errors.RouteNotFound(topic) if name_servers else errors.NameServersUnreachable(())
-    )
-
-
 def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
     """Decide about the first try. `elapsed` is the time spent on the route already."""
     return _next_action(plan, SendAttempts(), elapsed)

@@ -5,7 +5,6 @@ the client checks exactly what the broker let through. SQL92 text is carried as 
 it is the business of the broker that evaluates it (`compile_sql`).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pocketmq.errors import FilterSyntaxError
@@ -34,25 +33,6 @@ class TagFilter:
     def matches_tag(self, tag: str | None) -> bool:
         """Return whether a tag passes at the client; a message without one passes only `*`."""
         return self.tags is None or (tag is not None and tag in self.tags)
-
-    def select_codes(self, tags_codes: Iterable[int | None]) -> list[int]:
-        """Return the positions of the codes that pass at the broker."""
-        codes = self.codes
-        if codes is None:
-            return [position for position, _ in enumerate(tags_codes)]
-        return [
-            position
-            for position, code in enumerate(tags_codes)
-            if code is None
-            or (code if -0x8000_0000 <= code < 0x8000_0000 else int32(code)) in codes
-        ]
-
-    def select_tags(self, tags: Iterable[str | None]) -> list[int]:
-        """Return the positions of the tags that pass at the client."""
-        wanted = self.tags
-        if wanted is None:
-            return [position for position, _ in enumerate(tags)]
-        return [position for position, tag in enumerate(tags) if tag in wanted]
 
 
 def tag_filter(subscription: Subscription) -> TagFilter:
