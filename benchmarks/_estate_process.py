@@ -16,6 +16,8 @@ from pocketmq.model import Message
 
 TOPICS_EACH = 2
 AT_ONCE = 50
+PATIENCE = 60.0
+"""Seconds for a request: a thousand programs would not share one processor."""
 
 
 async def handle(message: object) -> None:
@@ -33,7 +35,11 @@ async def serve(names: str, topics: int, groups: int, clients: int) -> None:
         for number in range(clients):
             group = number % groups
             consumer = PushConsumer(
-                names, group=f"group-{group}", instance_name=f"client-{number}", stop_wait=0.0
+                names,
+                group=f"group-{group}",
+                instance_name=f"client-{number}",
+                stop_wait=0.0,
+                request_timeout=PATIENCE,
             )
             for part in range(TOPICS_EACH):
                 consumer.subscribe(f"topic-{(group + part) % topics}", "*", handle)
