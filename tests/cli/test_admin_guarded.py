@@ -47,3 +47,30 @@ def test_each_command_is_refused_unsigned_and_works_signed(
         code, out, err = desk.ends(*command)
         assert (code, err) == (0, ""), command
         assert "secret" not in out
+
+
+def test_the_right_to_a_group_is_enough_for_one_that_never_had_a_member(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it exists is then unknown: to list groups is a right on the cluster."""
+    config: dict[str, Setting] = {
+        "authenticationEnabled": True, "authorizationEnabled": True, "initAuthenticationUser": ROOT
+    }  # fmt: skip
+    monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "root")
+    monkeypatch.setenv("POCKETMQ_SECRET_KEY", "secret")
+    with Cluster(config=config) as cluster:
+        desk = Desk(cluster, capsys)
+        for line in (
+            "createUser -c DefaultCluster -u ann -p ann-password",
+            "createAcl -c DefaultCluster -s User:ann -r Group:billing -a Get -d Allow",
+            "updateSubGroup -c DefaultCluster -g billing",
+            "updateSubGroup -c DefaultCluster -g others",
+        ):
+            assert desk.ends(*line.split())[0] == 0, line
+        monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "ann")
+        monkeypatch.setenv("POCKETMQ_SECRET_KEY", "ann-password")
+        code, out, err = desk.ends("consumerConnection", "-g", "billing")
+        assert (code, out, err) == (3, "", "pocketmq: no online member of group 'billing' found\n")
+        code, out, err = desk.ends("consumerConnection", "-g", "others")
+        assert (code, out) == (5, "")
+        assert "no permission to access Group:others" in err

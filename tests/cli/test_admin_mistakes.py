@@ -45,6 +45,7 @@ def desk(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Desk:
         ("queryMsgById -t orders -i 00", 3, "no message '00' found"),
         ("queryMsgByOffset -t orders -b broker-0 -i 0 -o 5", 3, "the queue is empty"),
         ("queryMsgByKey -t orders -k none", 3, "no message with key 'none' found"),
+        ("updateTopic -t SELF_TEST_TOPIC -c DefaultCluster", 2, "INVALID_PARAMETER"),
         ("brokerStatus -b 127.0.0.1:1", 4, "127.0.0.1:1"),
     ],
 )

@@ -12,7 +12,7 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import Frame
-from pocketmq.protocol.request import NoHeader
+from pocketmq.protocol.request import NoHeader, RequestRight, request
 from tests.protocol.foreign import FOREIGN
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,13 @@ def test_only_what_is_foreign_has_its_types_in_the_tests() -> None:
     assert FOREIGN.keys() <= bare
     assert not any(row.foreign for row in FOREIGN.values())
     assert not any(REQUESTS[code].served_by for code in bare - FOREIGN.keys())
+
+
+def test_a_right_on_a_field_that_the_header_lacks_is_refused() -> None:
+    row = REQUESTS[RequestCode.GET_TOPIC_CONFIG]
+    right = RequestRight.to("Get", topik="Topic")
+    with pytest.raises(TypeError, match=f"{row.header.__name__} has no field topik"):
+        request(row.code, row.header, row.answer, right=right)
 
 
 def test_a_code_nobody_knows_is_a_typed_error() -> None:

@@ -11,7 +11,14 @@ from pocketmq.admin.logical_queues import logical_progress, mapped_configs
 from pocketmq.admin.relayed import RelayedCall, RelayedCalls
 from pocketmq.admin.topics import Topics, places_of
 from pocketmq.admin.wire import AdminWire
-from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
+from pocketmq.errors import (
+    Absent,
+    ConsumerOffline,
+    MQError,
+    NoPermission,
+    RequestTimedOut,
+    RouteNotFound,
+)
 from pocketmq.model import GroupConfig, MessageQueue, MessageRequestMode, sort_queues
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
 from pocketmq.protocol.requests import assignment, client_calls
@@ -138,14 +145,20 @@ class Groups:
     # Members
 
     async def places(self, group: str) -> list[ServerPlace]:
-        """Return the brokers that have a group, one process each. Raises `Absent` if none does."""
+        """Return the brokers on which a group has had members, else those that have its settings.
+
+        All brokers, if the user may not list groups. Raises `Absent` if no broker has the group.
+        """
         try:
-            return await self._topics.places(retry_topic(group))
+            return await self._topics.places(retry_topic(group))  # made for a group's first member
         except RouteNotFound:
-            config = (await self.config(group)).some()
-        if not config.answers:
-            raise Absent("group", group, "no broker has it; it may never have had a member")
-        return [each.place for each in config]
+            config = await self.config(group)
+        if config.answers:
+            return [each.place for each in config]
+        if any(isinstance(each.error, NoPermission) for each in config.missing):
+            return await self._brokers.masters()
+        config.some()
+        raise Absent("group", group, "no broker has it; it may never have had a member")
 
     async def connections(
         self, group: str, address: str | None = None

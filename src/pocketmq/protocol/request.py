@@ -214,7 +214,15 @@ def request(
     result: Form[Any] = NOTHING,
     **treatment: Unpack[Treatment],
 ) -> AnyRequest:
-    """Return a row. By default it has no body, no result, and a broker serves it."""
+    """Return a row. By default it has no body, no result, and a broker serves it.
+
+    Raises `TypeError` if its right names a field that the header does not have: access control
+    would ask for a right on nothing.
+    """
+    if (right := treatment.get("right")) is not None:
+        named = {*(wire for wire, _ in right.fields), *right.optional}
+        if unknown := named.difference(header.__struct_encode_fields__):
+            raise TypeError(f"{header.__name__} has no field {', '.join(sorted(unknown))}")
     defaults: Treatment = {"served_by": BROKER}
     return Request(code, header, body, answer, result, **(defaults | treatment))
 

@@ -265,6 +265,8 @@ def exit_code(error: errors.MQError) -> int:
         return NO_ANSWER
     if isinstance(error, errors.NoPermission):
         return NOT_ALLOWED
-    if isinstance(error, errors.ServerError) and error.code in _NOT_THERE_CODES:
-        return NOT_THERE
-    return FAILED
+    if not isinstance(error, errors.ServerError):
+        return FAILED
+    if error.code == errors.ResponseCode.INVALID_PARAMETER:
+        return WRONG_INPUT
+    return NOT_THERE if error.code in _NOT_THERE_CODES else FAILED

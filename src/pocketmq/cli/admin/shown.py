@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.admin.gathered import Gathered, Missing
 from pocketmq.cli.output import TableColumn, TextPage
-from pocketmq.errors import MQError
+from pocketmq.errors import MQError, ServerError
 from pocketmq.model import MessageQueue
 from pocketmq.protocol import ReceivedMessage
 
@@ -35,7 +35,10 @@ class Shown(msgspec.Struct, frozen=True):
 
 def told(missing: Iterable[Missing]) -> tuple[str, ...]:
     """Return the problems to report for servers that did not answer."""
-    return tuple(f"no answer from {each}" for each in missing)
+    return tuple(
+        f"{'error from' if isinstance(each.error, ServerError) else 'no answer from'} {each}"
+        for each in missing
+    )
 
 
 def changed(done: Gathered[None], line: str, **data: object) -> Shown:
