@@ -283,9 +283,11 @@ async def test_a_synced_message_is_acknowledged_after_the_sync_and_not_before(
 ) -> None:
     async with running(flush_disk_type="SYNC_FLUSH") as (broker, address), client(address) as peer:
         await no_chores(broker)  # a checkpoint would sync, too
-        numbers = [peer.post(SEND, send_fields("T"), b"x") for _ in range(2)]
-        careless = peer.post(SEND, send_fields("T", "WAIT\1false\2"), b"x")
-        assert (await peer.answer(careless)).code == 0
+        texts = ("", "AWAIT\1false\2", "WAIT\1true\2AWAIT\1false", "WAIT\1falsehood")
+        numbers = [peer.post(SEND, send_fields("T", text), b"x") for text in texts]
+        for text in ("WAIT\1false\2", "TAGS\1t\2WAIT\1false", "WAIT\1false\2AWAIT\1false"):
+            careless = peer.post(SEND, send_fields("T", text), b"x")
+            assert (await peer.answer(careless)).code == 0
         await until(lambda: slow_disk().syncs == 1, "the sync to begin")
         later = [peer.post(SEND, send_fields("T"), b"x") for _ in range(20)]
         await unanswered(peer, *numbers, *later)

@@ -31,7 +31,7 @@ from pocketmq.protocol.property_text import LIMIT, decode_properties, encode_pro
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
 
-_NOT_WAITING = "WAIT\1false"
+_NOT_WAITING = "WAIT\1false"  # or the end of another name, which must not be taken for it
 _INNER_BATCH = int(SysFlag.INNER_BATCH)
 _NOT_PLAIN = TRANSACTION_MASK | _INNER_BATCH
 _COMPRESSED = int(SysFlag.COMPRESSED)
@@ -81,7 +81,8 @@ def send(
             request, errors.ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
         )
     if not request.flag & ONEWAY_FLAG:
-        wait = header.properties is None or _NOT_WAITING not in header.properties
+        careless = header.properties is not None and _NOT_WAITING in header.properties
+        wait = not careless or _value(f"{header.properties}\2", "WAIT\1") != "false"
         batch.answer_stored(connection, request, frame, wait=wait)
     return None
 
