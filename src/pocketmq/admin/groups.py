@@ -147,29 +147,32 @@ class Groups:
     async def places(self, group: str) -> list[ServerPlace]:
         """Return the brokers on which a group has had members, else those that have its settings.
 
-        All brokers, if the user may not list groups. Raises `Absent` if no broker has the group.
+        Raises `Absent` if no broker has the group, and `NoPermission` if it never had a member and
+        the user may not list groups.
         """
         try:
             return await self._topics.places(retry_topic(group))  # made for a group's first member
         except RouteNotFound:
-            config = await self.config(group)
-        if config.answers:
-            return [each.place for each in config]
-        if any(isinstance(each.error, NoPermission) for each in config.missing):
-            return await self._brokers.masters()
-        config.some()
-        raise Absent("group", group, "no broker has it; it may never have had a member")
+            config = (await self.config(group)).some()
+        if not config.answers:
+            raise Absent("group", group, "no broker has it; it may never have had a member")
+        return [each.place for each in config]
 
     async def connections(
         self, group: str, address: str | None = None
     ) -> Gathered[rows.ConsumerConnections]:
         """Return a group's members as each broker lists them, which may be none.
 
-        Raises `Absent` if no broker has the group.
+        Raises `Absent` if no broker has the group; to a user who may not list groups, such a group
+        has no members.
         """
         if address is not None:
             return await self.connections_at(group, await self._brokers.targets(address=address))
-        return await self.connections_at(group, await self.places(group))
+        try:
+            places = await self.places(group)
+        except NoPermission:
+            places = await self._brokers.masters()
+        return await self.connections_at(group, places)
 
     async def connections_at(
         self, group: str, places: list[ServerPlace]
