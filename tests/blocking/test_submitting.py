@@ -7,12 +7,14 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_co
 import pytest
 
 from pocketmq import Message, SendReceipt, SendStatus
+from pocketmq.blocking import calls_in_flight
 from pocketmq.blocking.submitting import SubmittedSend, SubmitWindow
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import InvalidInput
 from pocketmq.model import MessageQueue
 from tests.own_time import own_time
+from tests.server_process import wait_for
 
 RECEIPT = SendReceipt(
     status=SendStatus.SEND_OK,
@@ -21,6 +23,11 @@ RECEIPT = SendReceipt(
     queue=MessageQueue("t", "b", 0),
     queue_offset=0,
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_check_hides_a_lost_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls_in_flight, "_CHECK_INTERVAL", 1000.0)
 
 
 def try_enter(window: SubmitWindow, size: int) -> bool:
@@ -55,6 +62,7 @@ def test_one_who_waits_goes_on_when_half_is_free() -> None:
     with ThreadPoolExecutor() as threads:
         entered = threads.submit(window.wait, 1, 30.0)
         room = threads.submit(window.wait_for_room)
+        wait_for(lambda: len(window._in_flight.sleepers) == 2, "both to sleep")
         for _ in range(4):
             window.leave(1)
         assert entered.result(30) is True

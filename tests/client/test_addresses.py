@@ -48,6 +48,8 @@ def test_readers_that_want_one_process_only_get_no_other() -> None:
         table.for_reading("a", 5, only_this=True)
     with pytest.raises(BrokerNotFound):
         table.for_reading("b", 0)
+    with pytest.raises(BrokerNotFound):
+        known(("a", {1: "s:1"})).for_reading("a", 0, only_this=True)
 
 
 def test_a_changed_route_replaces_a_brokers_addresses() -> None:

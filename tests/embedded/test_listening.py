@@ -1,7 +1,9 @@
 """Where to listen and what to tell clients. Which ports brokers get, and keep."""
 
+import errno
 import logging
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -87,3 +89,20 @@ def test_a_directory_that_takes_no_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot write"):
         listening.write_ports(tmp_path / "file", {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow it")
+def test_a_held_port_is_nobodys_but_a_servers_that_is_told_it() -> None:
+    held, port = listening.HeldPort(), free_port()
+    held.hold("127.0.0.1", port)
+    held.hold("127.0.0.1", port)
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+    with socket.create_server(("127.0.0.1", port)):
+        held.let_go()
+        held.let_go()
+        socket.create_connection(("127.0.0.1", port)).close()
+        held.hold("127.0.0.1", port)  # in use: not held
+    assert listening.is_free("127.0.0.1", port)
