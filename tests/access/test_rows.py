@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pocketmq.broker.access import needs_by_code as rights
 from pocketmq.broker.access.needs_by_code import NEEDS, READING
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.protocol import RequestCode
@@ -47,6 +48,12 @@ OPEN: dict[int, Request] = {
 def test_every_request_that_is_served_has_a_row() -> None:
     missing = {RequestCode(code).name for code in HANDLERS if code not in NEEDS}
     assert missing == set()
+
+
+def test_a_right_is_stated_once() -> None:
+    """By the request's row, or by one of the tables: none overrules another."""
+    tables = rights._MESSAGES, rights._MEMBERS, rights._TOOLS, rights._CLUSTER
+    assert len(NEEDS) == sum(map(len, tables))
 
 
 def test_reading_requests_are_served_and_change_nothing() -> None:

@@ -47,6 +47,8 @@ def test_a_right_on_a_field_that_the_header_lacks_is_refused() -> None:
     right = RequestRight.to("Get", topik="Topic")
     with pytest.raises(TypeError, match=f"{row.header.__name__} has no field topik"):
         request(row.code, row.header, row.answer, right=right)
+    with pytest.raises(TypeError, match="on_cluster"):
+        RequestRight.to("Get")
 
 
 def test_a_code_nobody_knows_is_a_typed_error() -> None:

@@ -1,7 +1,7 @@
-"""Making the stored form of messages: one by one, or a whole run for a commit log.
+"""Making the stored form of messages, one by one.
 
 A `Record` knows everything but its place; a commit log gives out places when it appends. Lengths
-and ranges are checked when a record is made, so that packing a run cannot fail half way because
+and ranges are checked when a record is made, so that appending cannot fail half way because
 of one sender's odd message.
 """
 

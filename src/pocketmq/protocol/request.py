@@ -112,7 +112,12 @@ class RequestRight(Struct, frozen=True):
     def to(
         cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName
     ) -> "RequestRight":
-        """Return the right to act on what fields name, as in `to("Get", topic="Topic")`."""
+        """Return the right to act on what fields name, as in `to("Get", topic="Topic")`.
+
+        Raises `TypeError` without fields: that would be a right on the whole cluster.
+        """
+        if not fields:
+            raise TypeError("name the fields, or use on_cluster")
         return cls(action, tuple(fields.items()), optional)
 
     @classmethod

@@ -44,10 +44,6 @@ public class HandleCases {
             line("read offsets", quote(text), () -> map(ExtraInfoUtil.parseMsgOffsetInfo(text)));
             line("read counts", quote(text), () -> map(ExtraInfoUtil.parseOrderCountInfo(text)));
         }
-        String[] lites = {"", "0", "0;0", "1;2;3", "1;;3", "1;2;", "a;2;3", "0 qo0%5 4;1;2", "0 qo0%5;1;2", ";;3", " 1;2;3"};
-        for (String text : lites) {
-            line("read lite", quote(text) + ", 3", () -> String.valueOf(ExtraInfoUtil.parseLiteOrderCountInfo(text, 3)));
-        }
         String good = HandleV1.buildHandle("orders", "broker-a", "1794707172145", "0A1B");
         String[] recalls = {"", good, good.replace("=", ""), good + "=", good + "\n", "djEgYSBiIDEgYw==", "djEgYSBiIDEgYw=", "djEgYSBiIDEgYw",
             "djEgYSBiIDEgY", "djIgYSBiIDEgYw==", "djEgYSBiIDE=", "djEgYSBiIDEgYyBk", "djEgYSBiIDEg+w==", "djEgYSBiIDEg_w==",
